@@ -1,4 +1,4 @@
-"""Canonical keys: when do two strings name the same entity?"""
+"""Canonical keys, which decide whether two strings name the same entity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VARIATION_SELECTORS = frozenset(
 
 
 class _Invisible(dict[int, str | None]):
-    """Table for `str.translate` that drops soft hyphens, joiners and other format characters; it grows with use."""
+    """Table for `str.translate` that removes soft hyphens, joiners and other format characters. It grows with use."""
 
     def __missing__(self, code: int) -> str | None:
         char = chr(code)
@@ -26,7 +26,7 @@ class _Invisible(dict[int, str | None]):
 
 
 class _Words(dict[int, str]):
-    """Table for `str.translate` that keeps letters, marks, digits and symbols, and makes a space of everything else.
+    """Table for `str.translate` that keeps letters, marks, digits and symbols, and replaces everything else by a space.
 
     "&" becomes "and". The table grows with use.
     """
@@ -42,8 +42,8 @@ _WORDS = _Words({ord("&"): " and "})
 
 
 def _fold(surface: str) -> str:
-    """Normalise (NFKC) and fold case until nothing changes, since folding can undo normalising."""
-    # nearly all names: as below, where only letters change, in half the time
+    """Normalise (NFKC) and fold case until nothing changes, because folding can undo normalising."""
+    # most names are ASCII: the same result in half the time
     if surface.isascii():
         return surface.lower().strip()
     folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
@@ -57,15 +57,15 @@ def canonical_key(surface: str) -> str:
     """Return the key that all surface forms of one entity share. The key of a key is the key itself.
 
     Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
-    words, initials as one word, no leading article. Never empty for a surface with a visible character: where nothing
-    would be left, the folded surface itself is the key.
+    words, initials as one word, no leading article. The key of a surface with a visible character is never empty: if
+    nothing else is left, it is the folded surface.
 
     >>> canonical_key("The  Beatles"), canonical_key("J. R. R. Tolkien’s"), canonical_key("Simon & Garfunkel")
     ('beatles', 'jrr tolkien', 'simon and garfunkel')
     """
     folded = _fold(surface)
     named = _POSSESSIVE.sub("", folded)
-    # a mark behind a possessive falls upon the letter before it
+    # a combining mark after a removed possessive combines with the letter before it
     if not named.isascii():
         named = normal_form("NFKC", named)
     words = _initials_joined(named.translate(_WORDS).split())
@@ -76,11 +76,11 @@ def canonical_key(surface: str) -> str:
 
 
 def _initials_joined(words: list[str]) -> list[str]:
-    """Return words in which letters that follow each other are one word: "u", "s" of "U.S." as "us"."""
+    """Return the words with consecutive single letters joined: "u", "s" of "U.S." become "us"."""
     joined: list[str] = []
     after_letter = False
     for word in words:
-        # scripts without capitals have words of one character
+        # in scripts without capitals, a single character may be a word
         is_letter = len(word) == 1 and word.upper() != word
         if is_letter and after_letter:
             joined[-1] += word

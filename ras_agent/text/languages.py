@@ -1,4 +1,4 @@
-"""Names of languages, and the language that a text seems to be in, by its function words or its script."""
+"""Names of languages, and the probable language of a text, recognised by its function words or its script."""
 
 from __future__ import annotations
 
@@ -52,15 +52,16 @@ CODES = {
     },
     "yi": "yiddish",
 }
-"""Code of a language -> its name, for all that an index may be in. `none` is for texts in several languages."""
+"""Code of a language -> its name, for all languages that an index may have. `none` is for texts in several
+languages."""
 
 NO_LANGUAGE = "none"
 WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE})
-"""Languages whose words are indexed as they are, or as pairs of characters."""
+"""Languages whose words are indexed without stemming, or as pairs of characters."""
 
 
 def language_name(spec: str) -> str:
-    """Return the name of a language, given by name or code ("de"). Raises ValueError for an unknown one."""
+    """Return the name of a language, given by name or code ("de"). Raises ValueError for an unknown language."""
     known = {*CODES.values(), NO_LANGUAGE}
     given = spec.strip().lower()
     name = CODES.get(given, given)
@@ -73,7 +74,7 @@ def language_name(spec: str) -> str:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _MOST_WORDS = 400
-# without those that English has too: "die", "was", "an", "in", "me", "son"
+# without words that English has too: "die", "was", "an", "in", "me", "son"
 _OWN_WORDS = {
     "german": word_set(
         """wer wo wie wann warum welche welcher welches welchem wessen wem wurde wurden ist sind der das den dem des ein
@@ -134,22 +135,22 @@ _SCRIPTS = (
     ("hindi", re.compile(r"[\u0900-\u097f]")),
     ("thai", re.compile(r"[\u0e00-\u0e7f]")),
 )
-# an English word among foreign letters stands for a sentence around a name
+# each English word among foreign letters raises the limit, since the letters may be a name in an English sentence
 _SIGNS = 0.5
 _LETTERS_OF_A_WORD = 20
 
 
 def foreign_language(text: str) -> str:
-    """Return the language that a text seems to be in, in small letters; "" for English, and where there is doubt.
+    """Return the probable language of a text, in lower case; "" for English and in case of doubt.
 
-    A script stands for its best known language. Names in another language make no foreign text.
+    A script stands for its best-known language. Foreign names in an English text do not count.
 
     >>> foreign_language("Wo wurde Frau Müller geboren?"), foreign_language("Who directed La vie en rose?")
     ('german', '')
     """
     written = _WORD.findall(text)[:_MOST_WORDS]
     first = written[0].lower() if written else ""
-    # a name's words have capitals; the first word's says nothing
+    # capitalised words may be names; the first word always has a capital
     words = [first, *filter(str.islower, written[1:])]
     english = sum(word in _ENGLISH_WORDS for word in words)
     letters = sum(map(str.isalpha, text))

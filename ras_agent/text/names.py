@@ -17,9 +17,10 @@ DEMONYM = re.compile(
     r"|Ugand|Angol|Morocc|Sri Lank)an|French|Irish|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi"
     r"|Pakistani|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
 )
-"""What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""
+"""Pattern of words such as "American", "Greek" and "Swedish-born": by their endings, and a list of those with other
+endings."""
 
-# its first and its last character are no white space, so that no run of that is read twice
+# the first and last character are not white space, so that a run of white space is read only once
 _QUOTED = re.compile(
     r"[\"“”](?:\s*+([^\s\"“”](?:[^\"“”]{0,78}[^\s\"“”])?)\s*+|\s++)[\"“”]"
 )
@@ -30,7 +31,7 @@ _JOINT = re.compile(
     r"|and)\b(?:\s(?:the|la|le|los|las|der|den))?)\s?",
     re.IGNORECASE,
 )
-# "for 310 pounds" is of no name
+# "for 310 pounds" does not continue a name
 _FOR = re.compile(r"\s+for\s+", re.IGNORECASE)
 _COUNTED = re.compile(r"[\d.,]+\s[a-z]")
 _DOTTED = re.compile(
@@ -44,9 +45,9 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 def name_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the names in `text`, left to right, not overlapping.
 
-    A name is the text between double quotation marks, or a run of capitalised words and numbers with the small
-    words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
-    begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
+    A name is the text between double quotation marks, or a run of capitalised words and numbers with the small words
+    that join them. A capitalised function word ("The", "Who") belongs to a name inside it, and at its beginning unless
+    it begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
     """
     quoted = [match.span(1) for match in _QUOTED.finditer(text) if match[1]]
     spans = list(quoted)
@@ -77,7 +78,7 @@ def name_spans(text: str) -> list[tuple[int, int]]:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names themselves, in order, repeats kept.
+    """Return the names in `text`, in order and with repetitions.
 
     >>> names_in('Who sang "All Join Hands" before Edward Sharpe and the Magnetic Zeros met J. R. R. Tolkien in Bath?')
     ['All Join Hands', 'Edward Sharpe and the Magnetic Zeros', 'J. R. R. Tolkien', 'Bath']
@@ -94,7 +95,7 @@ def _capitalised(token: str) -> bool:
 
 
 def _joins(gap: str, before: str) -> bool:
-    """Tell whether the name goes on after `gap`, the small words between two capitalised ones.
+    """Tell whether a name continues after `gap`, the small words between two capitalised words.
 
     "the Ems and the Soeste" are two names; "Echo and the Bunnymen" is one.
     """
@@ -111,7 +112,7 @@ def _joins(gap: str, before: str) -> bool:
 
 
 def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    """Add the run of name words from `start` to `end`, without a sentence's first word if that is no name."""
+    """Add the run of name words from `start` to `end`, without a function word that begins the sentence."""
     if start < 0:
         return
     before = text[max(start - _FARTHEST_STOP, 0) : start]
@@ -132,7 +133,7 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
 
 
 def is_name(text: str) -> bool:
-    """Return whether all of `text` is one name: capitalised and small joining words; no date, no number.
+    """Return whether the whole `text` is one name: capitalised and small joining words, but not a date or a number.
 
     >>> is_name("Bank of Boston"), is_name("American television program"), is_name("June 1999")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Normalises text as Unicode does, in linear time, and replaces characters that no database holds."""
+"""Normalises Unicode text in linear time, and replaces characters that databases or encodings cannot hold."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 import unicodedata
 from typing import Literal
 
-# Normalising sorts the marks on a letter, in time quadratic in their number. So it gets 30 in a row, as Unicode's own
-# stream-safe text format allows (UAX 15, section 13); no language needs more than a few.
+# Normalising sorts the marks on a letter in time quadratic in their number. So at most 30 in a row are kept, as in
+# Unicode's stream-safe text format (UAX 15, section 13); no language needs more than a few.
 _MOST_MARKS = 30
-# The first sign is looked for among those beyond ASCII, which is fast.
+# The first character of a run is searched outside ASCII, which is fast.
 _LONG_RUN = re.compile(rf"[^\x00-\x7f](?<=[^\w\s])[^\w\s\x00-\x7f]{{{_MOST_MARKS},}}+")
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -23,10 +23,10 @@ def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text with U+FFFD for characters that no request or file, or no database, holds.
+    """Return a text with U+FFFD for each character that requests, files or databases cannot hold.
 
-    That are halves of characters, which come from replies and records that were cut inside one, and from undecodable
-    bytes; and the character 0.
+    These are the character 0 and lone surrogates, which come from replies and records that were cut inside a character,
+    and from undecodable bytes.
     """
     plain = text.isascii() and "\0" not in text
     if plain:
@@ -35,12 +35,12 @@ def storable(text: str) -> str:
 
 
 def storable_number(number: int) -> bool:
-    """Tell whether a whole number has at most 64 bits, as many as a checkpoint keeps."""
+    """Tell whether a whole number fits into 64 bits with a sign, the most that a checkpoint can keep."""
     return -(1 << 63) <= number < 1 << 64
 
 
 def encodable(text: str) -> str:
-    """Return a text with "?" for lone surrogates, which UTF-8 cannot encode and tokenizers do not take."""
+    """Return a text with "?" for each lone surrogate, which UTF-8 cannot encode and tokenizers do not accept."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Which sentence of a text says a thing? Lexical overlap on canonical keys, language independent."""
+"""Finds the sentence of a text that states something, by lexical overlap of canonical keys, in any language."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class Sentence:
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """Return a sum over the phrases: 1 for one that the sentence contains, less for one of which it has some words.
+        """Return a sum over the phrases: 1 for a phrase that the sentence contains, and less for one that shares only
+        some words.
 
-        Of a phrase of n words, each word in the sentence counts 1 / (n + 1).
+        Each shared word of a phrase of n words counts 1 / (n + 1).
         """
         words = frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
-            # scripts without spaces between words have one "word" a sentence: look for the phrase inside it
+            # in scripts without spaces a sentence is one "word": look for the phrase inside it
             if f" {phrase} " in f" {self.key} " or (
                 not phrase.isascii() and phrase in self.key
             ):
@@ -38,7 +39,7 @@ class Sentence:
 
 
 def holds(text: str, name: str) -> bool:
-    """Return whether a text has the words of a name side by side, in whatever writing."""
+    """Return whether a text contains the words of a name side by side. Case and punctuation do not matter."""
     key = canonical_key(name)
     return key != "" and f" {key} " in f" {canonical_key(text)} "
 
@@ -53,7 +54,7 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
-    """Return how well a whole text supports the phrases, as `Sentence.support` counts it."""
+    """Return how well a whole text supports the phrases, counted as in `Sentence.support`."""
     whole = Sentence(0, len(text), canonical_key(text))
     return whole.support(phrases)
 
@@ -61,9 +62,9 @@ def support(text: str, phrases: Sequence[str]) -> float:
 def best_sentence(
     sentences: Sequence[Sentence], phrases: Sequence[str]
 ) -> tuple[Sentence | None, float]:
-    """Return the sentence that supports the phrases best, the first among equals, and its support.
+    """Return the sentence that supports the phrases best, the first of equals, with its support.
 
-    Returns (None, 0) if no sentence supports them.
+    Return (None, 0) if no sentence supports them.
     """
     best = None
     score = 0.0

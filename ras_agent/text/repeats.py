@@ -1,4 +1,5 @@
-"""Where a reply begins to repeat itself: small models write one line over and over until their limit ends them."""
+"""Finds where a reply begins to repeat itself: small models may write one line over and over until a limit stops
+them."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from ras_agent.marks import FLAGS, THOUGHT_MARKS
 
 _TIMES = 3
 _LEAST_LETTERS = 12
-"""A shorter line, such as a bracket or a truth value, may come as often as it likes."""
+"""A shorter line, such as a bracket or a truth value, may be repeated."""
 _LEAST_WORDS = 4
-"""So may a name in front of a colon with fewer words behind it, as in YAML."""
+"""A line with a name, a colon and fewer words than this, as in YAML, may be repeated too."""
 
-# those that stand anywhere in a line; others are known by where a reply begins
+# only marks that may stand anywhere in a line; the other marks stand at the beginning of a reply
 _MARKS = [marks for marks in THOUGHT_MARKS if not marks.opening.startswith(r"\A")]
 _OPENS = "|".join(marks.opening for marks in _MARKS)
 _ENDS = "|".join(marks.closing for marks in _MARKS)
@@ -25,10 +26,10 @@ _WORD = re.compile(r"\w+")
 
 
 class Repeats:
-    """Reader of a growing text that finds the line which comes for the third time.
+    """Reader of a growing text that finds the first line which occurs for the third time.
 
-    Lines are whole statements outside of thoughts: a thought may repeat itself, and JSON has the same
-    keys and names in many objects.
+    Only whole statements outside of thoughts count, because a thought may repeat itself, and JSON has the same keys and
+    names in many objects.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,8 @@ class Repeats:
         self._thinking = False
 
     def place_in(self, text: str) -> int | None:
-        """Return where the repetition begins in a text that has grown since the last call; None without repetition."""
+        """Return where the repetition begins in a text that has grown since the last call; None if it does not repeat
+        itself."""
         while (end := text.find("\n", self._read)) >= 0:
             line = text[self._read : end].strip()
             if self._comes_too_often(line):
@@ -65,7 +67,7 @@ def repeated_at(text: str) -> int | None:
 
 
 def _is_statement(line: str) -> bool:
-    """Return whether a line says something by itself, as a sentence, a fact or a row of a table does."""
+    """Return whether a line states something by itself, as a sentence, a fact or a row of a table does."""
     if sum(map(len, _WORD.findall(line))) < _LEAST_LETTERS:
         return False
     keyed = _KEY.match(line)

@@ -1,4 +1,5 @@
-"""Whether two texts are copies: their words are the same, or one holds the words of the other and little else."""
+"""Decides whether two texts are copies: their words are the same, or one contains all words of the other and little
+else."""
 
 from __future__ import annotations
 
@@ -8,20 +9,20 @@ from ras_agent.text.words import fold
 
 _WORD = re.compile(r"\w+")
 _UNSAID = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]| ?\\[\\d{1,3}\\]")
-"""Characters without width, and marks of notes."""
+"""Characters without width, and the numbers of notes."""
 _LEAST_SHARE = 0.8
-"""How much of the longer text the shorter one is at least, in characters of its words."""
+"""The least length of the shorter text as a share of the longer one, in characters of their words."""
 
 
 def words_said(text: str) -> str:
-    """Return the folded words of a text, for `are_copies`."""
+    """Return the folded words of a text, which `are_copies` compares."""
     said = _UNSAID.sub("", text)
     words = _WORD.findall(fold(said))
     return " ".join(words)
 
 
 def are_copies(words: str, others: str) -> bool:
-    """Tell whether two texts are copies, by what `words_said` gives for each."""
+    """Tell whether two texts are copies. Both arguments come from `words_said`."""
     shorter, longer = sorted((words, others), key=len)
     if len(shorter) < _LEAST_SHARE * len(longer):
         return False

@@ -1,4 +1,4 @@
-"""Where sentences begin and end: the spans that facts, citations and chunks point to."""
+"""Finds where sentences begin and end. Facts, citations and chunks point to these spans."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 
 LONGEST_SENTENCE = 2000
-"""Characters of a sentence; one without an end is divided. The longest in encyclopaedic text have about 1,000."""
+"""Characters after which a sentence without an end is divided. The longest in encyclopaedic text have about 1,000."""
 
 ITEM = r"(?:[-*•+]|\d{1,2}[.)])[ \t]"
-"""The pattern of what an item of a list begins with."""
+"""The pattern with which an item of a list begins."""
 
-# Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
-# A run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; the marks of scripts that
-# put no space after them; a blank line; before a Markdown heading, an item of a list or a row of a table.
+# The ends of sentences: a run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; end
+# marks of scripts without a space after them; a Greek question mark; a blank line; the line end before a Markdown
+# heading, an item of a list or a row of a table. Possessive repetitions after a look-behind read each run only once, so
+# that the time is linear in the text's length.
 _MARKS = ".!?…‼⁇⁈⁉⸮\u037e؟۔܀-܂߹।॥።፧፨։᙮᠃᠉᭚᭛᭞᭟᪨-᪫᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝-꩟꫰꫱꯫"
 _MARKS_WITHOUT_BLANK = "。！？｡．។៕။།༎"
 _END = re.compile(
@@ -25,18 +26,18 @@ _END = re.compile(
     rf"""|\n(?=[ \t]{{0,8}}(?:{ITEM}|\|))""",
     re.VERBOSE,
 )
-# Every end begins with one of these: they are looked for first, in stretches, so that other threads can work between
-# them. An expression that finds nothing in megabytes holds the interpreter for as long.
+# Every end begins with one of these characters. They are searched first, in stretches, so that other threads can work
+# in between: one search through megabytes would block the interpreter until it ends.
 _MAY_END = re.compile(rf"[{_MARKS}{_MARKS_WITHOUT_BLANK};\n]")
 _STRETCH = 1 << 16
 _HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
-# Abbreviations, by the words that must follow for their full stop to stay inside the sentence.
+# Abbreviations whose full stop does not end the sentence if a name, a number, or anything follows.
 _BEFORE_NAME = "mr mrs ms dr prof maj gen col lt sgt capt cmdr rev hon gov sen rep pres fr cllr mt ft messrs mme mlle"
 _BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr jun jul aug sep sept oct nov dec"
 _ANYWHERE = "st jr sr esq lit vs v etc inc ltd co corp bros cf al e.g i.e u.s u.k u.n d.c a.k.a a.m p.m b.c a.d ph.d feat op"
 _STANDS_ALONE = re.compile(r"(?<![^\s(\[\"“'‘*_])([^\s(\[\"“'‘*_]+)\.$")
 _INITIALS = re.compile(r"^(?:\w\.)*[^\W\d_a-zß-ÿ]$")
-# Words that open a sentence rather than continuing a name: "the U.S. He", against "the U.S. Army".
+# Words that begin a sentence instead of continuing a name: "the U.S. He", but not "the U.S. Army".
 _OPENERS = (
     "a an the he she it they we you i his her its their our this that these those there here in on at after before "
     "during since when while where although though however if as for from with by but and so then both"
@@ -49,7 +50,7 @@ _KIND = {
 }
 _NUMBERS = re.compile(r"\s*[*_]{0,2}\d{1,3}\.[*_]{0,2}")  # an item of a list
 _LONGEST_NUMBER = 100
-_GEORGIAN = re.compile("[\u10d0-\u10ff]")  # no capital begins a sentence
+_GEORGIAN = re.compile("[\u10d0-\u10ff]")  # its sentences begin without a capital
 _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
@@ -57,9 +58,9 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
-    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one, a
-    Markdown heading is one, and an item of a list and a row of a table begin one. A text without an end for LONGEST_SENTENCE
-    characters is divided, between two words if it can be.
+    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends a sentence. A
+    Markdown heading is a sentence, and an item of a list or a row of a table begins one. A text that does not end
+    within LONGEST_SENTENCE characters is divided, between two words if possible.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -73,7 +74,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _ends(text: str) -> Iterator[re.Match[str]]:
-    """Yield the ends that sentences may have, and headings, each behind the one before."""
+    """Yield the possible ends of sentences, and headings, from left to right."""
     position = 0
     while match := _HEADING.match(text, position) or _next_end(text, position):
         yield match
@@ -123,14 +124,15 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_number_of_item(text: str, start: int, end: int) -> bool:
-    """Return whether an item of a list, and nothing else, is between two places, and it begins a line."""
+    """Return whether the text between `start` and `end` is only the number of a list item at the beginning of a
+    line."""
     if end - start > _LONGEST_NUMBER or not _NUMBERS.fullmatch(text, start, end):
         return False
     return start == 0 or "\n" in text[start - 1 : end]
 
 
 def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    """Add the span of a sentence, trimmed, in parts if it is too long."""
+    """Add the trimmed span of a sentence, in parts if it is too long."""
     while end > start and text[end - 1].isspace():
         end -= 1
     while start < end:
@@ -139,7 +141,7 @@ def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
         part_end = min(start + LONGEST_SENTENCE, end)
         while start < part_end < end and not text[part_end].isspace():
             part_end -= 1
-        if part_end == start:  # not a single space
+        if part_end == start:  # the part has no space
             part_end = start + LONGEST_SENTENCE
         spans.append((start, start + len(text[start:part_end].rstrip())))
         start = part_end

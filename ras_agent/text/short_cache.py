@@ -1,4 +1,4 @@
-"""Caches results of short texts, and keeps no long text in memory."""
+"""A cache for results of short texts, which keeps no long texts in memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONGEST_CACHED = 500
-"""Characters of a text that is cached; names, predicates, words and nearly all sentences are shorter."""
+"""The most characters of a text that is cached. Names, predicates, words and nearly all sentences are shorter."""
 
 
 def cached_if_short(size: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Decorate a function of one text with a cache of its last `size` results; those of long texts are not cached."""
+    """Decorate a function of one text with a cache of its `size` most recent results. Results of long texts are not
+    cached."""
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         cached = lru_cache(size)(function)

@@ -1,14 +1,14 @@
-"""Does a fact stand in its text? The one rule by which facts are kept.
+"""Decides whether a fact stands in its text. This is the only rule by which facts are kept.
 
-A fact stands in a text if its subject and its object do. A phrase stands in a text that has each of its content words
-and figures, in whatever order; inflection, forms of address and other ways to write numbers, dates and units do not
-matter, and a figure must be equal.
+A fact stands in a text if its subject and its object do. A phrase stands in a text that contains each of its content
+words and figures, in any order. Inflection, forms of address, and other spellings of numbers, dates and units do not
+matter, but a figure must be equal.
 
-The verdict depends on the script. English is followed by its endings. In another alphabet whose words have borders
-and end differently, words are compared by their first letters, and a phrase is missing only if all of its words are
-missing. In a script without borders between words, or with words that change inside, only equal letters are
-known to stand, and only a figure can be missing: the rest is not known. Nor is a fact in another language or script
-than its text.
+The test depends on the script. English words are compared without their endings. In another alphabet that separates
+words and inflects their ends, words are compared by their first letters, and a phrase is missing only if all of its
+words are missing. In a script without spaces between words, or with words that change inside, only equal letters are
+known to stand, and only a figure can be missing; everything else is unknown. A fact in another language or script than
+its text is unknown too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ras_agent.text.words import word_set
 
 
 class Standing(Enum):
-    """Says whether a phrase or a fact stands in a text. A fact has the greater value of its two ends."""
+    """Tells whether a phrase or a fact stands in a text. A fact has the greater value of its subject and object."""
 
     STANDS = 0
     UNKNOWN = 1
@@ -47,26 +47,27 @@ _ALPHABETS = re.compile(
     "[a-z\u00df-\u02af\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1e00-\u1fff]",
     re.IGNORECASE,
 )
-"""Letters of Latin, Greek, Cyrillic, Armenian and Georgian: words have borders, and change at their ends."""
+"""Letters of Latin, Greek, Cyrillic, Armenian and Georgian, whose words are separated and change at their ends."""
 _ENGLISH_ONLY = word_set(
     "the and to with by from his her its were who which that this she has been their they where when"
 )
-"""Words that tell English from its relatives; "is", "was", "in", "of" and "for" are words of others too."""
+"""Words that distinguish English from related languages, which also have "is", "was", "in", "of" and "for"."""
 _MOSTLY_ENGLISH = word_set("of is was are an")
-"""Words of which two different ones tell English in a short text: no close relative has two of them often."""
-_LEAST_ENGLISH = 0.04  # of all words; those with capitals may be of an English name
+"""Words of which two different ones show that a short text is English, because no related language often has two of
+them."""
+_LEAST_ENGLISH = 0.04  # share of all words; capitalised words may be part of an English name and do not count
 _ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
-_LEAST_LETTERS = 4  # of a word without figures, for its first letters to say something
+_LEAST_LETTERS = 4  # letters that a word needs to be compared by its first letters
 _SHARE_OF_LETTERS = 0.6
-# letters of an English word that may be inside another: "keeper" in "goalkeeper"
+# letters that an English word needs to be found inside another word: "keeper" in "goalkeeper"
 _LEAST_INSIDE = 5
-# in small letters, no name
+# in lower case, so not a name
 _FOREIGN_WORD = re.compile(
     r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*"
 )
-# which may be a number of thousands or millions in words of any language
+# a figure that the text may write as thousands or millions in words of any language
 _ROUND = re.compile(r"#\d{2,}000")
-_LARGE = re.compile(r"#\d{3}")  # written in digits, in whatever language
+_LARGE = re.compile(r"#\d{3}")  # a figure that every language writes in digits
 _NATIVE_NUMBERS = re.compile(
     "[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治"
 )
@@ -97,13 +98,11 @@ def writing_of(text: str) -> Writing:
 
 @dataclass(frozen=True)
 class Words:
-    """The words and figures of a text, among which phrases are looked for.
-
-    writing: how they can be compared.
-    """
+    """The words and figures of a text, in which phrases are looked for."""
 
     text: str
     writing: Writing
+    """how the words can be compared"""
     _forms: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -130,7 +129,8 @@ class Words:
         return [term for term in self.content(phrase) if not self._has(term)]
 
     def has(self, term: Term) -> bool | None:
-        """Return whether the words have a term; None if that is open: in another script, or inflected."""
+        """Return whether the words contain a term; None if this is open, as for a term in another script or an
+        inflected one."""
         if self._has(term):
             return True
         if (
@@ -152,12 +152,12 @@ class Words:
         return None
 
     def content(self, phrase: str) -> list[Term]:
-        """Return the terms of a phrase that carry its meaning, or all of them where no term does ("The Who")."""
+        """Return the terms of a phrase that carry its meaning, or all terms if none does ("The Who")."""
         terms = list(terms_of(phrase))
         meaning = []
         for term in terms:
             is_small = term.text.islower() and len(term.word) < _LEAST_LETTERS
-            # of its small words there is no list
+            # there is no list of function words for these languages, so short words in lower case are skipped
             if self.writing is Writing.LETTERS and is_small:
                 continue
             if not term.is_empty:
@@ -190,7 +190,8 @@ class Words:
         return self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters
 
     def is_surely_missing(self, term: Term) -> bool:
-        """Return whether a missing term is a figure, and the text has no such figure in words or in numerals of its own."""
+        """Return whether a missing term is a figure that the text would write in digits, and the text writes its
+        figures in digits."""
         if not term.is_figure or self._has_native_numbers:
             return False
         if not any(
@@ -241,15 +242,15 @@ class FactText:
         return Standing.MISSING
 
     def missing(self, subject: str, object_: str) -> list[Term]:
-        """Return the content words and figures of both ends that are not there."""
+        """Return the content words and figures of subject and object that are missing."""
         return [*self.words.missing(subject), *self.words.missing(object_)]
 
     def sentence(
         self, subject: str, predicate: str, object_: str
     ) -> tuple[int, int] | None:
-        """Return the span of the sentence that states a fact: one with both ends, else one with the object.
+        """Return the span of the sentence that states a fact: one with subject and object, else one with the object.
 
-        Among several, that which shares most words with the fact; None if no term shares a word.
+        Among several, return the sentence that shares most words with the fact. Return None if no sentence shares any.
         """
         both: list[Sentence] = []
         with_object: list[Sentence] = []
@@ -299,7 +300,7 @@ class FactText:
 
 @lru_cache(maxsize=128)
 def fact_text(text: str, title: str = "") -> FactText:
-    """Return the text, prepared once for all who look for facts in it."""
+    """Return the text prepared for the search for facts. The result is cached, so that all callers share it."""
     return FactText(text, title)
 
 

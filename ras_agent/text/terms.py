@@ -1,7 +1,7 @@
-"""Terms of a text: its words and figures, each with the other forms in which the same may be written.
+"""Terms of a text: its words and figures, each with other forms that mean the same.
 
-The languages' and the numbers' forms are tables here. A figure's form is "#" and its exact value, a month's "@" and its
-number, so that neither meets a word.
+The tables here list forms of words in several languages and of numbers. A figure's form is "#" and its exact value, a
+month's is "@" and its number, so that neither equals a word.
 
 >>> [sorted(term.forms) for term in terms_of("2006-08-23")]
 [['#2006'], ['#8', '@8'], ['#23']]
@@ -24,7 +24,7 @@ HONORIFICS = word_set(
     """mr mrs ms miss mx dr prof professor sir dame madam rev reverend hon herr frau fraulein don dona senor senora
     senorita sr sra monsieur madame mademoiselle mme mlle signor signora"""
 )
-"""Forms of address, which a name may have in one place and not in another."""
+"""Forms of address, which a name may have in one place and lack in another."""
 
 _MONTHS = """
     january jan janvier januar enero janeiro gennaio januari, february feb fevrier februar febrero fevereiro
@@ -70,16 +70,16 @@ _SCALES = {
     "crore": 10**7,
 }
 _SCALE_SIGNS = {**dict.fromkeys("万萬만", 10**4), **dict.fromkeys("億亿억", 10**8)}
-"""Scales of scripts without spaces, which are the first letter behind a number."""
+"""Scales of scripts without spaces: the first character after a number."""
 _SHORT_SCALES = {
     **dict.fromkeys(("k", "mil", "mille"), 10**3),
     **dict.fromkeys(("m", "mn", "mio"), 10**6),
     **dict.fromkeys(("b", "bn", "mrd"), 10**9),
     "tn": 10**12,
 }
-"""Scales that may also be something else, such as metres, so that the bare number stands too."""
+"""Scales that may also mean something else, such as metres, so that the number without the scale counts too."""
 
-# one thing under several words: units and their short forms; countries and peoples with different first letters
+# words that mean the same: units and their short forms; countries and peoples with different first letters
 _SAME = """
     km kilometre kilometer kilometres kilometers, m metre meter metres meters, cm centimetre centimeter centimetres
     centimeters, mm millimetre millimeter millimetres millimeters, mi mile miles, ft foot feet, kg kilogram
@@ -152,19 +152,20 @@ _ELISION = re.compile(
 )
 _VERBS_TOO = word_set("may march mar mars")
 _INDEFINITE = "one"
-_LONGEST_WITHOUT_PLURAL = 4  # letters: as "this" and "has" are not
+_LONGEST_WITHOUT_PLURAL = (
+    4  # letters; an "s" at the end of "this" or "has" is not a plural
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word or figure of a text, as it is written, and its forms, any of which stands for it.
-
-    word: in small plain letters; "" for a figure.
-    """
+    """A word or figure of a text, and its forms, any of which may stand for it."""
 
     text: str
+    """as the text writes it"""
     forms: frozenset[str]
     word: str = ""
+    """in lower case without accents; "" for a figure"""
 
     @property
     def is_figure(self) -> bool:
@@ -172,7 +173,7 @@ class Term:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it carries no meaning by itself; "US" does, "us" does not."""
+        """Return whether the term has no meaning by itself. "US" has one, "us" does not."""
         if self.is_figure:
             return self.text.lower() == _INDEFINITE
         is_short_form = len(self.text) > 1 and self.text.isupper()
@@ -185,7 +186,7 @@ class Term:
 
 @cached_if_short(8192)
 def terms_of(text: str) -> tuple[Term, ...]:
-    """Return the terms of a text, in order, those without meaning too.
+    """Return the terms of a text in order, including those without meaning.
 
     >>> [term.text for term in terms_of("Dr. Bell's 1.8 million U.S. dollars in May")]
     ['Dr', 'Bell', '1.8 million', 'US', 'dollars', 'in', 'May']
@@ -194,13 +195,13 @@ def terms_of(text: str) -> tuple[Term, ...]:
 
 
 def sign_words(text: str) -> frozenset[str]:
-    """Return the words for which signs of a text stand, such as "percent" for "%"."""
+    """Return the words that stand for the signs in a text, such as "percent" for "%"."""
     words = (words.split() for sign, words in _SIGN_WORDS.items() if sign in text)
     return frozenset().union(*words)
 
 
 def plain_letters(text: str) -> str:
-    """Return a text in lower case, without accents and without strokes through its letters."""
+    """Return a text in lower case, without accents and without strokes through letters."""
     low = fold(text)
     if low.isascii():
         return low
@@ -274,7 +275,7 @@ def _part_of_date(digits: str) -> Term:
 
 
 def _years(token: str) -> Iterator[Term]:
-    """Yield both numbers of "2008-09", of which the second is a year, or a month."""
+    """Yield both numbers of "2008-09". The second may be a year or a month."""
     first, _, second = token.partition("-")
     yield Term(first, frozenset({_figure(Decimal(first))}))
     later = _part_of_date(second)
@@ -283,7 +284,7 @@ def _years(token: str) -> Iterator[Term]:
 
 
 def _values(number: str) -> set[Decimal]:
-    """Return the possible values of digits: a comma or a full stop may part thousands or a fraction."""
+    """Return the possible values of a number in digits. A comma or full stop may separate thousands or a fraction."""
     parts = _DIGITS.findall(number)
     groups = _GROUPS.fullmatch(number)
     fraction = _FRACTION.fullmatch(number)
@@ -311,7 +312,7 @@ def _factors(word: str) -> tuple[int, ...]:
 
 
 def _count(words: str) -> Decimal:
-    """Return the value of a number below a thousand that is written in words."""
+    """Return the value of a number below a thousand written in words."""
     total = 0
     for word in re.split(r"[ -]", words.lower()):
         if word == "hundred":

@@ -1,6 +1,6 @@
-"""The time for which a sentence says that something holds, in years: "from 2012 to 2018", "since 2018", "until 2015".
+"""The period for which a sentence says that something holds, in years: "from 2012 to 2018", "since 2018", "until 2015".
 
-A period is half-open, so that of two directors who follow each other one holds the office at any time.
+A period is half-open, so that two directors who follow each other never hold the office at the same time.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ras_agent.text.values import Figure, figures_in
 
 FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)
 TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.IGNORECASE)
-"""Before the first of the two dates of a period, and between them"""
+"""FROM stands before the first date of a period, TO between its two dates."""
 _SINCE = re.compile(r"\bsince\s+(?:the\s+)?\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `first` up to, but not including, `end`, in years; infinite where it is open."""
+    """The time from `first` up to, but not including, `end`, in years; infinite if one side is open."""
 
     first: float = -inf
     end: float = inf
@@ -32,7 +32,7 @@ class Period:
 
 
 def period_of(sentence: str) -> Period | None:
-    """Return the period that a sentence states; None where it states none, or several.
+    """Return the period that a sentence states; None if it states no period or several.
 
     >>> period_of("Ada Brenn was director from 2012 to 2018."), period_of("He has been mayor since 2015.")
     (Period(first=2012.0, end=2018.0), Period(first=2015.0, end=inf))
@@ -48,7 +48,9 @@ def period_of(sentence: str) -> Period | None:
 
 def _periods(sentence: str, dates: Sequence[Figure]) -> list[Period]:
     periods: list[Period] = []
-    begun: Figure | None = None  # behind "from", until its end is told
+    begun: Figure | None = (
+        None  # the date after "from", until the end of its period is found
+    )
     end = 0
     for date in dates:
         before = sentence[: date.start]

@@ -1,14 +1,14 @@
-"""Titles of encyclopaedia pages as names, and of files."""
+"""Titles: names in the titles of encyclopaedia pages, titles made from file names, and titles that programs wrote."""
 
 from __future__ import annotations
 
 import re
 from html import unescape
 
-# behind white space once, so in linear time
+# the look-behind matches white space only once, so in linear time
 _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 
-# written by programs if nobody gave a title
+# titles that programs write if the author gave none
 _NAMELESS = re.compile(
     r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*+|ohne titel|sans titre|"
     r"sin t[ií]tulo|senza titolo|sem t[ií]tulo|naamloos|без названия|无标题|無題|"
@@ -26,7 +26,9 @@ _FILE = re.compile(
     r"\.(?:docx?|dot[xm]?|docm|rtf|odt|odp|ods|pptx?|pps[xm]?|xls[xm]?|pdf|indd|qx[dp]|tex|dvi|ps|eps|wpd|pub|html?|tmp)$",
     re.IGNORECASE,
 )
-_APART = re.compile(r"~[0-9a-f]{6}$")  # by which an index tells files of one name apart
+_APART = re.compile(
+    r"~[0-9a-f]{6}$"
+)  # a suffix by which an index distinguishes files of the same name
 
 
 def bare_title(title: str) -> str:
@@ -49,19 +51,19 @@ def file_title(name: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return the name of a file as it is written, without its folder and its suffix."""
+    """Return the name of a file without its folder, its suffix and an index's distinguishing hash."""
     last = name.rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
     return _APART.sub("", stem).strip()
 
 
 def is_of_file(title: str, name: str) -> bool:
-    """Return whether a title is no more than the name of its file."""
+    """Return whether a title is only the name of its file."""
     return title in (file_title(name), file_stem(name))
 
 
 def is_title(title: str) -> bool:
-    """Return whether a title names a document's subject, and was not written by a program because nobody gave one.
+    """Return whether a title names a document's subject, instead of being a program's default.
 
     >>> is_title("1984"), is_title("Microsoft Word - draft.docx"), is_title("(Untitled 2)")
     (True, False, False)
@@ -75,7 +77,7 @@ def is_title(title: str) -> bool:
 
 
 def with_title(title: str, text: str) -> str:
-    """Return a text behind its title, which often names the person or place that the text then calls "he" or "the city"."""
+    """Return a text after its title, which often names the person or place that the text calls "he" or "the city"."""
     if title:
         return f"{title}. {text}"
     return text
@@ -89,6 +91,6 @@ def unescaped(title: str) -> str:
     """
     try:
         return unescape(title)
-    # a reference by a number of thousands of digits stands for nothing
+    # a numeric reference of thousands of digits is not a character
     except ValueError:
         return title

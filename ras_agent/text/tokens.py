@@ -1,4 +1,4 @@
-"""A text's likely number of tokens, estimated from its characters."""
+"""Estimates of a text's number of tokens, made from its characters."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import re
 
 from ras_agent.text.short_cache import cached_if_short
 
-# names fall apart into more tokens than other words; a digit is a token of its own in many vocabularies
+# names are split into more tokens than other words; in many vocabularies each digit is a token
 _PIECE = re.compile(r"[A-Z][a-z]{0,2}|[a-z]{1,6}|[^\sA-Za-z]|\n|  +")
-# scripts that take two bytes a character or fewer have their own tokens, or nearly; the others have two a character
+# characters of at most two bytes take about one token each; other characters take two
 _RARE = re.compile("[\u0700-\U0010ffff]")
 
 
 @cached_if_short(4096)
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text from its characters, the same everywhere, and rather too many than too few.
+    """Estimate the number of tokens of a text from its characters. The estimate is the same everywhere, and rather too
+    high than too low.
 
-    Measured against the vocabularies of Llama 2 and GPT-2, which are small; newer ones need fewer tokens. For a
-    passage of English the estimate is 0.94 to 1.45 times the tokens of Llama 2 (1.18 in the middle; 1 in 100 below
-    1.02) and 0.87 to 1.9 times those of GPT-2; for facts as prompts show them 1.0 to 1.4 times both; for columns of
-    numbers 0.93 times Llama 2's, which takes each digit for itself; for Chinese, Japanese, Hindi and Thai 1.1 to 2.0
-    times both; for Korean, Russian and Greek 0.8 times GPT-2's bytes, and 1.0 to 2.9 times Llama 2's.
+    Measured against the vocabularies of Llama 2 and GPT-2, which are small; newer vocabularies need fewer tokens. For a
+    passage of English the estimate is 0.94 to 1.45 times the tokens of Llama 2 (median 1.18; 1 in 100 below 1.02) and
+    0.87 to 1.9 times those of GPT-2; for facts as prompts show them 1.0 to 1.4 times both; for columns of numbers 0.93
+    times those of Llama 2, which has one token per digit; for Chinese, Japanese, Hindi and Thai 1.1 to 2.0 times both;
+    for Korean, Russian and Greek 0.8 times GPT-2's bytes, and 1.0 to 2.9 times the tokens of Llama 2.
 
     >>> estimate_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     19
@@ -30,9 +31,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return a number of tokens that the estimate of a text does not exceed, at no cost.
+    """Return an upper bound of `estimate_tokens` that is computed without reading the text.
 
-    A piece has a character at least, and one that is rare counts twice.
+    A piece has at least one character, and a rare character counts twice.
 
     >>> most_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     58

@@ -10,12 +10,12 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 
 _IN_A_ROW = 4
-"""So many words in a row that only the instructions have make an echo of a short text."""
+"""A text echoes the instructions where it has this many words in a row that only the instructions contain."""
 _SHARE = 1 / 3
-"""Of a long text they have to be so much."""
+"""The share of a text's words that must be such echoes."""
 
 _LEAST_COPY = 2
-"""Words that a copy of an example has at least."""
+"""The least number of words in a copy of an example."""
 
 _WORD = re.compile(r"\w+")
 
@@ -24,8 +24,8 @@ _HELP = (
     r"(?:assist|help(?! (?:myself|it|but|falling)\b)|answer|provide|comply|fulfill?|respond|continue|complete|engage"
     r"|repeat|do that|support|generate|process|give)\b"
 )
-# A row a language: an apology and the refused act, or the one of them that suffices. Capitals are those of a
-# sentence, but for its first letter: "I Can't Help Myself" is a title.
+# One row per language (English has several): an apology and the refused act, or one of them if it suffices. Except for
+# the first letter, capitals must be those of a sentence: "I Can't Help Myself" is a title.
 _REFUSALS = (
     rf"i(?:['’]?m| am) (?:really |very |so )?sorry\b[^\n]{{0,80}}?\b[iI]\b ?(?:really )?{_CANNOT}",
     rf"(?:sorry|i apologi[sz]e|my apologies|unfortunately)\b[^\n]{{0,60}}?\b[iI]\b ?(?:really )?{_CANNOT}",
@@ -44,14 +44,14 @@ _REFUSALS = (
     r"(?:آسف|عذرا|أعتذر)[^\n]{0,60}?(?:لا يمكنني|لا أستطيع)",
 )
 _REFUSES = re.compile("|".join(_REFUSALS))
-# sentences in which a model speaks of itself, also where a refusal is spread over several of them
+# sentences in which a model speaks of itself, because a refusal may be spread over several sentences
 _OF_ITSELF = re.compile(
     r"(?:i(?:['’]?m| am) sorry|sorry(?=[,.!;])|i apologi[sz]e|as an ai|unfortunately, i"
     rf"|i {_CANNOT}|i do(?: not|n['’]t) know)\b",
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"\W*")
-# an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
+# an abstention in the words of models; a title such as "I Don't Know" has other capitals
 _NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
 _ABSTAINS_IN_WORDS = re.compile(
     r"\W*(?:I (?:do not|don['’]t) know\b|(?:I am |I['’]m )?[Uu]nable to (?:determine|answer|find|say)\b"
@@ -63,7 +63,7 @@ _ABSTAINS_IN_WORDS = re.compile(
     r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
     rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
 )
-# words of an answer that knows more, or cites
+# signs of an answer that says more, or cites
 _SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)
 
 
@@ -79,7 +79,7 @@ def refuses(text: str) -> bool:
 
 
 def speaks_of_itself(sentence: str) -> bool:
-    """Tell whether a sentence is a model's apology or refusal, and so states nothing of the world.
+    """Tell whether a sentence is a model's apology or refusal, and so says nothing about the world.
 
     >>> speaks_of_itself("I'm sorry."), speaks_of_itself("The Loire is 1,006 km long.")
     (True, False)
@@ -101,9 +101,12 @@ def abstains_in_words(text: str) -> bool:
 def echoes(
     text: str, instructions: Iterable[str], material: Iterable[str] = ()
 ) -> bool:
-    """Tell whether a text repeats its instructions: four words in a row that stand nowhere in the material.
+    """Tell whether more than a third of a text repeats the instructions: runs of four words that the material does not
+    contain.
 
-    instructions: the model's instructions, and worked examples. material: the question and its evidence.
+    Args:
+        instructions: the model's instructions and worked examples.
+        material: the question and its evidence.
 
     >>> echoes("No, the answer alone, then its numbers", ["Answer: the answer alone, then its numbers"])
     True
@@ -118,7 +121,7 @@ def echoes(
 
 
 def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
-    """Tell whether a text of several words stands, as a whole, in a worked example and nowhere in the material.
+    """Tell whether a text of at least two words occurs, as a whole, in a worked example and nowhere in the material.
 
     >>> copies("Where was Jørn Utzon born?", ["[SUBQ] Where was Jørn Utzon born?"], ["Which sea is it?"])
     True
@@ -135,7 +138,7 @@ def _words(text: str) -> list[str]:
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
-    """Return the runs of four words in a text, in their order."""
+    """Return all runs of four words in a text, in order."""
     words = _words(text)
     shifted = (words[start:] for start in range(_IN_A_ROW))
     return list(zip(*shifted, strict=False))

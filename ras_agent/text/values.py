@@ -1,4 +1,4 @@
-"""Finds dates and numbers in running text, and reads the value of a phrase that is one as a whole."""
+"""Finds dates and numbers in running text, and reads the value of a phrase that is a date or number as a whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ras_agent.text.words import MONTHS
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day, a month, a year or a run of years; `month` and `day` are 0 where they are not known."""
+    """A day, a month, a year or a range of years. `month` and `day` are 0 if they are unknown."""
 
     first_year: int
     last_year: int
@@ -23,7 +23,7 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`amount` of `unit` (a canonical key, "" for a bare number), known to the nearest `precision`."""
+    """An `amount` of a `unit` (a canonical key, "" for a bare number), known to the nearest `precision`."""
 
     amount: float
     unit: str
@@ -36,23 +36,21 @@ FigureKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Characters `start` to `end` of a text that state a date or a number.
-
-    order: greater means later or more; comparable within dates (date, year, decade, century: in years) and within
-    numbers. A unit in the text is inside the span, but not converted.
-    """
+    """Characters `start` to `end` of a text that state a date or a number. The span includes a unit."""
 
     start: int
     end: int
     kind: FigureKind
     order: float
+    """A greater value means later or more. Comparable among dates, decades and centuries (in years) and among numbers
+    (units are not converted)."""
 
     @property
     def is_date(self) -> bool:
         return self.kind not in ("number", "ordinal")
 
 
-# The grammar of dates. A name of a month needs its capital in running text, where "may" and "march" are verbs.
+# The grammar of dates. In running text the name of a month must be capitalised, because "may" and "march" are verbs.
 _MONTH_NUMBERS = {
     form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])
 } | {"sept": 9}
@@ -118,7 +116,7 @@ _NUMBER_IN_TEXT = re.compile(
     + _SCALE,
     re.IGNORECASE,
 )
-# in running text only a measure belongs to the number: of "three albums", the albums are another mention
+# in running text only a measure belongs to the number: in "three albums" the span is "three"
 _MEASURE = re.compile(
     r"[- ]?(?:square (?:kilomet(?:er|re)s?|miles?|feet|met(?:er|re)s?)|sq\.? ?(?:mi|km|ft)|(?:k|c|m)?m²?|km2|mi|ft|feet"
     r"|foot|in(?:ch(?:es)?)?|miles?|met(?:er|re)s?|kilomet(?:er|re)s?|acres?|hectares?|ha|kg|lbs?|pounds?|tons?|tonnes?|mph|"
@@ -143,14 +141,14 @@ _LEAD = re.compile(
 
 @cached_if_short(16384)
 def value_of(surface: str) -> Value | None:
-    """Return the date or quantity that `surface` is as a whole; None for anything else.
+    """Return the date or quantity that the whole of `surface` states; None for anything else.
 
     >>> value_of("3 March 1847"), value_of("about 5,200 people")
     (Date(first_year=1847, last_year=1847, month=3, day=3), Quantity(amount=5200.0, unit='people', precision=1040.0))
     """
     text = " ".join(surface.split()).strip(" .,;")
     lead = _LEAD.match(text)
-    # it may be empty, so that it matches anything; said for the type checker
+    # for the type checker: the pattern always matches, because it may match nothing
     if lead is None:
         return None
     bare = text[lead.end() :]
@@ -194,7 +192,7 @@ def figures_in(text: str) -> list[Figure]:
 
     for match in _DATE_IN_TEXT.finditer(text):
         date = _date(match)
-        # a day without its year orders nothing, but is an answer all the same
+        # a day without a year has no place in the order, but can still be an answer
         of_year = (date.month - 1) / 12 + ((date.day or _MID_MONTH) - 1) / 365
         keep(*match.span(), "date", date.first_year + round(of_year, 3))
     for match in _DECADE.finditer(text):
@@ -213,7 +211,8 @@ def figures_in(text: str) -> list[Figure]:
 
 
 def agree(first: Value, second: Value) -> bool:
-    """Tell whether both values can be true of one thing: one refines or rounds to the other, or they are of two kinds.
+    """Tell whether both values can be true of the same thing: one refines or rounds to the other, or they cannot be
+    compared.
 
     "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with "1961".
     """
@@ -285,7 +284,7 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     precision = _SCALES.get((match["scale"] or "").casefold(), 1.0)
     if digits:
         digits_before, _, fraction = digits.replace(",", "").partition(".")
-        # the last digit given: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
+        # the value of the last given digit: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
         zeros = 0
         if int(digits_before) >= 100:
             zeros = len(digits_before) - len(digits_before.rstrip("0"))

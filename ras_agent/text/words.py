@@ -1,4 +1,4 @@
-"""Words of English as the offline roles see them: function words, months, content words, light stems."""
+"""Words of English as the offline roles see them: function words, months, content words, approximate stems."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FORMS = """
 _BASES = {
     form: base for base, *forms in map(str.split, _FORMS.split(",")) for form in forms
 }
-# the longest that leaves a stem is cut
+# the longest suffix that leaves at least three letters is cut off
 _SUFFIXES = (
     *(
         "ations",
@@ -90,7 +90,7 @@ _SUFFIXES = (
 
 
 def fold(text: str) -> str:
-    """Return a text in lower case and without accents, so that "Émile" and "Emile" meet.
+    """Return a text in lower case and without accents, so that "Émile" and "Emile" become equal.
 
     >>> fold("Émile’s Café")
     'emile’s cafe'
@@ -102,7 +102,7 @@ def fold(text: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Return folded words that carry meaning, in order, repeats kept; no function words, no possessive endings.
+    """Return the folded words that carry meaning, in order and with repetitions, without possessive endings.
 
     >>> content_words("Who is the director of Ed Wood's films?")
     ['director', 'ed', 'wood', 'films']
@@ -112,14 +112,14 @@ def content_words(text: str) -> list[str]:
 
 
 def key_words(text: str) -> frozenset[str]:
-    """Return the words of a text's canonical key without function words."""
+    """Return the words of a text's canonical key, without function words."""
     words = canonical_key(text).split()
     return frozenset(words) - FUNCTION_WORDS
 
 
 @cached_if_short(65536)
 def stem(word: str) -> str:
-    """Return a crude stem of a folded word under which "directed", "director" and "directs" meet.
+    """Return an approximate stem of a folded word, which "directed", "director" and "directs" share.
 
     At least three letters stay.
 
@@ -134,18 +134,19 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the content words, in order."""
+    """Return the stems of a text's content words, in order."""
     return [stem(word) for word in content_words(text)]
 
 
 @cached_if_short(65536)
 def stem_set(text: str) -> frozenset[str]:
-    """Return the stems of the content words of a short text: a name, a predicate."""
+    """Return the stems of the content words of a short text, such as a name or a predicate. The result is cached."""
     return frozenset(stems(text))
 
 
 def _bare(root: str) -> str:
-    """Drop a final "at" ("locat(ed)", as in "loc(ation)"), or one of two equal consonants ("starr(ing)")."""
+    """Remove a final "at" ("locat(ed)" becomes "loc", as in "loc(ation)"), or one of two equal final consonants
+    ("starr(ing)")."""
     if len(root) > 4 and root.endswith("at"):
         return root[:-2]
     if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "aeiouls":

@@ -39,6 +39,8 @@ _DENIED_SUBJECT = re.compile(
 )
 _LONGEST_CLAUSE = 200  # characters
 _FEWEST_LISTED = 2  # names of a list
+_WORD = re.compile(r"\w+")
+_BETWEEN_NAMES = frozenset({"and", "or", "the", "with"})
 _EARLIER = english.words("statements")["earlier"]
 _ASKS_FOR_EARLIER = re.compile(
     r"(?i)\b(?:before|previously|formerly)\W*\Z|\bthe (?:previous|former)\b"
@@ -173,8 +175,10 @@ def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
     if len(sentence.names) < _FEWEST_LISTED:
         return False
     _, _, listed = _NOTE.sub("", sentence.text).rpartition(":")
-    named = stem_set(" ".join(_names(listed)))
-    if not named.issuperset(stems(listed)):
+    between = listed
+    for name in _names(listed):
+        between = between.replace(name, "", 1)
+    if not _BETWEEN_NAMES.issuperset(_WORD.findall(between.lower())):
         return False
     asked = stem_set(question) - stem_set(" ".join(names))
     return asked.isdisjoint(sentence.stems)

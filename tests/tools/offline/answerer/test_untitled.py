@@ -273,6 +273,7 @@ def test_what_a_proof_only_denies_is_not_said(
             "Who were the founders of Korl?",
             False,
         ),
+        ("Tarn Hall is in Orvena.", "Where is Tarn Hall?", False),
     ],
 )
 def test_a_list_of_names_proves_only_what_it_says(

@@ -1,0 +1,65 @@
+"""Sentences that say a question again, with the answer in place of its first word.
+
+Where is Tarn Hall?        "Tarn Hall is in Orvena."
+Who built Tarn Hall?       "Tarn Hall was built by Mo Fell."
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from ras_agent.text.names import is_name
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import stems, word_set
+from ras_agent.tools.offline.answerer.wording import denies
+
+_ASKS = re.compile(
+    r"(?i)\W*(?:(?:in|at|on|from|to|by) )?(?P<word>who|where|when|which|what|how)\b"
+)
+_BY = re.compile(r"(?i)\bby\b")
+_BEFORE_PLACES = word_set("in at on near from to of outside opposite behind beside")
+_IS_NOW = re.compile(r"(?i)\b(?:is|are)\b")
+_WAS = re.compile(r"(?i)\b(?:was|were|been|former|formerly)\b")
+
+
+def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bool:
+    """Tell whether a sentence has the words of a question in their order, the answer in place of the asking word.
+
+    sort: stems of the nouns that say of which sort the answer is ("town" of "In which town ..."), which the sentence
+    may lack.
+
+    >>> is_restated("Where is Tarn Hall?", "Orvena", "Tarn Hall is in Orvena.", frozenset())
+    True
+    >>> is_restated("Who hired Ann Lee?", "Bo Day", "Ann Lee hired Bo Day.", frozenset())
+    False
+    """
+    asking = _ASKS.match(question)
+    before, found, after = sentence.partition(answer)
+    if asking is None or not found or denies(question) != denies(sentence):
+        return False
+    if not _fits(asking["word"].lower(), answer, before):
+        return False
+    if _IS_NOW.search(question) and _WAS.search(sentence):
+        return False
+    asked = [one for one in stems(question[asking.end() :]) if one not in sort]
+    told = [one for one in stems(f"{before} {after}") if one not in sort]
+    if not asked or sorted(asked) != sorted(told):
+        return False
+    is_agent = before.rstrip().lower().endswith(" by")
+    if is_agent and not _BY.search(question):
+        return True
+    return asked == told
+
+
+def _fits(word: str, answer: str, before: str) -> bool:
+    """Tell whether an answer is of the kind that is asked for: a place behind "in", a date, a name, a number."""
+    last = before.split()[-1].lower() if before.split() else ""
+    figures = figures_in(answer)
+    if word == "where":
+        return last in _BEFORE_PLACES
+    if word == "when":
+        return any(figure.is_date for figure in figures)
+    if word == "how":
+        return bool(figures)
+    return is_name(answer.removeprefix("the ").removeprefix("The "))

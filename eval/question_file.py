@@ -122,7 +122,7 @@ class QuestionRecord:
         digits = text.removesuffix(".0")
         if not digits.isdecimal():
             raise self.error(
-                f"{key!r} should be a number, found {self.data[key]!r:.80}"
+                f"{key!r} should be a whole number, 0 or more, found {self.data[key]!r:.80}"
             )
         return int(digits)
 

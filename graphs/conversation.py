@@ -190,7 +190,8 @@ def _messages(raw: Any) -> list[BaseMessage]:
         ]
     except (ValueError, NotImplementedError, TypeError) as error:
         raise ValueError(
-            f"the input's messages are not LangChain messages: {error}"
+            f"the input's messages are not LangChain messages: {error}; give a list such as "
+            '[{"role": "user", "content": "Who ...?"}]'
         ) from error
 
 

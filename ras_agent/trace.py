@@ -239,7 +239,8 @@ def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
 def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or data.get("schema") != Trace.schema:
         raise TraceError(
-            f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"'
+            f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"; '
+            "ras-agent ask QUESTION --save FILE writes one"
         )
     if data.get("version") != Trace.version:
         raise TraceError(

@@ -76,7 +76,7 @@ def known_of(metadata: QuestionRecord) -> dict[str, Any]:
 def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:
     if not isinstance(place, int) or not 0 <= place < len(choices):
         raise record.error(
-            f"the golden answer {place!r:.80} is the place of none of the {len(choices)} choices"
+            f"the golden answer {place!r:.80} should be the number of a choice: there are {len(choices)}, numbered from 0"
         )
     return list(choices)[place]
 

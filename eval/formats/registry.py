@@ -213,7 +213,11 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
 
 def _passages(record: QuestionRecord) -> Sequence[Passage]:
     if (form := passage_format(record)) is None or form.read_passages is None:
-        raise record.error(f"expected a key text, found {', '.join(record.data)}")
+        keys = ", ".join(record.data)
+        raise record.error(
+            f"this record fits no format of passages: its keys are {keys}; "
+            "give it a key 'text', and 'id' and 'title' if it has them"
+        )
     return form.read_passages(record)
 
 

@@ -105,7 +105,7 @@ class GraphSearch:
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(
-                f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already"
+                f"parts cannot be given together with {', '.join(sorted(unused))}: parts hold them already; drop one"
             )
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards

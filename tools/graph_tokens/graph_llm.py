@@ -482,7 +482,7 @@ def read_config(folder: Path) -> GraphLLMConfig:
     except FileNotFoundError as error:
         command = "python -m ras_agent.train.graphllm.train"
         raise WeightsError(
-            f"{path}: there is no GraphLLM in this folder; {command} makes one"
+            f"{folder}: there is no GraphLLM in this folder, as {CONFIG} is missing; {command} makes one"
         ) from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(

@@ -231,7 +231,9 @@ def _from_notebook(text: str) -> Text:
 def _cells_of(notebook: object) -> Iterator[Mapping[str, Any]]:
     """Yield the cells of a notebook, of which older ones have several sheets."""
     if not isinstance(notebook, dict):
-        raise NotText("no notebook: expected an object with cells")
+        raise NotText(
+            "not a Jupyter notebook: its JSON is no object with cells; save it again from Jupyter"
+        )
     sheets = [notebook, *_dicts(notebook.get("worksheets"))]
     for sheet in sheets:
         yield from _dicts(sheet.get("cells"))

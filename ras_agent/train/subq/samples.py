@@ -254,7 +254,9 @@ def _words(record: QuestionRecord, key: str) -> str:
 def _hops(record: QuestionRecord) -> int:
     number = record.text("hops")
     if not number.isdecimal():
-        raise record.error(f"'hops' should be a number, found {number!r:.80}")
+        raise record.error(
+            f"'hops' should be a whole number, 0 or more, found {number!r:.80}"
+        )
     return int(number)
 
 

@@ -180,7 +180,7 @@ def test_texts_of_other_forms_become_markdown(
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("a.ipynb", "[]", "no notebook: expected an object with cells"),
+        ("a.ipynb", "[]", "not a Jupyter notebook: its JSON is no object with cells"),
         ("a.ipynb", "{", "no notebook: not JSON"),
         ("a.vtt", "WEBVTT\n", "holds no subtitle"),
         ("a.json", "7", "expected a list of objects or an object, got 7"),

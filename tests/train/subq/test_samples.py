@@ -111,7 +111,7 @@ def _with(**changes: Any) -> SubqSample:
             "'label' should be subq, sufficient or no_retrieval, found 'stop'",
         ),
         ({"split": "test"}, "'split' should be train or validation, found 'test'"),
-        ({"hops": -1}, "'hops' should be a number, found '-1'"),
+        ({"hops": -1}, "'hops' should be a whole number, 0 or more, found '-1'"),
         ({"question": " "}, "'question' is blank"),
         ({"target": "When?"}, "'label' is 'subq', but 'target' states none: 'When?'"),
         (

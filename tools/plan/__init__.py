@@ -1,4 +1,4 @@
-"""Decides which search comes next: the planner and IRCoT's reasoner on a chat model."""
+"""Planners, which decide the next search, and IRCoT's reasoner, both on a chat model."""
 
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner

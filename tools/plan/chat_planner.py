@@ -1,4 +1,4 @@
-"""The part that all planners on chat models share: a dialogue with the model ends in the next action."""
+"""Base class of all planners on chat models: a dialogue with the model yields the next action."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ChatPlanner(ABC):
         return self._chat.name
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
+        """Return the next action. Raises ParseError if the model's replies state none, even when it is asked again."""
         dialogue = self.dialogue(question, graph, steps)
         return converse(self._chat, dialogue)
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
-        """Do the same as `plan`, for coroutines."""
+        """Return the next action like `plan`, as a coroutine."""
         dialogue = self.dialogue(question, graph, steps)
         return await aconverse(self._chat, dialogue)
 

@@ -1,8 +1,8 @@
-"""Dialects of planners that others have trained: how each is prompted, shown its results, and read.
+"""Dialects of planners trained by others: how each is prompted and shown its results, and how its replies are read.
 
-A dialect is a row: `tools.plan.dialogue_planner` drives the model of any of them through the same loop. The prompts are
-those that the models were trained with, where they were (prompts/plan-*.txt); where a format is not part of any
-training, as with ReAct, its words are ours. Formats and training prompts come from
+Each dialect is a row of the table below; `tools.plan.dialogue_planner` drives the models of all of them with the same
+loop. The prompts are those that the models were trained with (prompts/plan-*.txt); if a format was not part of any
+training, as with ReAct, the words are ours. Formats and training prompts come from
 
     search-r1     PeterGriffinJin/Search-R1, Apache-2.0
     autorefine    syr-cn/AutoRefine, Apache-2.0
@@ -57,19 +57,23 @@ from ras_agent.tools.chat.tool_calls import named_call
 from ras_agent.tools.plan.grammar import EXAMPLE_QUERY, FORM, parse_plan
 
 Rendering = Literal["continued", "turns", "rewritten"]
-"""How a dialogue becomes a prompt: one assistant's turn that goes on behind each result, as in training; a turn for
-each search and one for its result; or a prompt that lists all searches and their results each time"""
+"""How a dialogue is written as a prompt.
+
+"continued": one assistant turn that continues after each result, as in training. "turns": an assistant turn for each
+search and a user turn for its result. "rewritten": a new prompt each time, which lists all searches and results.
+"""
 
 _LONGEST_REASON = 500
 _LONGEST_QUERY = 1000
-_LONGEST_LINE = 2000  # characters of an action's line: a bound keeps the parser linear
+_LONGEST_LINE = 2000  # characters of an action's line; keeps the parser linear
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The plan that a reply states, and its place: of the reply, `end` characters count, then `closing`.
+    """The plan that a reply states, and where: the first `end` characters of the reply count, followed by `closing`.
 
-    start: where the action itself begins. closing: the tag that a stop string has cut off.
+    start: the offset of the action itself.
+    closing: the tag that a stop text has cut off; "" if there is none.
     """
 
     plan: Plan
@@ -80,21 +84,25 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Form in which the models of one family plan.
+    """The form in which one family of models plans.
 
-    prompt: the name of its file. form: the form of a reply, in words.
-    read: finds the plan in a reply, `read(reply, cut, shown)`: cut tells whether the reply ended at its token limit, so
-    that an action without an end does not count; shown is the text that the model was shown last.
-    write: makes a search as the model would write it, for a hop that another planner has planned.
-    stop: texts that end a reply. rendering: of the dialogue. opening: the beginning of the assistant's turn.
-    around: the texts in front of a search's result and behind it. passage: the form of a passage, of number, title
-    and text; "" to show facts. nothing: the text for a search that found nothing.
-    retry: the words that the model says to itself after a reply without an action; "" to ask it again.
-    digest: the name of a prompt by which the model reads passages itself, and is shown its reply in place of them.
+    prompt: the name of the prompt's file.
+    read: finds the plan in a reply, as `read(reply, cut, shown)`. cut: whether the reply ended at its token limit,
+        so that an unfinished action does not count; shown: the text that the model was shown last.
+    write: writes a search as the model would, for a hop that another planner planned.
+    form: the form of a reply, described in words.
+    stop: texts that end a reply.
+    rendering: how the dialogue is written as a prompt.
+    opening: the beginning of the assistant's turn.
+    around: the texts before and after a search's result.
+    passage: a format string for a passage, with number, title and text; "" to show facts instead.
+    nothing: the text for a search that found nothing.
+    retry: what the assistant's turn says after a reply without an action; "" to ask as the user instead.
+    digest: the name of a prompt with which the model reads the passages; its reply is then shown in their place.
     best_last: whether the best passage is shown last.
-    told_by_reply: whether a search in this form, written in reply to another prompt, shows that the model speaks
-        the dialect; false where other models write that way too, as where any words are a search.
-    models: a regular expression for the names of models that speak the dialect.
+    told_by_reply: whether a search in this form, in reply to another prompt, shows that the model uses the dialect.
+        It is False if other models write that way too, as when any words are a search.
+    models: a regular expression for the names of models that use the dialect.
     """
 
     name: str
@@ -116,22 +124,22 @@ class Dialect:
 
     @property
     def example(self) -> str:
-        """Return a search as it should be written, for a model that wrote something else."""
+        """Return an example of a search, for a model whose reply could not be read."""
         return self.write(EXAMPLE_QUERY)
 
 
 def dialect(name: str) -> Dialect:
-    """Return the dialect of that name. Raises UnknownName with the known ones."""
+    """Return the dialect with this name. Raises UnknownName, which lists the known ones."""
     return find_a(Dialect, "dialect", name)
 
 
 def dialect_of_model(name: str) -> Dialect | None:
-    """Return the dialect that a model of this name was trained in; None if no known family has such names.
+    """Return the dialect in which a model with this name was trained; None if the name is not of a known family.
 
     >>> dialect_of_model("vllm:http://host/v1#SearchR1-nq_hotpotqa_train-qwen2.5-7b-em-ppo").name
     'search-r1'
     """
-    own_name = name.rpartition("#")[2]  # a server's address may have any name in it
+    own_name = name.rpartition("#")[2]  # a server's address may contain any word
     for row in _dialects():
         if row.models and re.search(row.models, own_name, re.IGNORECASE):
             return row
@@ -139,9 +147,9 @@ def dialect_of_model(name: str) -> Dialect | None:
 
 
 def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
-    """Return the dialect in which a reply to another prompt searches; None if it searches in no dialect.
+    """Return the dialect in which a reply to another prompt searches; None if there is none.
 
-    Only a search counts: an answer in tags is a form that any model may write.
+    Only a search counts, since any model may write an answer in tags.
     """
     for row in _dialects():
         if not row.told_by_reply:
@@ -162,10 +170,10 @@ def _dialects() -> Iterator[Dialect]:
 def read_tags(
     searches: Tags, answers: Tags, text: str, cut: bool, shown: str = ""
 ) -> Reading | None:
-    """Return the first action in a reply: the text in the innermost pair of tags, or behind an open tag.
+    """Return the first action in a reply: the text inside the innermost pair of tags, or after an opening tag.
 
-    A tag without its partner counts where a stop string has cut the closing one off, so not in a reply that is `cut`. A
-    pair around nothing, or around a mere placeholder, is an explanation.
+    An opening tag without its partner counts, because a stop text may have cut off the closing tag, unless the reply is
+    `cut`. A pair around nothing, or around a mere placeholder, is ignored as part of an explanation.
     """
     opened: re.Match[str] | None = None
     for tag in _tag_pattern(searches, answers).finditer(text):
@@ -212,9 +220,9 @@ def _tag_pattern(searches: Tags, answers: Tags) -> re.Pattern[str]:
     )
 
 
-# the beginning of a closing tag that was written twice, as in `<search>x</search</search>`
+# an incomplete closing tag before the real one, as in `<search>x</search</search>`
 _HALF_CLOSED = re.compile(r"</\w*\s*\Z")
-# words that hold the place of a search or an answer where a model repeats its instructions
+# placeholders of a search or an answer, as when a model repeats its instructions
 _NO_SEARCH = re.compile(
     r"\W*(?:(?:and|or|your|the|an?|search|only|question|query|queries|keywords?|tags?|here)\b\W*)*",
     re.IGNORECASE,
@@ -229,9 +237,9 @@ _ANY_TAG = re.compile(
 
 
 def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
-    """Return the search or the answer that tags hold; None for words in its place, other tags, or a long search.
+    """Return the search or answer that tags contain; None for a placeholder, text with other tags, or a long search.
 
-    start: where the action begins in the reply.
+    start: the offset of the action in the reply; the text before it is the plan's reason.
     """
     text = _plain(_HALF_CLOSED.sub("", held))
     place_holder = _NO_SEARCH if is_search else _NO_ANSWER
@@ -247,7 +255,7 @@ def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, without quotes around all of it."""
+    """Return a text as one line, without quotes around the whole."""
     line = " ".join(text.split())
     quoted = re.fullmatch(r'"\s*+([^"]*)"', line)
     if quoted is None:
@@ -260,7 +268,7 @@ _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 
 # ---- actions in other forms
 
-# of a line without the markup around it; possessive, so that no two parts match the same text
+# matches a line without its markup; possessive quantifiers keep two parts from matching the same text
 _CALL = re.compile(r"(?P<name>[A-Za-z_ ]++)[ \t]*+[\[(](?P<argument>.*)[\])]\Z")
 _MARKUP = " \t*_`"
 _SEARCHES = re.compile(r"search|retriev|look ?up|quer|wiki", re.IGNORECASE)
@@ -288,7 +296,7 @@ def read_react(
     Action: Search[a query]        Action: search              Final Answer: an answer
     Action 2: Finish[an answer]    Action Input: a query
 
-    retrievers: those whose names are actions too, in lower case: "Action: neighbours[an entity]".
+    retrievers: names of retrievers, in lower case, that are actions too: "Action: neighbours[an entity]".
     """
     steps = list(_STEPS.finditer(text))
     tool = ""
@@ -296,7 +304,7 @@ def read_react(
     for place, step in enumerate(steps):
         is_last = step is steps[-1]
         if step.lastgroup == "observation" or (is_last and cut):
-            return None  # an observation that the model makes up does not count
+            return None  # what follows an invented observation does not count
         end = len(text) if is_last else steps[place + 1].start()
         held = text[step.end() : end]
         line = first_line(held)
@@ -322,7 +330,7 @@ def read_react(
 
 
 def _tool_and_argument(line: str) -> tuple[str, str]:
-    """Split an action such as "Search[a query]" into its tool and its argument; a line without brackets is a tool."""
+    """Split an action such as "Search[a query]" into tool and argument; without brackets the argument is ""."""
     bare = line.lstrip(_MARKUP).rstrip(f"{_MARKUP}.")
     call = _CALL.match(bare[:_LONGEST_LINE])
     if call:
@@ -338,10 +346,10 @@ def _is_search_tool(name: str) -> bool:
 
 
 def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the first call of a tool that searches or finishes; an answer in its own tags finishes too.
+    """Return the first tool call that searches or finishes; an answer in its own tags finishes too.
 
-    A call is JSON with a name and arguments between `<tool_call>` tags; the closing one may be cut off. Further searches,
-    in the same call or in complete ones behind it, are made at the same time.
+    A call is JSON with a name and arguments between `<tool_call>` tags, of which the closing one may be cut off.
+    Further searches, in the same call or in complete calls after it, become searches to make at the same time.
     """
     opening, closing = TOOL_CALL_TAGS.live
     calls = re.finditer(
@@ -382,7 +390,7 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
 
 
 def _plan_of_call(is_search: bool, given: object, text: str, start: int) -> Plan | None:
-    """Return the plan that the arguments of a call state, with all searches of a list."""
+    """Return the plan that a call's arguments state, with all searches if they are a list; None without a valid one."""
     plans = []
     for argument in _given_texts(given):
         plan = _action(is_search, argument, text, start)
@@ -397,7 +405,7 @@ def _plan_of_call(is_search: bool, given: object, text: str, start: int) -> Plan
 
 
 def _given_texts(given: object) -> list[str]:
-    """Return the texts of the first argument of a call, which may be JSON in a text."""
+    """Return the texts in the first argument of a call, which may be JSON inside a text."""
     if not isinstance(given, str):
         return _texts(given)
     items = [item for _, item in json_objects(given)]
@@ -405,13 +413,16 @@ def _given_texts(given: object) -> list[str]:
 
 
 def _argument(text: str) -> str:
-    """Return the first text in the JSON objects of a text; "" without any."""
+    """Return the first text in the JSON objects of a text; "" if there is none."""
     items = [item for _, item in json_objects(text)]
     return next(iter(_texts(items)), "")
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts of a JSON value: of an object those of its first key that has any, as in {"query_list": ["..."]}."""
+    """Return the texts in a JSON value.
+
+    In an object only the first key with a text counts, as in {"query_list": ["..."]}.
+    """
     if isinstance(value, str):
         return [value.strip()] if value.strip() else []
     if isinstance(value, dict):
@@ -425,7 +436,7 @@ _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
 
 
 def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the search that is a whole reply of CoRAG's: its first line, without the label that it may repeat."""
+    """Return the search that makes up a whole CoRAG reply: its first line, without a label that it may repeat."""
     start, end = spoken_span(text)
     line = first_line(text[start:end])
     if label := _QUERY_LABEL.match(line):
@@ -439,7 +450,7 @@ def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the plan of a reply in this project's own grammar."""
+    """Return the plan of a reply in this project's own grammar; None if it states none."""
     try:
         return Reading(parse_plan(text, shown), *spoken_span(text))
     except ParseError:
@@ -561,7 +572,10 @@ def _search_call(query: str) -> str:
 
 
 def search_list(turns: Iterable[tuple[str, str]]) -> str:
-    """Render searches, and the answer read out of each, as CoRAG's prompt lists them; "Nothing yet" without any."""
+    """Return searches and their answers as CoRAG's prompt lists them; "Nothing yet" without any.
+
+    turns: pairs of a search and the answer that was read out of its passages.
+    """
     query = str(INTERMEDIATE_QUERY).removesuffix(":")
     answer = str(INTERMEDIATE_ANSWER).removesuffix(":")
     lines = []

@@ -1,4 +1,4 @@
-"""This planner asks a model in the dialect that it was trained to search in, or any model in a growing dialogue."""
+"""Planner that asks a model in the dialect in which it was trained to search, or any model in a growing dialogue."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ THINKING = tags("think")
 
 
 class DialoguePlanner(ChatPlanner):
-    """Planner on a chat model that speaks a dialect: its own words and its search results, in one dialogue.
+    """A planner on a chat model that uses a dialect: the model's own words and its search results form one dialogue.
 
-    An answer of the model's own ends its search, and is the plan's `answer`.
+    If the model gives an answer, the search ends, and the answer is the plan's `answer`.
 
     model: a LangChain chat model, a string such as "vllm:http://host/v1#Search-R1-7B", or a Chat.
-    dialect: by name, or a row of your own.
-    task: a task's own instruction, shown above the question.
-    layout: the result that is shown for each search: None for the dialect's own, "chain-of-text" for passages,
-        "evidence" for the facts that no earlier search found, "chain" for all its facts; "dialogue" as None, but each
-        search is a turn of the model's, and its result a turn of the user's, where the dialect has one long turn.
+    dialect_: a dialect's name, or a Dialect of your own.
+    task: a task's instruction, shown above the question.
+    layout: what is shown of each search's result. None: the dialect's own form; "chain-of-text": the passages;
+        "evidence": the facts that no earlier search found; "chain": all its facts; "searches": nothing; "dialogue": as
+        None, but if the dialect puts everything into one long assistant turn, each search becomes an assistant turn and
+        each result a user turn.
     keeps_thoughts: whether the model's thoughts stay in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (plan-search-r1, ..., repair).
     """
@@ -81,7 +82,7 @@ class DialoguePlanner(ChatPlanner):
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask for the next action in the model's dialect."""
+        """Ask for the next action in the planner's dialect."""
         row = self._dialect
         transcript = yield from self._so_far(question, graph, steps)
 
@@ -113,7 +114,7 @@ class DialoguePlanner(ChatPlanner):
     def _so_far(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Transcript]:
-        """Return the transcript up to the next turn of the model, with a person's notes."""
+        """Return the transcript up to the model's next turn, including the user's notes."""
         row = self._dialect
         rewritten = row.rendering == "rewritten"
         digest = yield from self._read_passages(steps)
@@ -142,7 +143,7 @@ class DialoguePlanner(ChatPlanner):
             return transcript
         *earlier, last = transcript.new
         if row.around[1]:
-            text = f"{last.text}{note}\n"  # outside the frame
+            text = f"{last.text}{note}\n"  # after the text that closes the result
         else:
             text = f"{note}\n{last.text}"
         return replace(transcript, new=(*earlier, replace(last, text=text)))
@@ -157,7 +158,7 @@ class DialoguePlanner(ChatPlanner):
         return self._prompt.fill(**values)
 
     def _read_passages(self, steps: Sequence[Step]) -> Dialogue[str]:
-        """Return the model's reading of the last step's passages; "" for a dialect that is shown the passages."""
+        """Return what the model reads out of the last step's passages; "" if the dialect shows the passages instead."""
         if self._digest is None or not steps or not steps[-1].hits:
             return ""
         newest = steps[-1]
@@ -168,7 +169,7 @@ class DialoguePlanner(ChatPlanner):
         return as_line(without_thinking(reply.text))
 
     def _request(self, transcript: Transcript, question: str) -> Request:
-        """Render the dialogue as the dialect has it."""
+        """Return the request that shows the dialogue in the dialect's rendering."""
         row = self._dialect
         turns = transcript.turns
         if row.rendering == "rewritten":
@@ -194,7 +195,7 @@ class DialoguePlanner(ChatPlanner):
         return read(reply.text, reply.truncated, last.text)
 
     def _said(self, reply: Reply, reading: Reading | None = None) -> Turn:
-        """Return the model's own turn: the part of its reply that counts, with the tag that a stop string cut off."""
+        """Return the model's turn: the part of its reply that counts, with the closing tag that a stop text cut off."""
         continued = self._dialect.rendering == "continued"
         start, end = spoken_span(reply.text)
         closing = ""
@@ -224,7 +225,7 @@ class DialoguePlanner(ChatPlanner):
         return turns[0]
 
     def _found(self, step: Step, graph: QuestionGraph) -> str:
-        """Render the result of a step's search, in the dialect's frame."""
+        """Return the text of a step's result, between the texts that the dialect puts around it."""
         row = self._dialect
         shown = ""
         if self._layout == "chain":
@@ -237,7 +238,7 @@ class DialoguePlanner(ChatPlanner):
         return f"{before}{shown.strip() or row.nothing}{behind}"
 
     def _passages(self, step: Step) -> str:
-        """Render a step's passages in the dialect's form."""
+        """Return a step's passages in the dialect's form."""
         texts = []
         for number, hit in enumerate(step.hits, start=1):
             passage = hit.passage
@@ -252,7 +253,10 @@ class DialoguePlanner(ChatPlanner):
         return "".join(texts)
 
     def _around(self, turn: Turn) -> tuple[str, str]:
-        """Return a turn's text in front of a search's result, and behind it: the frame, and a note outside it."""
+        """Return the text of a turn before a search's result and after it, including a note that stands outside.
+
+        Return two empty strings if the turn shows no result.
+        """
         text = turn.text
         before, behind = self._dialect.around
         if text.startswith(before):

@@ -1,4 +1,4 @@
-"""A rewriter on any chat model reads the turns of a conversation and completes its next question from them."""
+"""Rewriter on any chat model: completes a conversation's next question from the earlier turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 512
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The most tokens of a reply; a model that writes thoughts gets more."""
 
 _LABELS = ("next question", "standalone question", "rewritten question", "question")
 _KEYS = (
@@ -42,7 +42,7 @@ _FORM = "In which city was Jørn Utzon born?"
 
 
 class LLMRewriter:
-    """Rewriter of follow-up questions on a chat model.
+    """A rewriter of follow-up questions on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     prompts_dir: a folder whose files override the packaged prompts (followup, repair).
@@ -64,12 +64,12 @@ class LLMRewriter:
         return self._chat.name
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the standalone question. Raises ParseError if neither the first reply nor the second is a question."""
+        """Return the standalone question. Raises ParseError if neither the first nor the second reply is a question."""
         dialogue = self._dialogue(question, exchanges)
         return converse(self._chat, dialogue)
 
     async def arewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Do the same as `rewrite`, for coroutines."""
+        """Return the standalone question like `rewrite`, as a coroutine."""
         dialogue = self._dialogue(question, exchanges)
         return await aconverse(self._chat, dialogue)
 
@@ -83,7 +83,7 @@ class LLMRewriter:
 
         def render(room: int) -> Request:
             turns = list(exchanges)
-            # a follow-up mostly follows the last turns
+            # the oldest turns go first, as a follow-up mostly refers to the last ones
             while len(turns) > 1 and estimate_turns(prompt(turns)) > room:
                 del turns[0]
             return Request(prompt(turns))
@@ -99,7 +99,7 @@ class LLMRewriter:
 
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
-    """Return the rewriter on a chat model, for the options of an agent."""
+    """Return the rewriter on a chat model, with an agent's options."""
     return LLMRewriter(
         model,
         prompts_dir=options.prompts_dir,
@@ -108,9 +108,9 @@ def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
 
 
 def question_in(reply: str, question: str) -> str:
-    """Return the question that a reply to `question` holds, without a label, quotes or JSON around it.
+    """Return the standalone question in a reply to the follow-up `question`, without a label, quotes or JSON around it.
 
-    It is "" for a reply without a question.
+    Return "" if the reply contains no question.
 
     >>> question_in('Standalone question: "How long is the Loire?"', "How long is it?")
     'How long is the Loire?'

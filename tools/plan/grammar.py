@@ -4,11 +4,11 @@
     [SUFFICIENT]             the graph holds the answer
     [NO_RETRIEVAL]           no search is needed
 
-An action is a whole token in square brackets at the start of a line or a sentence. The first valid one counts; further
-lines of [SUBQ] right behind it are searches to make at the same time. Small
-models also write `SUBQ: a question`, `[SUBQ: a question]`, `SUFFICIENT` on a line of its own, JSON, translated tokens,
-or only the question; ras_agent.marks has the spellings. A token that is denied, doubted or asked about does not count:
-neither "INSUFFICIENT" nor "the facts are not [SUFFICIENT]" nor "[SUFFICIENT]? No" nor "sufficient" ends anything.
+An action is a token in square brackets at the start of a line or a sentence. The first valid one counts; further [SUBQ]
+lines directly after it are searches to make at the same time. Small models also write `SUBQ: a question`, `[SUBQ: a
+question]`, `SUFFICIENT` on a separate line, JSON, translated tokens, or only the question; ras_agent.marks lists the
+spellings. A token that is denied, doubted or asked about does not count: the search does not end at "INSUFFICIENT",
+"the facts are not [SUFFICIENT]", "[SUFFICIENT]? No" or "sufficient".
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _FULL_STOP = rf"\.[0-9a-z,:;'’-]| (?:{_ABBREVIATIONS})\.|[A-Z]\."
 _PIECE = rf"(?:[^\n\[\]<>(){{}}|?`.。．]|{_FULL_STOP})"
 _FIRST = rf"(?:[{_LETTERS}]|[A-Z]\. ?|(?:{_ABBREVIATIONS})\. )"
 PATTERN = rf"\[SUBQ\] {_FIRST}{_PIECE}{{2,300}}[?.]|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
-"""A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it.
+"""A regular expression of the reply's form, for servers that enforce one; `parse_plan` reads every match of it.
 
-A full stop inside a sub-query belongs to a number, an initial or an abbreviation, and any other ends it: a model that
-states something may stop there, where it would else go on until it comes to a question mark.
+Inside a sub-query, a full stop may only belong to a number, an initial or an abbreviation; any other ends it. So a
+model that writes a statement may stop at its end; without this it would have to go on to a question mark.
 """
 _SCHEMA = {
     "type": "object",
@@ -79,14 +79,14 @@ _STARTS = re.compile(
 )
 _WRAPPING = " \t*_`<>:：|-—✅✔"
 _BRACKETS = "[［【<"
-# bounds keep the parser linear
+# characters; the bounds keep the parser linear
 _LOOK_BACK = 80
 _LOOK_AHEAD = 200
 _LONGEST_LINE = 2000
 _AROUND_REASON = f"{_WRAPPING}\n'\"“”‘’"
 _LONGEST_REASON = 500
 
-# in front of a token, in the sentence or the label that it ends: words that put a condition or deny it
+# before a token, in its sentence or label: words that make it conditional or deny it
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)*_`]*\s|[。！？]|\n[^\S\n]*\n")
 _CONDITION = re.compile(
     r"\b(?:if|unless|until|once|when|after|before|could|might|maybe|perhaps|probably|wenn|falls)\b|如果|一旦",
@@ -104,13 +104,13 @@ _DENIES_IT = re.compile(
 )
 _UNENDED = re.compile(r"\b(?:be|being|is|are|was|as|to|the|a|of|yet|called)\s*\Z")
 _BROKEN_LINE = re.compile(r"[\w,]\s*\n[ \t]*\Z")
-# the same for the token of a question, which counts inside a sentence that announces it
+# before the token of a sub-query: words that announce it, so that it counts inside a sentence
 _LEADS = re.compile(
     r"(?:\b(?:is|be|are|ask|use|choose|write)\b|\b(?:move|step|action)\s*\d*\s*[-–—]|\])[\s*_`'\"“(]*\Z",
     re.IGNORECASE,
 )
 
-# behind a token that stops: a question, a clause that the token is part of, second thoughts, something that is missing
+# after a token that ends the search: a question mark, the rest of a clause, second thoughts, missing information
 _ASKED = re.compile(r"[\s*_`'\"”)\]}]*[?？]")
 _CLAUSE = re.compile(
     r"(?:is|was|are|would|will|could|can|cannot|does|do|did|has|should|may|might|must|if|unless|until|when|once|only|or"
@@ -139,17 +139,17 @@ _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t*_`]*"  # of a list
 _IN_LIST = re.compile(rf"(?:\A|\n){_ITEM}\Z")
 _NEXT_IN_LIST = re.compile(rf"[^\n]*\n\s*{_ITEM}[\[【<(]?\s*(?:SUB|SUFF|NO)")
 
-# no real subquery: a place holder, a label, "none", a clause about the token
+# not a real sub-query: a placeholder, a label, "none", a clause about the token
 _NO_QUESTION = re.compile(
     r"[<{\[(]?\s*(?:(?:a|the|your|next|new)\s+)*(?:search\s*|sub-?)?(?:question|query|subquery)\s*[>}\])]?[\s,.]*"
     r"|(?:(?:the|my)\s+)?(?:(?:next|final|correct)\s+)?(?:answer|reply|response|move)(?:\s+is)?"
     r"|(?:none|n/a|nothing|not)(?: (?:is )?(?:needed|required|necessary|applicable))?[\s.]*"
     r"|(?:looks?|means?|because|since|if|only|for|to|token)\b[^?？]*"
-    # with a capital letter these begin a question, to which not every model writes a question mark
+    # with a capital letter these words begin a question, which some models write without a question mark
     r"|(?-i:is|was|would|will|should|could|can|may|when(?! (?:is|are|was|were|did|does|do|has|have|had)\b))\b[^?？]*",
     re.IGNORECASE,
 )
-# words behind a question on its line; quotes around it
+# words after a question on its line; quotes around a question
 _LEFT_OVER = re.compile(
     r"(?:</|<\||<｜).*|(?<=[?？])\s*+(?:[(\[][^)\]]*+|\W*+\b(?:or|and|then|else)\W*)\Z",
     re.IGNORECASE,
@@ -165,7 +165,7 @@ _QUOTES = {
     "(": ")",
 }
 
-# a question that is the whole reply
+# the beginning of a question that is the whole reply
 _ASKS = re.compile(
     r"(?:(?:in|on|at|for|to|from|by|of|with|under|during)\s+)?(?:who|whom|whose|what|when|where|which|why|how)\b"
     r"|(?:is|are|was|were|did|does|do|has|have|had)\b",
@@ -178,7 +178,7 @@ _NO_SEARCH = re.compile(
 
 _PLACE_OF_ANSWER = re.compile(r"#\d")
 
-# an action in JSON: names of the keys, and words for the action in capitals without anything else
+# an action in JSON: the names of keys, and the words for actions reduced to capital letters
 _ACTION_KEYS = (
     "action",
     "next_action",
@@ -238,10 +238,10 @@ _FLAGS: dict[str, Action] = {
 
 
 def parse_plan(reply: str, prompt: str = "") -> Plan:
-    """Return the plan that a reply states; prose in front of its action is the reason.
+    """Return the plan that a reply states; prose before the action becomes the plan's reason.
 
-    prompt: the text that the model was shown. A bare question, without [SUBQ] or another mark, is taken for a sub-query
-    only if it is not part of the prompt: it may be quoted from a document.
+    prompt: the text that the model was shown. A bare question, without [SUBQ] or another mark, counts as a
+        sub-query only if it is not in the prompt, from which it might be quoted.
     Raises ParseError if the reply states no plan.
     """
     text = without_thinking(reply)
@@ -258,7 +258,7 @@ def parse_plan(reply: str, prompt: str = "") -> Plan:
 
 
 def _in_tokens(text: str) -> Plan | None:
-    """Return the plan that the tokens in a text state: the first search, or a stop that no search follows."""
+    """Return the plan that a text's tokens state: the first search, or an end of the search that no search follows."""
     tokens = list(_TOKEN.finditer(text))
     stop: Plan | None = None
     stopped_at = 0
@@ -282,11 +282,11 @@ def _in_tokens(text: str) -> Plan | None:
 
 
 def _further_searches(text: str, plan: Plan) -> tuple[str, ...]:
-    """Return the sub-queries that follow the plan's in a list, a line each: prose between them ends it."""
+    """Return the sub-queries that directly follow the plan's own, one on each line; prose ends the list."""
     tokens = list(_TOKEN.finditer(text))
     ends = [token.start() for token in tokens[1:]] + [len(text)]
     listed: list[str] = []
-    # without a token there is an end more
+    # without tokens there is one more end than tokens
     for token, end in zip(tokens, ends, strict=False):
         if token.lastgroup != "subq":
             if listed:
@@ -303,7 +303,7 @@ def _further_searches(text: str, plan: Plan) -> tuple[str, ...]:
 
 
 def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
-    """Return the question between a token and `end`; "" without one, or if the token does not announce it."""
+    """Return the question between a token and `end`; "" if there is none, or the token does not announce it."""
     opened = text[token.end() - 1] not in "]］】>"
     behind = text[token.end() : end]
     subquery = first_question(behind, opened=opened)
@@ -314,7 +314,7 @@ def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
 
 
 def _reason_before(text: str, offset: int) -> str:
-    """Return the beginning of the prose in front of an action; "" for prose without a letter."""
+    """Return the beginning of the prose before an action; "" if it has no letters."""
     prose = text[:offset].strip(_AROUND_REASON)
     reason = prose[:_LONGEST_REASON]
     if not any(map(str.isalpha, reason)):
@@ -323,37 +323,40 @@ def _reason_before(text: str, offset: int) -> str:
 
 
 def _goes_on(between: str) -> bool:
-    """Tell whether a model that has stopped thinks on and searches, instead of playing the user's next turn."""
+    """Return whether a model that has ended the search goes on thinking, rather than inventing the user's next turn.
+
+    between: the text between the token that ends the search and the next search.
+    """
     if not any(map(str.isalpha, between)):
         return False
     return re.search(QUESTION.live, between, FLAGS) is None
 
 
 def _begins(text: str, offset: int) -> bool:
-    """Tell whether a line or a sentence begins at `offset`, apart from markup, numbers and labels."""
+    """Return whether a line or a sentence begins at `offset`, apart from markup, numbers and labels."""
     if text[offset] not in _BRACKETS:
-        return True  # a token without brackets is found nowhere else
+        return True  # tokens without brackets are only matched there
     before = _text_before(text, offset)
     if offset > _LOOK_BACK:
-        before = f"x{before}"  # the beginning of a cut text is no beginning of a line
+        before = f"x{before}"  # the start of a cut text is not the start of a line
     return bool(_STARTS.search(before))
 
 
 def _text_before(text: str, offset: int) -> str:
-    """Return the end of the text in front of `offset`. It is bounded, which keeps the parser linear."""
+    """Return up to _LOOK_BACK characters before `offset`; the bound keeps the parser linear."""
     start = max(0, offset - _LOOK_BACK)
     return text[start:offset]
 
 
 def _leads_to(text: str, offset: int, subquery: str) -> bool:
-    """Tell whether a sentence says, before `offset`, that the question after the token is to be asked next."""
+    """Return whether the sentence before `offset` announces that the question after the token is asked next."""
     if not subquery.endswith(("?", "？")):
         return False
     return _LEADS.search(_text_before(text, offset)) is not None
 
 
 def _stops(text: str, token: re.Match[str]) -> bool:
-    """Tell whether a token that would end the loop is meant so: no word around it denies, doubts or questions it."""
+    """Return whether a token really ends the search: no word around it denies, doubts or questions it."""
     sufficient = token.lastgroup == "sufficient"
     before = _text_before(text, token.start())
     after = text[token.end() : token.end() + _LOOK_AHEAD]
@@ -379,27 +382,27 @@ def _stops(text: str, token: re.Match[str]) -> bool:
 
 
 def needs_another(subquery: str) -> bool:
-    """Tell whether a sub-query holds "#1", the place of another one's answer."""
+    """Return whether a sub-query contains a reference such as "#1" to another sub-query's answer."""
     return _PLACE_OF_ANSWER.search(subquery) is not None
 
 
 def copies_example(subquery: str, question: str) -> bool:
-    """Tell whether a sub-query is that of the example in a repair, which the question does not ask."""
+    """Return whether a sub-query copies the example of the repair prompt, although the question does not ask for it."""
     examples = [EXAMPLE_QUERY]
     return copies(subquery, examples, [question])
 
 
 def ended(plan: Plan, steps: Sequence[Step]) -> Plan:
-    """Return the plan; after the first search, a model that wants no retrieval finds the facts sufficient."""
+    """Return the plan; after the first search, "no_retrieval" becomes "sufficient"."""
     if steps and plan.action == "no_retrieval":
         return replace(plan, action="sufficient")
     return plan
 
 
 def first_question(text: str, *, opened: bool = False) -> str:
-    """Return the first line with words in it, without quotes and markup; "" for one that asks nothing.
+    """Return the first line that contains words, without quotes and markup; "" if it is a placeholder, not a question.
 
-    opened: whether the question stands inside the brackets of its token.
+    opened: whether the question stands inside its token's brackets.
     """
     for line in lines_of(text):
         spaced = " ".join(line.split())
@@ -415,7 +418,7 @@ def first_question(text: str, *, opened: bool = False) -> str:
 
 
 def _unquote(text: str) -> str:
-    """Return a text without the quotes, markup or parentheses around all of it."""
+    """Return a text without the quotes, markup or parentheses that surround the whole of it."""
     bare = text.strip(_WRAPPING)
     inner = bare[1:-1]
     closing = _QUOTES.get(bare[:1])
@@ -427,10 +430,10 @@ def _unquote(text: str) -> str:
 
 
 def _bare_question(text: str, prompt: str) -> Plan | None:
-    """Return a search for the question that ends a reply without any token; None if it may be no search.
+    """Return a search for the question that ends a reply without any token; None if it is probably not a search.
 
-    It must be the reply's one question, ask for something by name, and be put neither to the user nor to the model
-    itself, nor be quoted from the prompt.
+    It must be the reply's only question, name something, address neither the user nor the model itself, and not be
+    quoted from the prompt.
     """
     if text.count("?") != 1 or _TOKEN.search(text):
         return None
@@ -448,7 +451,7 @@ def _bare_question(text: str, prompt: str) -> Plan | None:
 
 
 def _asking_part(line: str) -> str:
-    """Return the part of a line that asks: of "The next question is: Where ..." the second; "" without one."""
+    """Return the part of a line that asks: "Where ..." in "The next question is: Where ..."; "" if there is none."""
     if _ASKS.match(line):
         return line  # also "Who directed A: B"
     parts = re.split(r": |\bis (?=[A-Z])", line)
@@ -456,7 +459,7 @@ def _asking_part(line: str) -> str:
 
 
 def _in_json(text: str) -> Plan | None:
-    """Return the plan that the first JSON object with an action states, with the searches of the objects behind it."""
+    """Return the plan that the first JSON object with an action states, with the searches of the objects after it."""
     first: Plan | None = None
     further: list[str] = []
     for _, item in json_objects(text):
@@ -478,7 +481,7 @@ def _in_json(text: str) -> Plan | None:
 
 
 def _others(subqueries: Sequence[str], first: str) -> tuple[str, ...]:
-    """Return the sub-queries besides the first, each once."""
+    """Return the sub-queries other than the first, without repetitions."""
     others = dict.fromkeys(subqueries)
     return tuple([other for other in others if other not in ("", first)])
 
@@ -495,7 +498,7 @@ def _stop_in(item: dict[str, Value]) -> Action | None:
 
 
 def _action_in(item: dict[str, Value]) -> str:
-    """Return the word for an object's action in capitals, without anything else; "" for a question."""
+    """Return an object's word for the action, reduced to its capital letters; "" if it is a question."""
     word = first_text(item, _ACTION_KEYS)
     if "?" in word:
         return ""
@@ -503,7 +506,7 @@ def _action_in(item: dict[str, Value]) -> str:
 
 
 def _in_object(item: dict[str, Value]) -> Plan | None:
-    """Return the plan that one JSON object states, if it states one."""
+    """Return the plan that one JSON object states; None if it states none."""
     reason = first_text(item, _REASON_KEYS)[:_LONGEST_REASON]
     stop = _stop_in(item)
     if stop is not None:
@@ -523,7 +526,7 @@ def _in_object(item: dict[str, Value]) -> Plan | None:
 
 
 def _flagged(item: dict[str, Value]) -> Action | None:
-    """Return the stop that a key of its own switches on, as in {"sufficient": true}."""
+    """Return the action that a Boolean key switches on, as in {"sufficient": true}; None without one."""
     for key, stop in _FLAGS.items():
         value = item.get(key)
         if value is True or first_text(item, [key]).casefold() in ("yes", "true"):

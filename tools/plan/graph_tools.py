@@ -1,7 +1,7 @@
-"""The tools of a search over the question's graph and the corpus's: their descriptions, and their results as text.
+"""The tools to search the question's graph and the corpus's graph: their descriptions, and their results as text.
 
-A planner that calls tools (ras_agent.tools.plan.tool_planner), the environment that such planners are trained in
-(ras_agent.gym) and the server of the Model Context Protocol offer the same tools, so they are described here once.
+The same tools are offered by the planner that calls tools (ras_agent.tools.plan.tool_planner), by the environment in
+which such planners are trained (ras_agent.gym), and by the server of the Model Context Protocol.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from ras_agent.text.canonical import canonical_key
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 MOST_LOOKS = 4
-"""How often a model may look at neighbours and passages before it has to decide."""
+"""How often a model may look at neighbours or passages before it has to search or finish."""
 RETRIEVER = "retriever"
-"""The argument of a search that names the retriever."""
+"""The name of a search's argument that chooses the retriever."""
 _NOTHING = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as it is described to a model.
+    """A tool, as it is described to a model.
 
-    argument: the one that every call has. more: (name, meaning) of arguments that a call may leave out.
-    retriever: the one that the tool searches with, by name; "" for the agent's own.
-    choices: the retrievers that a call may name in the argument `retriever`.
+    about: what the tool does.
+    argument, meaning: the name and meaning of the required argument.
+    more: (name, meaning) of each optional argument.
+    retriever: the name of the retriever that the tool searches with; "" for the agent's own.
+    choices: the retrievers that a call may choose by the argument `retriever`.
     """
 
     name: str
@@ -43,7 +45,10 @@ class Tool:
     choices: tuple[str, ...] = ()
 
     def schema(self, *, everything: bool = False) -> JSON:
-        """Return the tool in the form of OpenAI's chat API: with the arguments of a planner, or with all of them."""
+        """Return the tool in the form of OpenAI's chat API.
+
+        everything: whether optional arguments are included; planners use only the required one.
+        """
         arguments = self.arguments if everything else self.arguments[:1]
         properties: JSON = {}
         for name, meaning in arguments:
@@ -69,17 +74,17 @@ class Tool:
 
     @property
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """Return (name, meaning) of each argument, the needed one first."""
+        """Return (name, meaning) of each argument, the required one first."""
         needed = (self.argument, self.meaning)
         return (needed, *self.more)
 
     @property
     def searches(self) -> bool:
-        """Tell whether a call is a search, whose facts join the graph of the question."""
+        """Return whether a call is a search, whose facts join the graph of the question."""
         return self.name == "search" or bool(self.retriever)
 
     def retriever_of(self, arguments: Mapping[str, object]) -> str:
-        """Return the retriever that a call searches with; "" for the agent's own, as where it names an unknown one."""
+        """Return the retriever that a call chooses; if none or an unknown one, the tool's own ("" for the agent's)."""
         chosen = arguments.get(RETRIEVER)
         if isinstance(chosen, str) and chosen.strip().lower() in self.choices:
             return chosen.strip().lower()
@@ -135,7 +140,7 @@ OF_CORPUS = (
         retriever="paths",
     ),
 )
-"""Steps in the corpus's graph, where an index has one: `neighbours` is then a search, too"""
+"""Tools for steps in the corpus's graph, if the index has one; `neighbours` is then a search too."""
 
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
@@ -149,11 +154,11 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "kg-mix": "by the graph and by meaning together",
     }
 )
-"""How the retrievers search that a model may choose, as it is told"""
+"""How each retriever that a model may choose searches, in the words shown to the model."""
 
 
 def tools_over(retrievers: Collection[str]) -> tuple[Tool, ...]:
-    """Return the tools over an index with these retrievers: those of its graph too where it has one.
+    """Return the tools for an index with these retrievers, including those of its graph if it has one.
 
     >>> [tool.name for tool in tools_over(["bm25", "ppr", "paths", "neighbours"])]
     ['search', 'neighbours', 'read', 'finish', 'paths']
@@ -169,20 +174,23 @@ def tools_over(retrievers: Collection[str]) -> tuple[Tool, ...]:
 
 
 def about_choices(names: Iterable[str]) -> str:
-    """Return the meaning of the argument `retriever` with these choices."""
+    """Return the description of the argument `retriever`, with these choices."""
     ways = [f"{name} {MEANINGS[name]}" for name in names]
     return f"How to search: {', '.join(ways)}. Leave it out for the usual way."
 
 
 def tool_of_retriever(name: str, about: str = "") -> Tool:
-    """Return the tool that searches with one retriever, named like it. about: its description."""
+    """Return a tool that searches with one retriever and has its name.
+
+    about: the tool's description; "" for one that is made from the retriever's name.
+    """
     if not about:
         way = MEANINGS.get(name, f"with {name}")
         about = f"Search the texts {way}; their facts join the graph of the question."
     return replace(SEARCH, name=name, about=about, retriever=name)
 
 
-# names by which models call the argument of a tool instead of its own
+# names that models use for a tool's argument instead of its real name
 _OTHER_KEYS = (
     "q",
     "question",
@@ -199,10 +207,10 @@ _OTHER_KEYS = (
 
 
 def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
-    """Return the argument of a call as one line of text; "" without one.
+    """Return the required argument of a call as one line of text; "" if it is missing.
 
-    A number is its text, several texts are one. Under another key it is read where the key is a usual one, or where
-    the call has no other text.
+    Numbers become text, and lists of texts are joined. Under another key the argument is accepted if that key is a
+    usual one, or if it is the call's only text.
     """
     for key in (tool.argument, *_OTHER_KEYS):
         if arguments.get(key) is not None:
@@ -217,7 +225,7 @@ def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
 
 
 def argument_text(value: object) -> str:
-    """Return the argument of a call as one line of text; "" for anything but a text, a number or a list of them."""
+    """Return an argument's value as one line of text; "" unless it is a text, a number or a list of these."""
     if isinstance(value, list):
         return "; ".join(filter(None, map(argument_text, value)))
     if isinstance(value, str):
@@ -230,9 +238,9 @@ def argument_text(value: object) -> str:
 
 
 def documented(tool: Tool) -> Callable[[_Method], _Method]:
-    """Return a decorator that gives a method the tool's description as its docstring, in Google's form.
+    """Return a decorator that sets a method's docstring to the tool's description, in Google's style.
 
-    Trainers make the schema that a model is shown of the method's signature and this docstring.
+    Trainers build the schema that a model is shown from the method's signature and this docstring.
     """
     lines = [tool.about, "", "Args:"]
     for name, meaning in tool.arguments:
@@ -249,7 +257,10 @@ def documented(tool: Tool) -> Callable[[_Method], _Method]:
 
 
 def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    """Render a search's result: titles with their numbers in `passages`, from 1, and the facts new to the graph."""
+    """Return a search's result as text: the passages' titles with numbers, and the facts that are new to the graph.
+
+    passages: all passages of the run; a passage's number is its position there, from 1.
+    """
     if not step.hits:
         return _NOTHING
     ids = [passage.id for passage in passages]
@@ -263,7 +274,7 @@ def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage])
 
 
 def neighbours_result(entity: str, graph: QuestionGraph) -> str:
-    """Render the facts of the graph that name the entity."""
+    """Return the facts of the graph that name the entity, as text."""
     facts = graph.touching(canonical_key(entity))
     return (
         fact_block(facts)
@@ -272,7 +283,7 @@ def neighbours_result(entity: str, graph: QuestionGraph) -> str:
 
 
 def read_result(name: str, passages: Sequence[Passage]) -> str:
-    """Render the passage of `passages` with that number, title or id."""
+    """Return, as text, the passage in `passages` with that number (from 1), title or id."""
     bare = name.strip("[](){}#. ")
     number = re.sub(r"\A(?:passage|no)\b\.?\s*", "", bare, flags=re.IGNORECASE).strip(
         "[]()#. "

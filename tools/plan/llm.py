@@ -1,4 +1,4 @@
-"""A planner on any chat model: the model sees the searches and their results, and replies with an action (grammar)."""
+"""Planner on any chat model: it shows the model the searches and their results, and parses the action in its reply."""
 
 from __future__ import annotations
 
@@ -61,27 +61,27 @@ from ras_agent.tools.roles import RoleOptions
 
 _PROBLEM = "it holds none of the three moves"
 MAX_TOKENS = 2048
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The most tokens of a reply; a model that writes thoughts gets more."""
 
 
 class LLMPlanner(ChatPlanner):
-    """Planner on a chat model.
+    """A planner on a chat model.
 
-    After the first search, a model that wants no retrieval is taken to find the facts sufficient.
+    If the model replies after the first search that no retrieval is needed, the plan is that the facts are sufficient.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
-    task: a task's own instruction, shown above the question.
-    layout: the part of each search that the history shows: "evidence" (also None) is the facts that no earlier one
-        found; "chain" is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but
-        the search.
-    follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
-    finds_dialect: whether a model whose reply is in the dialect of a search-trained planner is asked in it from then
-        on. shown_in_dialect: the layout of the history then; None for `layout`, and where that is None too, for the
-        dialect's own.
-    keeps_thoughts: whether the model's thoughts stay in the dialogue of such a dialect.
+    task: a task's instruction, shown above the question.
+    layout: what the history shows of each search: "evidence" (also None) shows the facts that no earlier search
+        found; "chain" all its facts, as in RAS (eq. 2); "chain-of-text" its passages; "searches" only the sub-query.
+    follows_any: whether a reply that states no move, after the second try, becomes the next search, as in RAS's
+        code.
+    finds_dialect: whether the planner changes to a dialect once the model's reply is in one.
+    shown_in_dialect: the layout after that change; None for `layout`, and if that is None too, for the dialect's
+        own.
+    keeps_thoughts: whether the model's thoughts stay in the dialogue after that change.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
-    form: when the server holds replies to their form.
+    form: when the server enforces the form of replies.
     """
 
     accepts_feedback = True
@@ -124,7 +124,7 @@ class LLMPlanner(ChatPlanner):
         )
 
     def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
-        """Return the dialect in which this planner has asked in this run; None for this project's own form."""
+        """Return the dialect that this planner has changed to in this run; None for this project's own form."""
         if not self._finds_dialect:
             return None
         for step in steps:
@@ -135,7 +135,7 @@ class LLMPlanner(ChatPlanner):
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask for the next action, in the dialect of the model once it is known."""
+        """Ask for the next action, in the model's dialect once it is known."""
         if (row := self._dialect_found(steps)) is not None:
             return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         asking = self._by_need.asking()
@@ -191,7 +191,7 @@ class LLMPlanner(ChatPlanner):
 
 @dataclass(frozen=True)
 class _History:
-    """The question and its searches so far, as a prompt of the planner shows them in a layout."""
+    """The question and the searches so far, as the planner's prompt shows them in a layout."""
 
     question: str
     task: str
@@ -207,7 +207,7 @@ class _History:
 
     @cached_property
     def times(self) -> Counter[str]:
-        """Count how often a prompt repeats the facts and the passages, by their ids."""
+        """Return, for each fact and passage id, how often the prompt shows it."""
         times = Counter[str]()
         for step in self.steps:
             times.update(hit.passage.id for hit in step.hits)
@@ -216,7 +216,7 @@ class _History:
         return times
 
     def fit(self, room: int, most: int) -> Evidence:
-        """Return the evidence that fits into `room` tokens, and into `most`."""
+        """Return the evidence that fits into `room` tokens and has at most `most` tokens."""
         facts: tuple[Triple, ...] = ()
         if self.layout in ("evidence", "chain", "dialogue"):
             facts = self.graph.facts
@@ -238,7 +238,7 @@ class _History:
         )
 
     def turns(self, prompt: Prompt, evidence: Evidence) -> tuple[Turn, ...]:
-        """Render the prompt with the evidence."""
+        """Return the prompt with the evidence."""
         if self.layout == "searches":
             history = searches_block(self.steps)
         elif self.layout == "chain-of-text":
@@ -261,8 +261,9 @@ def _plan_in(
 ) -> Plan:
     """Return the plan that a reply to `turns` states.
 
-    shown: the question and the evidence. searched: whether there is any evidence; before, the question itself is a
-    plan. Raises ParseError for a reply without a plan, and for a plan that copies an example.
+    shown: the question and the evidence.
+    searched: whether there is any evidence yet; before that, a sub-query may repeat the question.
+    Raises ParseError for a reply without a plan, and for a plan that copies a worked example.
     """
     plan = parse_plan(reply.text, shown if searched else "")
     examples = (EXAMPLE, *examples_in(turns))
@@ -275,9 +276,9 @@ def _plan_in(
 
 
 def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:
-    """Return the planner on a chat model, for the options of an agent.
+    """Return the planner on a chat model, with an agent's options.
 
-    A model whose dialect is set, or known by its name, plans in it; in the layout "dialogue" any model plans so.
+    The planner is a DialoguePlanner if a dialect is set or known from the model's name, or if the layout is "dialogue".
     """
     chat = as_chat(model, options.chat)
     if options.dialect:

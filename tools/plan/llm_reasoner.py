@@ -1,4 +1,4 @@
-"""IRCoT's reasoner on any chat model: it writes one more sentence of the chain of thought per call."""
+"""IRCoT's reasoner on any chat model: each call writes one more sentence of the chain of thought."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 1024
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The most tokens of a reply; a model that writes thoughts gets more."""
 
 _WRAPPING = '*_`"“”> -'
 _LABEL = re.compile(
@@ -47,11 +47,11 @@ _FORM = "Jørn Utzon was born in Copenhagen."
 
 
 class LLMReasoner:
-    """Reasoner on a chat model.
+    """A reasoner on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether a worked example comes before the question.
-    task: a task's own instruction, shown above the question.
+    task: a task's instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (next-sentence, next-sentence-few-shot, repair).
     """
 
@@ -78,14 +78,14 @@ class LLMReasoner:
     def next_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
+        """Return the next sentence. Raises ParseError if neither the first nor the second reply contains a new one."""
         dialogue = self._dialogue(question, passages, thoughts)
         return converse(self._chat, dialogue)
 
     async def anext_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Do the same as `next_sentence`, for coroutines."""
+        """Return the next sentence like `next_sentence`, as a coroutine."""
         dialogue = self._dialogue(question, passages, thoughts)
         return await aconverse(self._chat, dialogue)
 
@@ -128,7 +128,7 @@ class LLMReasoner:
 
 
 def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
-    """Return the reasoner on a chat model, for the options of an agent."""
+    """Return the reasoner on a chat model, with an agent's options."""
     return LLMReasoner(
         model,
         few_shot=options.few_shot,
@@ -139,11 +139,10 @@ def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
 
 
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
-    """Return the first sentence of a reply that is not among the thoughts, which models like to repeat.
+    """Return the first sentence of a reply that is not among the thoughts, which models often repeat; "" without one.
 
-    It is "" for a reply without one. A repeated thought is known by its canonical key, whatever its case and
-    punctuation. Words that announce the sentence, label it or wrap it in JSON are left out; a refusal ("I cannot ...")
-    is no sentence.
+    A repeated thought is recognised by its canonical key, whatever its case and punctuation. Words that announce or
+    label the sentence are removed, and so is JSON around it. A refusal ("I cannot ...") does not count as a sentence.
 
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'
@@ -151,7 +150,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     known = set(map(canonical_key, thoughts))
     text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
-        # a no-break space stays: it keeps a passage's "answer is" from ending the chain (ras_agent.marks)
+        # no-break spaces stay: one keeps a passage's "answer is" from ending the chain (ras_agent.marks)
         spaced = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end])
         sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
         if speaks_of_itself(sentence) or canonical_key(sentence) in known:
@@ -162,7 +161,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Return a reply without JSON around it, and without the chatter that announces the answer."""
+    """Return a reply's text without JSON around it, and without words that announce the sentence."""
     if not is_json(text):
         return _CHATTER.sub("", text, count=1)
     for _, item in json_objects(text):

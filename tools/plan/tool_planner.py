@@ -1,8 +1,8 @@
 """A planner that calls tools: the ReAct loop (Yao et al., 2023) over the question's graph.
 
 The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish is its
-decision, a `Plan` as of any planner; looks are answered at once from the evidence, and it goes on. Over an index with a
-graph it chooses the retriever of a search, and steps in that graph are searches, too.
+decision and becomes a `Plan`, as with any planner; looks are answered at once from the evidence, and the model is asked
+again. If the index has a graph, the model chooses the retriever of a search, and steps in that graph are searches too.
 """
 
 from __future__ import annotations
@@ -63,43 +63,43 @@ _TAKE_RAS = "this model calls no tools: take --loop ras (create_ras_agent), whos
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Call of a tool with its one argument. retriever: the one that a search takes; "" for the agent's own."""
+    """A call of a tool with its argument. retriever: the one that a search uses; "" for the agent's own."""
 
     tool: Tool
     argument: str
     retriever: str = ""
 
     def call(self, name: str) -> ToolCall:
-        """Return the call, to be answered by `name`."""
+        """Return the tool call with the id `name`, by which its result is matched to it."""
         arguments = {self.tool.argument: as_data(self.argument)}
         return ToolCall(self.tool.name, arguments, name)
 
     @property
     def is_decision(self) -> bool:
-        """Tell whether the move is a search or the end; others are looks, answered at once."""
+        """Return whether the move is a search or the finish; any other move is a look, which is answered at once."""
         return self.tool.searches or self.tool.name == FINISH.name
 
     @property
     def plan(self) -> Plan:
-        """Return the decision as a plan."""
+        """Return the plan that a decision means."""
         if self.tool.searches:
             return Plan("subq", self.argument, retriever=self.retriever)
         return Plan("sufficient", reason=self.argument)
 
 
 class _Offer:
-    """The tools that the model is offered, and how a reply calls them."""
+    """The tools that are offered to the model, and the reading of its calls."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._by_name = {tool.name.casefold(): tool for tool in tools}
         self.schemas = tuple(tool.schema() for tool in tools)
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool that is meant by a name, which may have other words around it."""
+        """Return the tool that a name means, which may have other words around it; None for an unknown tool."""
         return self._by_name.get(tool_named(name, tuple(self._by_name)))
 
     def move_of(self, call: ToolCall) -> _Move | None:
-        """Return the move that a call states; None for one that cannot be followed."""
+        """Return the move that a call states; None if the tool is unknown or its argument is missing."""
         tool = self.tool(call.name) if call.name else self._with(call.arguments)
         if tool is None:
             return None
@@ -109,14 +109,14 @@ class _Offer:
         return _Move(tool, argument, tool.retriever_of(call.arguments))
 
     def _with(self, arguments: Mapping[str, object]) -> Tool | None:
-        """Return the tool that has an argument of a call without a name."""
+        """Return the tool that a call without a name means, by the name of its argument; None if none fits."""
         for tool in self._by_name.values():
             if tool.argument in arguments:
                 return tool
         return None
 
     def with_calls(self, reply: Reply) -> Reply:
-        """Return a reply with its calls apart from its text, also from a server that leaves them in the text."""
+        """Return the reply with its calls separated from its text, also if the server left them in the text."""
         if reply.calls or reply.unread:
             return reply
         spoken = after_thoughts(reply.text)
@@ -128,9 +128,9 @@ class _Offer:
     def move_in(
         self, reply: Reply, request: Request, *, may_look: bool
     ) -> _Move | None:
-        """Return the reply's first call that can be followed, or the plan that it states in words.
+        """Return the move of the reply's first valid call, or the one that its text states.
 
-        It is None for a reply with neither, and for a look where the model may not look.
+        Return None if there is neither, or if the move is a look and `may_look` is False.
         """
         move = next(filter(None, map(self.move_of, reply.calls)), None)
         if move is not None:
@@ -148,10 +148,10 @@ class _Offer:
         return _Move(search, plan.subquery)
 
     def answered(self, said: Turn, result: str) -> Turns:
-        """Return the answers to the calls of a turn: the first that can be followed has the result.
+        """Return the answers to the calls of an assistant's turn; the first valid call gets `result`.
 
-        Behind a search, the results of further ones follow as turns of their own. Else it is one call at a time.
-        Words that call nothing are answered by the user.
+        Other searches that belong to the first are told that their results follow in later turns; any other call is
+        told that only one call is made at a time. A turn without calls is answered as the user.
         """
         if not said.calls:
             return (Turn("user", result),)
@@ -168,7 +168,7 @@ class _Offer:
         return tuple(answers)
 
     def searches_with(self, first: _Move, reply: Reply) -> tuple[str, ...]:
-        """Return what further calls of a reply search for, each once: those that go with the first search."""
+        """Return the queries of the reply's further searches that belong to the first one, without repetitions."""
         others: dict[str, None] = {}
         for call in reply.calls:
             move = self._goes_with(first, call)
@@ -177,7 +177,7 @@ class _Offer:
         return tuple(others)
 
     def _goes_with(self, first: _Move, call: ToolCall) -> _Move | None:
-        """Return the move of a call that searches at the same time as the first; None for any other call."""
+        """Return the move of a call that searches with the first search's retriever; None for any other call."""
         move = self.move_of(call)
         if move is None or not move.tool.searches or not first.tool.searches:
             return None
@@ -187,16 +187,16 @@ class _Offer:
 
 
 class LLMToolPlanner(ChatPlanner):
-    """Planner on a chat model that can call tools.
+    """A planner on a chat model that can call tools.
 
-    The model's replies and calls stay in its dialogue in its own words, with its own ids: each prompt begins with the
+    The model's replies and calls stay in the dialogue unchanged, with their ids, so that each prompt begins with the
     whole of the one before.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    task: a task's own instruction, shown above the question.
+    task: a task's instruction, shown above the question.
     keeps_thoughts: whether the model's thoughts stay in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (react, repair).
-    tools: those that the model is offered; the retrievers that they name are the agent's.
+    tools: the tools that are offered to the model; the agent must have the retrievers that they name.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class LLMToolPlanner(ChatPlanner):
         settings: ChatSettings | None = None,
         tools: Sequence[Tool] = _OFFERED,
     ) -> None:
-        """Raises SettingsError for a model that cannot call tools."""
+        """Prepare the planner. Raises SettingsError if the model cannot call tools."""
         super().__init__(model, settings)
         self._offer = _Offer(tools)
         with_tools(self._chat.model, self._offer.schemas)
@@ -221,7 +221,7 @@ class LLMToolPlanner(ChatPlanner):
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask for calls of tools until one is a search, or the end."""
+        """Ask for tool calls until one is a search or the finish."""
         passages = passages_found(steps)
         transcript = self._so_far(question, graph, steps, passages)
         looks: list[_Move] = []
@@ -229,7 +229,7 @@ class LLMToolPlanner(ChatPlanner):
         def render(room: int) -> Request:
             nonlocal transcript
             transcript = transcript.fitting(room, self._chat.sizes.window)
-            # the same at each call: they are a part of the prompt
+            # the tools are part of the prompt, so they stay the same at each call
             return Request(transcript.turns, tools=self._offer.schemas)
 
         while True:
@@ -271,7 +271,7 @@ class LLMToolPlanner(ChatPlanner):
         steps: Sequence[Step],
         passages: Sequence[Passage],
     ) -> Transcript:
-        """Return the transcript up to the next turn of the model."""
+        """Return the transcript up to the model's next turn."""
 
         def opening() -> Turns:
             return self._prompt.fill(
@@ -292,7 +292,7 @@ class LLMToolPlanner(ChatPlanner):
     def _asked(
         self, render: Callable[[int], Request]
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-        """Ask for the next call. Raises ModelCallError, which names the alternative for a model that calls no tools."""
+        """Ask for the next call. Raises ModelCallError, with advice if the model cannot call tools."""
         try:
             request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         except ModelCallError as error:
@@ -302,7 +302,7 @@ class LLMToolPlanner(ChatPlanner):
         return request, self._offer.with_calls(reply)
 
     def _said(self, reply: Reply, transcript: Transcript) -> Turn:
-        """Return the model's own turn: its words, and its calls with their ids."""
+        """Return the model's turn: its words, and its calls with their ids; missing ids are filled in."""
         calls = []
         for number, call in enumerate(reply.calls):
             name = call.id or f"call_{len(transcript.turns)}_{number}"
@@ -314,9 +314,9 @@ class LLMToolPlanner(ChatPlanner):
 
 
 def tool_planner(spec: object, options: RoleOptions) -> Planner:
-    """Return a planner that calls tools on the model that `spec` names; an object that plans is returned as it is.
+    """Return a planner that calls tools on the model that `spec` names; a Planner object is returned unchanged.
 
-    Raises SettingsError for "offline": without a model nobody calls a tool.
+    Raises SettingsError for "offline", which has no model to call tools, and for a dialect, which writes moves as text.
     """
     if spec == "offline":
         raise SettingsError(
@@ -332,7 +332,7 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
         )
     chat = options.chat
     if isinstance(spec, str) and chat.temperature is None:
-        chat = replace(chat, temperature=0.0)  # asked to decide, not to write
+        chat = replace(chat, temperature=0.0)  # the model decides rather than writes
     return LLMToolPlanner(
         spec,
         task=options.task,
@@ -344,7 +344,10 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
 
 
 def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
-    """Return the plan that a reply states in this project's form, in that of ReAct, or between tags."""
+    """Return the plan that a reply's text states in this project's form, in ReAct's, or in tags; None without a plan.
+
+    shown: the text that the model was shown last.
+    """
     text = without_thinking(reply.text)
     reading = (
         read_own(text, reply.truncated, shown)
@@ -357,7 +360,7 @@ def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
 
 
 def _unread(reply: Reply) -> str:
-    """Say why no call in a reply could be followed."""
+    """Return why no call in a reply could be followed."""
     if reply.unread:
         call = reply.unread[0]
         raw = call.arguments["raw"][:200]
@@ -369,7 +372,7 @@ def _unread(reply: Reply) -> str:
 
 
 def _refused(said: Turn, may_look: bool) -> Turns:
-    """Return the answers to calls of which no one can be followed."""
+    """Return the answers to calls of which none can be followed."""
     text = _NO_MORE_LOOKS
     if may_look:
         text = _NOT_POSSIBLE
@@ -386,6 +389,6 @@ def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str
 
 
 def _reason(looks: Sequence[_Move]) -> str:
-    """Name the entities and passages that were looked at before a search, for the trace."""
+    """Return the entities and passages that were looked at before a search, for the trace."""
     names = (f"looked at {look.tool.name} {look.argument!r}" for look in looks)
     return "; ".join(names)

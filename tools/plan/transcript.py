@@ -1,7 +1,7 @@
-"""A planner's dialogue over the hops of a run, to which each call only adds.
+"""The dialogue of a planner over the hops of a run; each call only adds turns to it.
 
-The turns are in the plans that they led to (`Plan.dialogue`), so a planner holds nothing between its calls: the
-dialogue of a run that goes on after a pause, or in another process, is the same.
+The turns are stored in the plans that they led to (`Plan.dialogue`), so a planner keeps no state between its calls: a
+run that resumes after a pause, or in another process, has the same dialogue.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.window import estimate_turns
 
 _SHORTEST = 32
-"""The tokens that are left of a search's result, where a window has no room for it"""
+"""The tokens to which the result of a search is cut at most, if it does not fit into the window."""
 _SHORTEST_LAST = 512
-"""The tokens that are left of the last search's result"""
+"""The tokens to which the last search's result is cut at most."""
 
 Turns = tuple[Turn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The turns of a dialogue: those that earlier plans have recorded, then those that are new since.
+    """The turns of a dialogue: those that earlier plans have recorded, and the new turns after them.
 
-    form: the name of its dialect, so that no planner goes on with a dialogue in another.
+    form: the name of the dialogue's dialect, so that no planner continues a dialogue in another dialect.
     """
 
     form: str
@@ -45,10 +45,12 @@ class Transcript:
         search: Callable[[Step], Turn],
         found: Callable[[Step, Turn], Turns],
     ) -> Transcript:
-        """Return the dialogue up to the next turn of the model.
+        """Return the dialogue up to the model's next turn.
 
-        opening: the prompt before the first plan. search: the turn that stands for a search which the model has not
-        made itself. found: the result of a step's search, as turns that answer the model's own.
+        form: the name of the dialect; steps of another dialect are written anew with `search`.
+        opening: returns the prompt before the first plan.
+        search: returns the assistant's turn for a search that the model did not plan itself.
+        found: returns the turns that show a step's result, given the assistant's turn that they answer.
         """
         recorded: list[Turn] = []
         new: list[Turn] = []
@@ -81,7 +83,10 @@ class Transcript:
         return replace(self, new=new)
 
     def recorded_in(self, plan: Plan, model: str) -> Plan:
-        """Return a plan that records the new messages of the dialogue that led to it, with the model of that name."""
+        """Return the plan with the dialogue's new messages stored in it.
+
+        model: the name of the model that made the plan.
+        """
         messages = map(Turn.to_message, self.new)
         dialogue = DialoguePart(self.form, model, tuple(messages))
         return replace(plan, dialogue=dialogue)
@@ -92,11 +97,12 @@ class Transcript:
         window: int,
         around: Callable[[Turn], tuple[str, str]] = lambda turn: ("", ""),
     ) -> Transcript:
-        """Return the dialogue with at most `room` tokens, as far as the results of searches can be shortened.
+        """Return the dialogue with at most `room` tokens, as far as shortening search results allows.
 
-        The last is shortened first: then a later prompt still begins with this one. The oldest is next. The ledger
-        notes it, with the model's `window`. around: returns the texts in front of the result in a turn and behind it,
-        which stay.
+        The last result is shortened first, so that later prompts still begin with the same turns; then the oldest ones.
+        The ledger notes the cut.
+        window: the size of the model's window in tokens, for that note.
+        around: returns the texts before and after the result in a turn, which are kept.
         """
         excess = estimate_turns(self.turns) - room
         if excess <= 0:
@@ -133,7 +139,7 @@ class Transcript:
 
 
 def _places_of_results(turns: Sequence[Turn]) -> list[int]:
-    """Return the places of the turns that answer the model."""
+    """Return the indices of the turns that answer the model with a result."""
     places = []
     answers = False
     for place, turn in enumerate(turns):
@@ -154,7 +160,7 @@ def _shortened(turn: Turn, excess: int, least: int, around: tuple[str, str]) -> 
 
 
 def new_notes(turns: Iterable[Turn]) -> str:
-    """Return a person's notes on this run, as a block; "" if the turns show all of them."""
+    """Return the user's notes on this run as a block; "" if the turns already show all of them."""
     said = "\n".join(turn.text for turn in turns)
     blocks = (fenced(NOTE_FENCE, as_data(note)) for note in notes())
     if all(block in said for block in blocks):

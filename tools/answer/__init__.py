@@ -1,4 +1,4 @@
-"""The stage that answers from the graph and the passages, with citations: the answerer on a chat model."""
+"""Answering from the graph and the passages, with citations: the answerer on a chat model."""
 
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.llm import LLMAnswerer

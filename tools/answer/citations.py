@@ -1,4 +1,4 @@
-"""Numbered evidence: an answer cites its numbers, and this makes citations from them."""
+"""Numbered evidence for a prompt, and the citations that the numbers in an answer stand for."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ _MOST_SUPPORTING = 2
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Citations of an answer.
+    """An answer's text and the evidence numbers that it cites.
 
-    bare: the text without bracketed numbers. numbered: the text with one number per passage, counted from 1.
-    numbers: of the cited evidence, in the order of first mention. invented: numbers that stand for no evidence.
+    bare: the text without bracketed numbers.
+    numbered: the text with one number per passage, counted from 1.
+    numbers: the cited evidence numbers, in the order of first mention.
+    invented: numbers that stand for no evidence.
     """
 
     bare: str
@@ -44,12 +46,12 @@ class Cited:
     invented: tuple[int, ...]
 
     def text(self, form: AnswerForm) -> str:
-        """Return the text of the answer, with its numbers in prose."""
+        """Return the text of the answer; numbers are kept only in prose."""
         return self.numbered if form.prose else self.bare
 
 
 def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
-    """Read the bracketed numbers of `text`. `passage_ids` maps each number that may be cited to its passage."""
+    """Parse the bracketed numbers in `text`. passage_ids: maps each citable number to the id of its passage."""
     numbers: dict[int, None] = {}
     invented: dict[int, None] = {}
     places: dict[str, int] = {}
@@ -77,10 +79,13 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvidence:
-    """Passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
+    """Evidence for a prompt: passages, numbered from 1, then facts.
 
-    chain: the hops; if there are any, their results are shown behind their sub-queries. in_text: whether passages and
-    facts are shown at all; if not, their numbers cannot be cited.
+    `unshown` passages have no number, but may be cited.
+
+    facts: numbered after the passages; a fact may come from an unshown passage.
+    chain: the steps of the hops; if there are any, each sub-query is shown with its results.
+    in_text: whether passages and facts are shown at all; if not, their numbers cannot be cited.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -97,7 +102,7 @@ class NumberedEvidence:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Self:
-        """Number the evidence in the order in which `layout` shows it."""
+        """Return the evidence, numbered in the order in which `layout` shows it."""
         shown = tuple(passages)
         if layout == "chain-of-text":
             return cls(shown, chain=tuple(steps))
@@ -115,7 +120,7 @@ class NumberedEvidence:
         )
 
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
-        """Return evidence that shows only `facts` and `passages`, some of which may be cut."""
+        """Return the evidence reduced to `facts` and `passages`, of which some may be shortened."""
         names = {passage.id for passage in passages}
         unshown = [
             passage for passage in self._all_passages() if passage.id not in names
@@ -128,7 +133,7 @@ class NumberedEvidence:
         return self.passages + self.unshown
 
     def times(self) -> Counter[str]:
-        """Count at how many hops each fact and passage is shown, by id."""
+        """Return how many hops show each fact and passage, by id."""
         times = Counter[str]()
         for step in self.chain:
             times.update(step.triple_ids)
@@ -137,12 +142,16 @@ class NumberedEvidence:
         return times
 
     def block(self) -> str:
-        """Render the evidence for a prompt, and name the facts that a person has stated; "" for no evidence."""
+        """Return the evidence as a block of a prompt, with what a person has stated about facts; "" without
+        evidence.
+        """
         blocks = (self._numbered(), self._from_people())
         return "\n".join(filter(None, blocks))
 
     def _from_people(self) -> str:
-        """Describe the facts that a person has corrected, added or removed, which are right where texts differ."""
+        """Return a note on facts that a person corrected, added or removed, which override the texts; "" without
+        any.
+        """
         if not self.in_text:
             return ""
         first = 1 if self.chain else len(self.passages) + 1
@@ -150,7 +159,7 @@ class NumberedEvidence:
         for number, fact in enumerate(self.facts, start=first):
             if any(is_person(source.extractor) for source in fact.sources):
                 stated.append(number_text(number))
-        # a person may have added it again, or changed only its writing
+        # a removed fact may have been added again, or changed only in its spelling
         keys = {fact.key for fact in self.facts}
         ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
         sentences = []
@@ -181,7 +190,9 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Render the part of the evidence that does not depend on which facts and passages are shown; "" without any."""
+        """Return the part of the block that is independent of which facts and passages are shown; "" if there is
+        none.
+        """
         if not self.in_text:
             return self.block()
         if not self.chain:
@@ -189,7 +200,10 @@ class NumberedEvidence:
         return history_block(QuestionGraph(), self.chain, repeated=True)
 
     def passage_ids(self) -> dict[int, str]:
-        """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
+        """Return the id of the passage that each citable number stands for.
+
+        A fact's number stands for the best ranked passage in which the fact was read.
+        """
         return self._passages_behind() if self.in_text else {}
 
     def _passages_behind(self) -> dict[int, str]:
@@ -210,10 +224,10 @@ class NumberedEvidence:
     def citations(
         self, numbers: Iterable[int], answer: str, question: str
     ) -> tuple[Citation, ...]:
-        """Return one citation for each passage behind the citable `numbers`, in their order.
+        """Return one citation for each passage that the citable `numbers` stand for, in their order.
 
-        A citation quotes the place where the first cited fact of its passage was read. If no fact of it is cited, it
-        quotes the sentence that shares most with answer and question.
+        A citation quotes the place where the first cited fact of its passage was read. If no fact of the passage is
+        cited, it quotes the sentence that shares most words with answer and question.
         """
         behind = self._passages_behind()
         cited: dict[str, list[Triple]] = {}
@@ -227,7 +241,7 @@ class NumberedEvidence:
     def _cite(
         self, cited: Mapping[str, Sequence[Triple]], answer: str, question: str
     ) -> tuple[Citation, ...]:
-        """Return the citations of passages, each for some of its facts, by the passages' ids."""
+        """Return a citation for each passage. cited: maps a passage's id to the cited facts that were read in it."""
         passages = {passage.id: passage for passage in self._all_passages()}
         citations = []
         for place, (name, facts) in enumerate(cited.items(), start=1):
@@ -241,9 +255,9 @@ class NumberedEvidence:
         return tuple(citations)
 
     def supporting(self, answer: str, question: str) -> tuple[Citation, ...]:
-        """Cite the two passages with the sentences that share most with answer and question, the best first.
+        """Return citations of the two passages whose sentences share most words with answer and question.
 
-        Where only facts are shown, cite those that share most instead.
+        The best comes first. If only facts are shown, the facts that share most words decide instead.
         """
         phrases = (answer, question)
         if not self.passages:
@@ -258,9 +272,9 @@ class NumberedEvidence:
         return self._cite(dict.fromkeys(names, ()), answer, question)
 
     def _supporting_facts(self, phrases: tuple[str, str]) -> list[int]:
-        """Return the facts that share most words with the phrases, by their numbers in the prompt, from 1.
+        """Return the numbers, from 1, of the facts that share most words with the phrases.
 
-        At most two are returned, the best of each passage; a fact that shares no word is left out.
+        At most two are returned, each from a different passage; facts that share no word are left out.
         """
         behind = self._passages_behind()
         scored = []
@@ -281,7 +295,7 @@ def _citation(
     facts_of_passage: Sequence[Triple],
     phrases: tuple[str, str],
 ) -> Citation:
-    """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
+    """Return a citation of a passage for `facts`, and for those of its facts that were read at the quoted place."""
     start, end = _quote(passage, facts, phrases)
     here = Source(passage.id, start, end)
     quoted_facts = [fact for fact in facts_of_passage if fact.was_read_in(here)]
@@ -315,7 +329,10 @@ def _quote(
 
 
 def _expand(run: str) -> list[int]:
-    """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9. An overlong range counts as its two ends."""
+    """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9.
+
+    Of too long a range only the two ends are returned.
+    """
     numbers: list[int] = []
     for first, last in _PART.findall(run):
         low = int(first)

@@ -1,4 +1,4 @@
-"""The forms an answer can be asked for, and how it is read out of a reply."""
+"""The forms in which answers can be asked for, and the parsing of an answer out of a reply."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
 _CLOSING_TAG = re.compile(rf"</(?:{'|'.join(WRAPPING_TAGS)})\s*+>", FLAGS)
-# the others may hold a whole reply
+# tags that only contain an answer; the other wrapping tags may contain a whole reply
 _ANSWER_TAGS = ("answer", "finalanswer", "shortanswer", "answertext", "ans", "final")
 _LABEL_AGAIN = re.compile(
     rf"\A(?:[\s*_`]*+(?:{INLINE_ANSWER.live}|(?:final|short)\s++answer\s*+:|"
@@ -84,20 +84,20 @@ _CITING_TAG = re.compile(
     r"<(?:sup>\s*+\[|(?:cite|citations?|source|ref)>\s*+\[?)(\d{1,4}(?:\s*+,\s*+\d{1,4})*+)\]?\s*+</\w++>",
     FLAGS,
 )
-# [^1], [[1]], 【1†source】 and [1](#passage) cite, too; other links are their text
+# [^1], [[1]], 【1†source】 and [1](#passage) are citations too; other links are replaced by their text
 _CITING = re.compile(
     r"\[\^(\d{1,4})\]|\[\[(\d{1,4})\]\](?:\([^()\s]*+\))?+|【(\d{1,4})†[^【】\n]{0,60}+】|\[(\d{1,4})\]\([#/h][^()\s]*+\)"
 )
 _LINK = re.compile(r"\[([^\[\]\n]{1,200}+)\]\((?:https?:/)?+[#/][^()\s]*+\)")
-# Minerva's last words
+# the closing words of Minerva's answers
 _HOPE = re.compile(
     r"(?:\.|(?<!\s))\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE
 )
 _MATHS = re.compile(r"\\[()\[\]]")
-# around the answer, as the instructions show it
+# angle brackets around the answer, copied from the instructions
 _ANGLES = re.compile(r"\A<([^<>/\n]+)>")
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
-# the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
+# also the word in capitals without brackets, but not as inert data, which has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
 _VERDICT = re.compile(
     r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(?:(not) (?=true|false))?(true|false|yes|no)\b",
@@ -136,15 +136,16 @@ _ONE_LINER = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """Form of answers: how it is asked for, and how it is parsed.
+    """A form of answers: how it is asked for, and how it is parsed.
 
-    prompt: the name of its prompt. words: the form in words, which is no answer. example: a reply in this form, for a
-        repair.
-    pattern: a regular expression of the answer without "Answer:" and numbers, to which a server may hold it; "" for
-        prose, which no form can better.
-    prose: whether citations stay in the text, and lines after the first. listed: whether JSON stays as it is, where a
-        model may have put its answer and a list behind it.
-    read: takes the answer part of a reply and the question, and returns the answer; "" if it does not have the form.
+    prompt: the name of its prompt.
+    words: the form in words; a reply that repeats them is not an answer.
+    example: a reply in this form, for a repair.
+    pattern: a regular expression of the answer without "Answer:" and numbers, which a server may enforce; "" for
+        prose, which needs no form.
+    prose: whether citations, and lines after the first, stay in the text.
+    listed: whether JSON is kept unchanged, because the model may put its answer into it, with a list after it.
+    read: returns the answer, given the answer part of a reply and the question; "" if it does not have the form.
     """
 
     prompt: str
@@ -156,7 +157,7 @@ class AnswerForm:
     pattern: str = ""
 
     def reply_form(self, *, may_abstain: bool) -> ReplyForm | None:
-        """Return the form to which a server holds a reply; None for prose."""
+        """Return the form that a server enforces on a reply; None for prose."""
         if not self.pattern:
             return None
         answer = f"(?:{self.pattern}){_NUMBERS}"
@@ -170,12 +171,13 @@ class AnswerForm:
 def answer_part(
     reply: str, *, prose: bool, finished: bool = True, listed: bool = False
 ) -> str:
-    """Return the part of a reply behind "Answer:"; "" without any.
+    """Return the part of a reply after "Answer:"; "" if there is none.
 
-    In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
-    reasoning may come before it; but text behind another "Question:" answers that. A finished reply without
-    "Answer:" is the answer itself if it is prose, JSON, a single short line, or ends with "the answer is ...". With
-    `listed`, JSON is prose.
+    In prose this is everything after the first "Answer:". Otherwise it is the rest of the line after the last one,
+    since reasoning may come before it; text after another "Question:" is ignored, as it answers that. A finished reply
+    without "Answer:" is itself the answer if it is prose, JSON or a single short line, or ends with "the answer is
+    ...". With `listed`, JSON is treated as prose.
+    finished: whether the reply is complete; if not, the result is what is certain so far.
     """
     text = without_thinking(reply)
     if not finished:
@@ -198,9 +200,9 @@ def answer_part(
 
 
 def first_words(reply: str, question: str) -> str:
-    """Return the first words of a reply in no form: yes or no, or its first sentence; "" if it says nothing.
+    r"""Return the first sentence of a reply that has no known form, or its "Yes" or "No"; "" if it says nothing.
 
-    A sentence that asks, announces, refuses or has no word that the question lacks says nothing.
+    A sentence that asks, announces or refuses says nothing, nor does one that only repeats words of the question.
 
     >>> first_words("The answer is:\nPeter Perry\n\nThe text says so.", "Who watched over the park?")
     'Peter Perry'
@@ -225,12 +227,12 @@ def first_words(reply: str, question: str) -> str:
 
 
 def is_fact(answer: str) -> bool:
-    """Tell whether an answer is a fact in the marks of evidence, which models copy."""
+    """Return whether an answer is a fact in the marks of the evidence, which models sometimes copy."""
     return _FACT.match(answer) is not None
 
 
 def restates(answer: str, question: str) -> bool:
-    """Tell whether an answer says no more than the question, in most of its words.
+    """Return whether an answer consists only of words of the question, and of most of them.
 
     >>> restates("A series written by a student", "Which series is written by a student?")
     True
@@ -241,7 +243,7 @@ def restates(answer: str, question: str) -> bool:
 
 
 def opens_with_answer(reply: str) -> bool:
-    """Tell whether nothing stands before the answer in an unfinished reply that could be a thought without marks."""
+    """Return whether an unfinished reply begins with its answer, so that nothing before it is a hidden thought."""
     start, _ = spoken_span(reply)
     if start > 0:
         return True
@@ -250,13 +252,13 @@ def opens_with_answer(reply: str) -> bool:
 
 
 def _may_become_label(part: str) -> bool:
-    """Tell whether the beginning of an answer may still grow into another "Answer:"."""
+    """Return whether the beginning of an answer may still grow into another label such as "Answer:"."""
     words = part.strip(_WRAPPING).casefold()
     return any(label.startswith(words) for label in _LABEL_WORDS)
 
 
 def _without_tags(text: str) -> str:
-    """Return a reply without tags around its answer, and with the numbers of tags that cite."""
+    """Return a reply without tags around its answer; tags that cite become bracketed numbers."""
     text = _BOX_TOKENS.sub("", text)
     text = _CITING_TAG.sub(_citation, text)
     text = _CITING.sub(_citation, text)
@@ -283,7 +285,7 @@ def _without_tags(text: str) -> str:
 
 
 def _citation(tag: re.Match[str]) -> str:
-    """Return the numbers of a tag that cites as marks: `<cite>1, 3</cite>` is `[1][3]`."""
+    """Return the numbers in a citing tag as marks: `<cite>1, 3</cite>` becomes `[1][3]`."""
     stated = "".join(filter(None, tag.groups()))
     numbers = map(int, re.findall(r"\d+", stated))
     return "".join(map(number_text, numbers))
@@ -311,7 +313,7 @@ def _without_label(text: str, *, prose: bool) -> str:
         return stripped
     last = stripped.rpartition("\n")[2]
     if not stripped or _ANSWER.search(text) or _INLINE.search(text):
-        return ""  # nothing is behind the label
+        return ""  # there is a label, with nothing after it
     if boxes := list(_BOXED.finditer(last)):
         return last[boxes[-1].start() :]
     if statements := list(_ANSWER_IS.finditer(last)):
@@ -326,7 +328,7 @@ def _without_label(text: str, *, prose: bool) -> str:
 
 
 def _in_json(text: str, *, prose: bool) -> str:
-    """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" without any."""
+    """Return the answer in the first JSON object with one, and the numbers under a citation key; "" without any."""
     for start, item in json_objects(text):
         keys = [key for key in _KEYS if key in item]
         before = text[max(0, start - _LONGEST_KEY) : start]
@@ -348,7 +350,7 @@ def _in_json(text: str, *, prose: bool) -> str:
 
 
 def _text(value: Value) -> str:
-    """Return a value of JSON as the text of an answer: null abstains, several are listed."""
+    """Return a JSON value as the text of an answer: null becomes [UNKNOWN], and lists are joined with commas."""
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     if value is None:
@@ -357,7 +359,7 @@ def _text(value: Value) -> str:
 
 
 def _unwrap(part: str, *, prose: bool) -> str:
-    """Return an answer without JSON, tags or a box around it."""
+    """Return an answer without the JSON, tags or box around it."""
     part = part.strip()
     if is_json(part):
         return _in_json(part, prose=prose) or part
@@ -371,14 +373,14 @@ def _unwrap(part: str, *, prose: bool) -> str:
 
 
 def abstains(answer: str) -> bool:
-    """Tell whether the answer is [UNKNOWN], says in words that there is no answer, or refuses to give one."""
+    """Return whether an answer is [UNKNOWN], says in words that there is no answer, or refuses to give one."""
     if _ABSTAINS.match(answer):
         return True
     return abstains_in_words(answer) or refuses(answer)
 
 
 def bare_words(answer: str) -> str:
-    """Return an answer without quotes, markup and its full stop."""
+    """Return an answer without quotes, markup and its final full stop."""
     bare = answer.strip(_WRAPPING)
     if bare.endswith(".") and bare.count(".") == 1:
         return bare[:-1].rstrip(_WRAPPING)
@@ -404,7 +406,10 @@ def _verdict(answer: str, question: str) -> str:
 
 
 def _label(answer: str, question: str) -> str:
-    """Return the label of the chosen option as the question writes it, also if the answer is the option's text."""
+    """Return the label of the chosen option as the question writes it, even if the answer is the option's text.
+
+    Return "" if the answer chooses none of the question's options.
+    """
     labels = {}
     by_text = {}
     for label, text in options_of(question).items():

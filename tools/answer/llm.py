@@ -1,4 +1,4 @@
-"""An answerer on any chat model: it shows numbered evidence and turns the numbers in the reply into citations."""
+"""Answerer on any chat model: it shows numbered evidence and turns the numbers in the reply into citations."""
 
 from __future__ import annotations
 
@@ -48,39 +48,39 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
-"""The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
+"""The most tokens of a reply, unless `answer_tokens` says otherwise; a model that writes thoughts gets more."""
 
-# tokens of a reply besides its answer: "Answer:", numbers, and the reasons of "reader"
+# tokens of a reply in addition to the answer: "Answer:" and numbers; the reasons of the style "reader"
 _MARKS = 32
 _REASONS = 512
 I_DO_NOT_KNOW = "I don't know."
 _IS_EMPTY = "it is empty"
 _NOTHING_TO_SHOW = "I don't know: no facts were read in what was found."
-# a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
+# a streamed reply longer than this is parsed again only after it grew by _PART of its length, to stay linear
 _READ_AT_EACH_PIECE = 1000
 _PART = 1 / 16
 
 
 class LLMAnswerer:
-    """Answerer on a chat model.
+    """An answerer on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first, as IRCoT's
-        reader does), or "citing" (a short answer, then the nodes and edges that it rests on).
-    layout: the evidence that the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8),
-        each sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
+    style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first, like
+        IRCoT's reader), or "citing" (a short answer, then the nodes and edges that support it).
+    layout: the evidence that the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq.
+        8), each sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
         "searches" shows only the sub-queries, to a model that reads the facts through graph tokens.
     few_shot: whether worked examples come before the question.
-    may_abstain: whether the model may say that the evidence does not hold the answer. If not, its reply is the answer,
-        whatever its form.
-    asks_anyway: whether the model is asked for its own knowledge where something was found and the layout shows nothing
-        of it.
-    task: a task's own instruction, shown above the question.
+    may_abstain: whether the model may say that the evidence does not contain the answer. If not, its reply is the
+        answer, whatever its form.
+    asks_anyway: whether the model is asked for its own knowledge if passages were found but the layout shows
+        nothing of them.
+    task: a task's instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    answer_tokens: the most tokens of an answer; None for 2,048. "reader" has them for the answer, not its reasons.
-    form: when the server holds replies to their form.
+    answer_tokens: the most tokens of an answer; None for 2,048. For "reader" its reasons are not counted.
+    form: when the server enforces the form of replies.
 
-    Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
+    If the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
     """
 
     accepts_feedback = True
@@ -150,10 +150,10 @@ class LLMAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer, also as AnswerToken events where events are streamed.
+        """Return the answer, and emit it as AnswerToken events if events are streamed.
 
-        Without any evidence the model answers from its own knowledge. It is not asked if something was found and the
-        layout shows nothing of it, unless `asks_anyway`.
+        Without any evidence the model answers from its own knowledge. If passages were found but the layout shows
+        nothing of them, the model is not asked, unless `asks_anyway`.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
         return converse(self._chat, self.dialogue(question, graph, passages, steps))
@@ -165,7 +165,7 @@ class LLMAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Do the same as `answer`, for coroutines."""
+        """Return the answer like `answer`, as a coroutine."""
         return await aconverse(
             self._chat, self.dialogue(question, graph, passages, steps)
         )
@@ -269,7 +269,7 @@ class LLMAnswerer:
         return replace(answer, failures=(*failures, *answer.failures))
 
     def _refuse(self) -> None:
-        """Raise BudgetExceeded or PromptTooLong, since no evidence fits into the prompt."""
+        """Raise BudgetExceeded or PromptTooLong, because no evidence fits into the prompt."""
         ledger = current_ledger()
         if ledger.tokens_left() < self._chat.sizes.window:
             ledger.refuse("max_tokens")
@@ -285,7 +285,7 @@ class LLMAnswerer:
         problem: str,
         render: Callable[[Asking, int], Request],
     ) -> Dialogue[Reply]:
-        """Ask again, since a reply could not be read; about an answer that is not allowed, in a conversation."""
+        """Ask again after an unreadable reply. A model that may not abstain, but did, is told so in a conversation."""
         if problem.startswith(str(UNKNOWN)):
             again = repair(*asked, self._by_need.repair, problem, self._by_need.example)
             return (yield again)
@@ -297,7 +297,7 @@ class LLMAnswerer:
     def _read(
         self, reply: Reply, question: str, evidence: NumberedEvidence
     ) -> tuple[Answer, str]:
-        """Parse a reply into an answer and a description of the reply's problem, "" if it has none."""
+        """Return the answer in a reply, and the problem with the reply ("" if there is none)."""
         if not reply.text.strip():
             return _no_answer("the model's reply was empty"), _IS_EMPTY
         part = answer_part(reply.text, prose=self._form.prose, listed=self._form.listed)
@@ -308,7 +308,7 @@ class LLMAnswerer:
     def _fall_back(
         self, first: Answer, reply: Reply, question: str, evidence: NumberedEvidence
     ) -> Answer:
-        """Return the answer in the first words of the first reply, where the second has no answer either."""
+        """Return the answer in the first words of the first reply, used if the second reply has no answer either."""
         if not first.failed:
             return first
         words = first_words(reply.text, question)
@@ -318,7 +318,7 @@ class LLMAnswerer:
     def _answer_in(
         self, part: str, question: str, evidence: NumberedEvidence
     ) -> tuple[Answer, str]:
-        """Return the answer that the answering part of a reply gives, and the reply's problem, "" if it has none."""
+        """Return the answer in the answering part of a reply, and the problem with it ("" if there is none)."""
         if abstains(part):
             if self._may_abstain:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
@@ -341,7 +341,7 @@ class LLMAnswerer:
         return answer, "its answer does not have the form that was asked for"
 
     def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:
-        """Tell whether an answer repeats instructions, a worked example or the question, and says nothing itself."""
+        """Return whether an answer only repeats the instructions, a worked example or the question."""
         if not self._form.prose and (is_fact(answer) or restates(answer, question)):
             return True
         material = (question, evidence.block())
@@ -351,14 +351,14 @@ class LLMAnswerer:
         return copies(answer, examples, material)
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
-        """Return the beginning of the answer that an unfinished reply already decides."""
+        """Return the beginning of the answer, as far as an unfinished reply already determines it."""
         if self._chat.sizes.may_think_unmarked and not opens_with_answer(reply):
             return ""
         part = answer_part(
             reply, prose=self._form.prose, finished=False, listed=self._form.listed
         )
         bracket = part.rfind("[")
-        if bracket > part.rfind("]"):  # a number or a token that is not complete yet
+        if bracket > part.rfind("]"):  # the number or token is still incomplete
             part = part[:bracket]
         if abstains(part):
             return ""
@@ -367,7 +367,7 @@ class LLMAnswerer:
 
 
 def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
-    """Return the answerer on a chat model, for the options of an agent."""
+    """Return the answerer on a chat model, with an agent's options."""
     return LLMAnswerer(
         model,
         style=options.style,
@@ -388,11 +388,11 @@ _SHOWN: dict[EvidenceLayout, str] = {
     "chain": "answer-from-chain",
     "chain-of-text": "answer-from-text",
     "searches": "answer-from-graph",
-    "dialogue": "answer-from-evidence",  # it is the planner's
+    "dialogue": "answer-from-evidence",  # a layout of the planner only
 }
 
 
-# worked examples in another layout than "evidence"; the reader, which is IRCoT's, has only the plain ones
+# suffixes of the prompts with worked examples in other layouts than "evidence"; the style "reader" has none
 _EXAMPLES: dict[EvidenceLayout, str] = {
     "chain": "-few-shot-chain",
     "chain-of-text": "-few-shot-text",
@@ -401,7 +401,7 @@ _EXAMPLES: dict[EvidenceLayout, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Instructions:
-    """Parts of the prompt that depend on the evidence: its description, and what to do without it."""
+    """The parts of the prompt that depend on the evidence: its description, and what to do if it holds no answer."""
 
     evidence: str
     abstention: str
@@ -417,10 +417,10 @@ class _Instructions:
 
 
 class _TokenStream:
-    """Stream of the new parts of a growing answer.
+    """Emits the new parts of a growing answer as events.
 
-    A call that was retried, or a reply that was repaired, begins again. Where the answer then differs from the tokens
-    that were emitted already, no more are emitted.
+    A retried call or a repaired reply begins anew. If the answer then differs from what was already emitted, nothing
+    more is emitted.
     """
 
     def __init__(self) -> None:
@@ -428,7 +428,7 @@ class _TokenStream:
         self._length = 0
 
     def is_due(self, length: int) -> bool:
-        """Tell whether a reply of `length` characters should be parsed again for new tokens."""
+        """Return whether a reply of `length` characters should be parsed again for new text."""
         grown = length - self._length
         if 0 <= grown < _PART * length and length > _READ_AT_EACH_PIECE:
             return False
@@ -436,7 +436,7 @@ class _TokenStream:
         return True
 
     def grow(self, answer: str) -> None:
-        """Emit the text that `answer` adds to the tokens emitted so far."""
+        """Emit the text by which `answer` extends what was emitted so far."""
         added = answer.removeprefix(self._emitted)
         if added and len(added) + len(self._emitted) == len(answer):
             emit(AnswerToken(added))

@@ -1,4 +1,4 @@
-"""The stage that turns text into triples: the extractor on a chat model, and the cache of its facts."""
+"""Extraction of triples from text: the extractor on a chat model, and the cache of its facts."""
 
 from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 from ras_agent.tools.structure.llm import LLMExtractor

@@ -1,4 +1,4 @@
-"""Builds the knowledge graph of a passage index: an extractor reads its passages."""
+"""Builds the knowledge graph of a passage index by letting an extractor read the passages."""
 
 from __future__ import annotations
 
@@ -47,20 +47,28 @@ def build_graph(
     fallback: Literal["offline", "stop"] | None = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
+    """Bring the graph of the index at `index` up to date: read new and changed passages, erase removed ones.
 
-    extractor: as resolve_extractor takes it. openie, gfm: a file, and a folder of gfm-rag's, with facts of passages,
-    which are then not read; without an index, or with an empty one, their passages are indexed. embedder: for the
-    vectors of the graph, by default its own, and for a new graph the index's; "" for no vectors. equivalence: which
-    entities count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as
-    before. exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as
-    published; by default as the graph was built. at_once: passages being read at a time, for an extractor that waits
-    for a model. workers: processes that read, for one that computes; a script then calls this under
-    `if __name__ == "__main__":`. fallback: the reader of a passage about which no reply of the extractor's model could
-    be read; "stop" for no reader, by default the offline extractor where the texts are English. The passage is read
-    again by the next call. Passages made by `add_triples` state their own facts. The same call continues one that was
-    killed. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and the
-    errors of `resolve_extractor`.
+    A call that was killed is continued by the same call. Passages made by `add_triples` state their own facts.
+    extractor: a role as resolve_extractor takes it.
+    openie: a file with facts of passages. These passages are not read; if there is no index, or an empty one, they
+        are indexed.
+    gfm: a folder of gfm-rag's files, with the same effect.
+    embedder: the embedder for the graph's vectors; None for the graph's present one, or the index's for a new
+        graph; "" for no vectors.
+    equivalence: which entities count as the same, or the settings of it that change; None for those that the folder
+        `gfm` lists, else as before.
+    exact: whether names are the same only if they are spelled the same, and `gfm` is read as gfm-rag does, so that
+        weights score as published; None for what the graph was built with.
+    at_once: how many passages are read at the same time, for an extractor that waits for a model.
+    workers: how many processes read, for an extractor that computes; a script then calls this function under `if
+        __name__ == "__main__":`.
+    fallback: what reads a passage if no reply of the extractor's model about it could be read: "offline" for the
+        offline extractor, "stop" for nothing; None for "offline" if the texts are English. The next call reads the
+        passage again.
+    on_progress: called with the progress of the work.
+    Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError if a worker died, and the errors of
+    `resolve_extractor`.
     """
     place = place_of(index)
     skipped: list[Skipped] = []
@@ -105,7 +113,7 @@ def build_graph(
     embedder = graph_embedder(passages, embedder)
     with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):
-            # of no index, or of one that a killed call had made
+            # the index is new, or was created by a call that was killed
             passages.upsert({passage.id: passage for passage in texts}.values())
         matches = match_facts(
             imported_facts, passages.passages if imported_facts else ()
@@ -116,7 +124,7 @@ def build_graph(
             writer.put_others(files.others)
         report = writer.read_index(
             read_each(role, at_once=at_once, workers=workers),
-            # a fingerprint covers all that decides an extractor's facts: another prompt is another reader
+            # the fingerprint covers all that decides an extractor's facts: with another prompt passages are read again
             getattr(role, "fingerprint", "") or role_name(role),
         )
         graph = writer.write()
@@ -134,7 +142,7 @@ def build_graph(
 
 
 def _check_offline(passages: PassageIndex, place: object, language: str) -> None:
-    """Raise IndexMismatch for texts in a language that the offline extractor does not know."""
+    """Raise IndexMismatch if the texts are in a language that the offline extractor does not know."""
     if language in (ENGLISH, NO_LANGUAGE):
         return
     if any(STATED in passage.metadata for passage in passages.passages):

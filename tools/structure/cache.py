@@ -1,4 +1,4 @@
-"""Facts cached by passage: each passage is read once, in whatever run, corpus, process or machine it turns up."""
+"""Cache of facts by passage: each passage is read once, in whatever run, corpus, process or machine it occurs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ras_agent.tools.workers.remote_cache import open_cache
 
 
 def facts_key(fingerprint: str, passage: Passage) -> str:
-    """Return the key of a passage's facts: the extractor's fingerprint, which covers its prompts, and the content.
+    """Return the key of a passage's facts: a hash of the extractor's fingerprint and the passage's heading and text.
 
-    The passage's id is no part of it: the same text under another id has the same facts.
+    The passage's id is not part of the key, since the same text under another id has the same facts.
     """
     seen = [fingerprint, passage.heading, passage.text]
     identity = json.dumps(seen)
@@ -37,13 +37,13 @@ def facts_key(fingerprint: str, passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CachedFacts:
-    """Facts of one passage, and the model calls that reading them took."""
+    """The facts of one passage, and the model calls that were made to read it."""
 
     triples: tuple[Triple, ...] = ()
     calls: tuple[Call, ...] = ()
 
     def of(self, passage: Passage) -> tuple[Triple, ...]:
-        """Return the facts with `passage` as their source, even if they were cached under another id."""
+        """Return the facts with `passage` as their source, since they may have been cached under another id."""
         facts = []
         for fact in self.triples:
             sources = tuple(
@@ -54,19 +54,21 @@ class CachedFacts:
 
 
 class TripleCache:
-    """Facts by `facts_key`, in a file or elsewhere (see `open_cache`). The first facts for a key stay.
+    """Maps `facts_key` to the facts of a passage, in a file or elsewhere (see `open_cache`).
 
-    Safe between threads and processes. A killed run leaves no half passage. The cache holds facts, their attributes and
-    titles; no other text of a passage and no credentials.
+    The first facts for a key stay.
+
+    Safe between threads and processes; a killed run leaves no half-stored passage. The cache contains facts, their
+    attributes and passage titles, but no other text of passages and no credentials.
     """
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
+        """Create the cache if it does not exist. Raises SettingsError if the file has another format."""
         self._stored = open_cache(place, "facts")
 
     @property
     def is_local(self) -> bool:
-        """Return whether `get` takes less time than handing it to a thread would."""
+        """Return whether `get` is faster than handing it to a thread."""
         return self._stored.is_local
 
     def get(self, key: str) -> CachedFacts | None:
@@ -74,7 +76,7 @@ class TripleCache:
         return read_value(self._stored, key, _read_json)
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
-        """Store a passage's facts. extractor, title: for a human reader of the cache."""
+        """Store a passage's facts. extractor, title: a label for human readers of the cache."""
         facts = [fact.to_dict() for fact in cached.triples]
         calls = [call.to_dict() for call in cached.calls]
         value = {"facts": facts, "calls": calls}
@@ -86,13 +88,15 @@ class TripleCache:
 
 
 class CachedExtractor:
-    """Extractor with a cache, for one whose facts depend only on the passage and on its own `fingerprint`.
+    """An extractor with a cache of facts.
 
-    Passages are read one by one, `at_once` of them at the same time. A passage that another caller is reading is waited
-    for. A passage of which any part failed is not cached. Cached facts cost no call: neither tokens nor the run's
-    budget.
+    The wrapped extractor's facts must depend only on the passage and its `fingerprint`.
 
-    Raises SettingsError for an extractor without a fingerprint: its facts may depend on the other passages.
+    Passages are read one by one, `at_once` of them at the same time. If another caller is already reading a passage,
+    its facts are waited for. A passage is not cached if any part of it failed. Cached facts cost neither a call nor
+    tokens nor any of the run's budget.
+
+    Raises SettingsError for an extractor without a fingerprint, whose facts may depend on the other passages.
     """
 
     def __init__(
@@ -111,7 +115,7 @@ class CachedExtractor:
         self._cache = cache
         self._at_once = at_once
         self.fingerprint = fingerprint
-        # two, because a thread that waited for a coroutine of its own event loop would wait for ever
+        # two, since a thread that waits for a coroutine of its own event loop would never end
         self._in_flight: SingleFlight[CachedFacts] = SingleFlight()
         self._ain_flight: SingleFlight[CachedFacts] = SingleFlight()
 
@@ -136,7 +140,7 @@ class CachedExtractor:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Work the same as `extract`, for coroutines."""
+        """Return the facts like `extract`, as a coroutine."""
         free = asyncio.Semaphore(self._at_once)
 
         async def read_when_free(passage: Passage) -> Extraction:
@@ -194,9 +198,9 @@ class CachedExtractor:
     def _store(
         self, key: str, passage: Passage, extraction: Extraction, calls: Sequence[Call]
     ) -> CachedFacts | None:
-        """Cache an extraction and return the cached facts; None if any part of it failed.
+        """Cache an extraction and return the cached facts; None, caching nothing, if any part of it failed.
 
-        Facts that were refused are no failure here: they would be read, and refused, again.
+        Refused facts are not failures here, since reading the passage again would refuse them again.
         """
         if extraction.failed:
             return None
@@ -210,7 +214,7 @@ class CachedExtractor:
 
 
 class _RecordingLedger(Ledger):
-    """Ledger of the calls for one passage, which enters them in the run's own ledger too."""
+    """A ledger that collects the calls for one passage and passes them on to the run's ledger."""
 
     def __init__(self, run: Ledger) -> None:
         super().__init__(
@@ -265,7 +269,7 @@ class _RecordingLedger(Ledger):
 
 @contextmanager
 def _record_calls() -> Iterator[list[Call]]:
-    """Yield a list to which the model calls inside the block are added."""
+    """Yield a list that collects the model calls made inside the block."""
     with metered(_RecordingLedger(current_ledger())) as ledger:
         yield ledger.calls
 

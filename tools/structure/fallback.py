@@ -1,4 +1,4 @@
-"""An extractor leaves passages to another one where no reply of its model could be read."""
+"""An extractor that passes on to another extractor the passages for which no reply of its model could be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ras_agent.tools.roles import role_name
 
 
 class ExtractorWithFallback:
-    """Extractor that lets another one read its unread passages. They stay failures, so that they are asked about again."""
+    """An extractor that lets a second one read the passages that it could not read.
+
+    These passages still count as failures, so that they are read again by the next run.
+    """
 
     def __init__(self, extractor: Extractor, fallback: Extractor) -> None:
         self._extractor = extractor
@@ -26,7 +29,7 @@ class ExtractorWithFallback:
         return str(getattr(self._extractor, "fingerprint", ""))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the facts of the first extractor, and those of the other one for the unread passages."""
+        """Return the facts of the first extractor, and the second one's facts of the unread passages."""
         first = self._extractor.extract(passages, subquery)
         unread = _unread(passages, first)
         if not unread:
@@ -36,7 +39,7 @@ class ExtractorWithFallback:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Do the same as `extract`, for coroutines."""
+        """Return the facts like `extract`, as a coroutine."""
         first: Extraction = await acall(self._extractor, "extract", passages, subquery)
         unread = _unread(passages, first)
         if not unread:

@@ -1,4 +1,4 @@
-"""Facts that passages come with, as those of a knowledge graph do, need no extractor."""
+"""Facts that passages already carry, as those of a knowledge graph do, and that need no extractor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ras_agent.tools.index.stated_facts import stated_facts
 def given_triples(
     passages: Iterable[Passage],
 ) -> tuple[tuple[Triple, ...], list[Passage]]:
-    """Return the triples that passages come with, and the passages without any, which an extractor has to read."""
+    """Return the triples that passages carry, and the passages without any, which an extractor has to read."""
     triples: list[Triple] = []
     unread: list[Passage] = []
     for passage in passages:

@@ -1,4 +1,4 @@
-"""An extractor on any chat model: it reads facts out of passages and finds the sentence that states each."""
+"""Extractor on any chat model: it reads facts out of passages and finds the sentence that states each fact."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ from ras_agent.tools.structure.parse_triples import (
 )
 from ras_agent.tools.structure.two_fields import mended
 
-# in front of a reason, or behind one
+# may be followed by a reason, or stand on the line after one
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)
 MOST_FACTS = 1000
-"""The most facts that are taken from one reply; only a model that does not stop states more."""
+"""The most facts that are taken from one reply; only a model that does not stop writes more."""
 TOKENS_PER_TOKEN = 3
 MORE_TOKENS = 128
-"""The most tokens of a reply, of a model that writes no thoughts: three for each of the passages, and 128."""
+"""A reply may have TOKENS_PER_TOKEN tokens for each token of the passages, plus MORE_TOKENS; thoughts get more."""
 
 
 class LLMExtractor:
-    """Extractor on a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
+    """An extractor on a chat model. Each call reads `passages_per_call` passages; `at_once` calls run at the same time.
 
-    Passages that do not fit into the model's window together are read in several calls, a long one in parts.
+    Passages that do not fit into the model's window together are read in several calls, and a long passage in parts.
 
-    A call that fails, a reply that stays unreadable after one repair, and a reply that is cut off are each a Failure,
+    A failed call, a reply that is still unreadable after one repair, and a reply that is cut off each become a Failure,
     and do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section 3.2), so
     cached replies serve every question.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the passages.
     prompts_dir: a folder whose files override the packaged prompts (triples, triples-few-shot, repair).
-    form: when the server holds replies to their form.
+    form: when the server enforces the form of replies.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class LLMExtractor:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of all that decides a passage's facts: model, sampling, prompts; not the model's server."""
+        """Return a hash of what decides a passage's facts: the model, sampling and prompts, but not the server."""
         name = model_name(self._chat.model)
         turns = (*self._by_need.plain.turns, *self._by_need.repair.turns)
         identity = [
@@ -128,7 +128,7 @@ class LLMExtractor:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Do the same as `extract`, for coroutines."""
+        """Return the facts like `extract`, as a coroutine."""
         dialogues = self._dialogues(passages)
         return Extraction.joined(
             await aconverse_all(self._chat, dialogues, self._at_once)
@@ -150,7 +150,7 @@ class LLMExtractor:
 
 
 class _Reading:
-    """Reading of some passages by the model: gathers their facts, and the failures."""
+    """The reading of some passages by the model; it collects their facts and failures."""
 
     def __init__(
         self,
@@ -160,7 +160,10 @@ class _Reading:
         passages: Sequence[Passage],
         examples: frozenset[tuple[str, str, str]],
     ) -> None:
-        """Take the passages, how they are asked about, and the keys of the facts in the worked examples."""
+        """Take the passages and how to ask about them.
+
+        examples: the keys of the facts in the worked examples.
+        """
         self._chat = chat
         self._by_need = by_need
         self._asking = asking
@@ -183,7 +186,7 @@ class _Reading:
         facts = self._facts()
         read_facts = Extraction(facts, tuple(self._failures), tuple(self._unread))
         extraction = keep_standing(read_facts, self._passages, current_ledger().hop)
-        # no fact that was read stands in a passage
+        # facts were read, but none of them is supported by a passage
         if self._triples and not extraction.triples:
             return replace(extraction, unread=self._names)
         return extraction
@@ -214,7 +217,7 @@ class _Reading:
     def _read(
         self, part: Sequence[Passage], request: Request, reply: Reply
     ) -> Dialogue[None]:
-        """Take the facts of a reply; ask again, once, if some cannot be read."""
+        """Take the facts of a reply; ask a second time if some of its lines cannot be read."""
         parsed = _parsed(reply)
         problem = problem_of(parsed, reply.text)
         has_facts = bool(parsed.triples)
@@ -244,7 +247,7 @@ class _Reading:
         problem: str,
         has_facts: bool,
     ) -> Dialogue[Reply]:
-        """Return the second reply: by another way to ask if the first has no fact, else in a conversation about it."""
+        """Return a second reply: asked in another way if the first has no facts, else in a conversation."""
         if not has_facts:
 
             def render(asking: Asking, room: int) -> Request:
@@ -258,7 +261,7 @@ class _Reading:
         return second
 
     def _facts(self) -> tuple[Triple, ...]:
-        """Return the facts with their sources; those without one, and those of worked examples, are failures."""
+        """Return the facts with their sources; those without one, or copied from an example, become failures."""
         triples = list(dict.fromkeys(self._triples))
         count = len(triples)
         if count > MOST_FACTS:
@@ -282,7 +285,7 @@ def _parsed(reply: Reply) -> ParsedTriples:
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
-    """Split passages into two parts, or a single passage between two sentences; () for a single sentence."""
+    """Split passages in the middle, or a single passage between two sentences; return () for a single sentence."""
     if len(passages) > 1:
         middle = len(passages) // 2
         return passages[:middle], passages[middle:]
@@ -298,7 +301,7 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
 
 
 def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
-    """Return the extractor on a chat model, for the options of an agent."""
+    """Return the extractor on a chat model, with an agent's options."""
     return LLMExtractor(
         model,
         few_shot=options.few_shot,
@@ -309,7 +312,7 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:
-    """Return the problem of a reply, "" if it has none. Prose around readable facts is no problem."""
+    """Return what is wrong with a reply, "" if nothing is. Prose around readable facts does not count."""
     if parsed.broken:
         lines = as_line(" / ".join(parsed.broken))
         return f"these lines are not in the form of facts: {lines[:500]}"
@@ -321,9 +324,10 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 
 
 def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
-    """Return the triple with its source: the sentence that states it, in the passage in which it stands best.
+    """Return the triple with its source: the sentence that states it, in the passage that supports it best.
 
-    If no sentence shares a word, a single passage is the source as a whole; none of several passages is.
+    If no sentence shares a word with the triple, a single passage is the source as a whole; of several passages none
+    is.
     """
     fact = (triple.subject, triple.predicate, triple.object)
     best: Source | None = None
@@ -346,7 +350,7 @@ def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Trip
 
 
 def _says(passages: Sequence[Passage], triple: Triple) -> bool:
-    """Return whether a passage has all words of a fact, which is then its own."""
+    """Return whether a passage contains all words of a fact, so that the fact is not just copied from an example."""
     fact = f"{triple.subject} {triple.predicate} {triple.object}"
     for passage in passages:
         text = fact_text(passage.text, passage.heading)

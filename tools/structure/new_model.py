@@ -1,4 +1,4 @@
-"""Small text-to-triples models with random weights, to be trained from nothing or to be measured."""
+"""Small text-to-triples models with random weights, to train from scratch or to measure speed and memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ def new_model(
     dropout: float = 0.1,
     vocabulary: int = 4000,
 ) -> tuple[Any, Any]:
-    """Return a model with random weights, and a tokenizer made of `texts`. Raises MissingExtra.
+    """Return a model with random weights, and a tokenizer trained on `texts`.
 
-    kind: "t5", with as many layers in the encoder as in the decoder, or "llama". vocabulary: the most tokens.
+    kind: "t5", with `layers` layers in both encoder and decoder, or "llama".
+    vocabulary: the most tokens of the tokenizer.
+    Raises MissingExtra if transformers or tokenizers is not installed.
     """
     try:
         tokenizer = byte_tokenizer(texts, vocabulary)
@@ -35,7 +37,7 @@ def new_model(
 
 
 def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
-    """Return a byte-level BPE tokenizer made of `texts`, which reads any text and loses nothing of it."""
+    """Return a byte-level BPE tokenizer trained on `texts`, which represents any text without loss."""
     from tokenizers import (
         Tokenizer,
         decoders,
@@ -59,7 +61,7 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", 1)]
     )
-    tokenizer_class: Any = PreTrainedTokenizerFast  # without types
+    tokenizer_class: Any = PreTrainedTokenizerFast  # it has no types
     return tokenizer_class(
         tokenizer_object=tokenizer,
         pad_token="<pad>",
@@ -72,7 +74,7 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
 def _t5(tokenizer: Any, width: int, layers: int, heads: int, dropout: float) -> Any:
     from transformers import T5Config, T5ForConditionalGeneration
 
-    shape: Any = T5Config  # its types lack the options of all configurations
+    shape: Any = T5Config  # its types lack the options common to all configurations
     model = T5ForConditionalGeneration(
         shape(
             vocab_size=len(tokenizer),
@@ -89,7 +91,7 @@ def _t5(tokenizer: Any, width: int, layers: int, heads: int, dropout: float) -> 
             eos_token_id=tokenizer.eos_token_id,
         )
     )
-    # transformers begins with logits as wide as the model, which take a hundred steps to shrink
+    # transformers initialises the head so that the first logits are too large; they take a hundred steps to shrink
     model.lm_head.weight.data.mul_(width**-0.5)
     return model
 

@@ -1,13 +1,13 @@
-r"""Triples out of a model's reply, whatever is around them.
+"""Parses triples out of a model's reply, whatever surrounds them.
 
     (S> subject | P> predicate | O> object)        the paper's form, one a line or comma separated
     ["subject", "predicate", "object"]             JSON lists, and lists or objects around them
     {"head": ..., "relation": ..., "tail": ...}    JSON objects, also subject/predicate/object and other spellings
 
-Code fences, bullets, numbering, trailing commas and prose around them do not matter; triple_lines reads those without
-marks. Each triple is found on its own, so a broken one does not affect the others; a last one that was
-cut off is a leftover, never guessed. In the paper's form, a backslash takes the special meaning from `|`, `(`, `)`,
-`>`, `*` and itself (ras_agent.marks.fact_text writes it).
+Code fences, bullets, numbering, trailing commas and prose around triples are ignored; triple_lines reads triples
+without marks. Each triple is read separately, so a broken one does not affect the others; a last triple that was cut
+off becomes a leftover and is never guessed. In the paper's form, a backslash takes the special meaning from `|`, `(`,
+`)`, `>`, `*` and itself (ras_agent.marks.fact_text writes it).
 """
 
 from __future__ import annotations
@@ -41,14 +41,17 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 REPLY_FORM = ReplyForm(rf"{_FACT}(?:\n{_FACT})*|\[NONE\]", _SCHEMA)
-"""The form to which a server holds the facts of a passage. Counts inside counts are more than llama.cpp takes."""
+"""The form that a server enforces on the facts of a passage.
+
+It avoids nested counts, which are too many for llama.cpp.
+"""
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _SCALAR = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null)"
 _VALUE = rf"(?:{_SCALAR}|\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\])"
 _S, _P, _O = (re.escape(str(mark)) for mark in FIELDS)
 _MARK = f"(?:{_S}|{_P}|{_O})"
-_FIELD = rf"((?:[^|\\{_S[0]}]++|\\.|\|(?!\s*+{_MARK})|(?!\b{_S}){_S[0]})*+)"  # up to a mark, never into the next triple
+_FIELD = rf"((?:[^|\\{_S[0]}]++|\\.|\|(?!\s*+{_MARK})|(?!\b{_S}){_S[0]})*+)"  # ends at a mark, before the next triple
 _START = re.compile(
     rf"(?P<marked>(?<!\\)(?P<open>\(\s*+)?\b{_S}{_FIELD}\|\s*+{_P}{_FIELD}\|\s*+{_O})"
     rf"|(?P<list>\[\s*+{_STRING}\s*+,\s*+{_STRING}\s*+,\s*+{_SCALAR}\s*+,?\s*+\])"
@@ -88,16 +91,16 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedTriples:
-    """Triples that a reply states, in order, and its lines that state nothing readable."""
+    """The triples that a reply states, in order, and those of its lines that state nothing readable."""
 
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()
     cut: str = ""
-    """the last leftover, where the reply ends before it does"""
+    """The last leftover, if the reply ends in the middle of it; else ""."""
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Return the leftovers that look like parts of a triple; the others are prose."""
+        """Return the leftovers that look like parts of a triple; all others are prose."""
         lines = []
         for line in self.leftovers:
             unended = line == self.cut and _lacks_its_end(line)
@@ -107,9 +110,9 @@ class ParsedTriples:
 
 
 def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
-    """Return all triples of a reply, and the lines that state no fact. Never raises.
+    """Return all triples of a reply, and the lines that state no fact. It never raises.
 
-    cut_off: whether the model stopped at its token limit, so that the last line may lack its end.
+    cut_off: whether the model stopped at its token limit, so that the last line may be incomplete.
     """
     text = _FULL_WIDTH_MARK.sub(
         lambda mark: _FULL_WIDTH[mark[0][-1]], without_thinking(reply)
@@ -136,7 +139,7 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
 
 
 def _lacks_its_end(line: str) -> bool:
-    """Return whether a line opens a fact that it does not close."""
+    """Return whether a line opens a fact without closing it."""
     bare = line.lstrip(_BEFORE_A_FACT)
     bare = bare.rstrip(_AFTER_A_FACT)
     if bare.startswith("<triple>"):
@@ -155,7 +158,7 @@ def _lacks_its_end(line: str) -> bool:
 def _read(
     text: str, match: re.Match[str], *, cut_off: bool
 ) -> tuple[tuple[str, str, str] | None, int]:
-    """Return the fields of a match, or None, and the place to read on from."""
+    """Return the fields of a match, or None if they are invalid, and the offset to continue from."""
     end = match.end()
     values = ["", "", ""]
     if match["list"]:
@@ -181,10 +184,10 @@ def _read(
 
 
 def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
-    """Return a triple's object, which begins at `start`, and where the text goes on behind the triple.
+    """Return a triple's object, which begins at `start`, and the offset at which the text continues after the triple.
 
-    The object ends before the parenthesis that closes the triple, or where a line or another triple begins. closes:
-    whether a parenthesis has to end the triple; the object is "" where the text ends before it.
+    The object ends at the parenthesis that closes the triple, or where a new line or another triple begins.
+    closes: whether the triple needs a closing parenthesis; the object is "" if the text ends before one.
     """
     depth = 0
     for stop in _STOP.finditer(text, start):
@@ -197,7 +200,7 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
         elif mark == ")":
             return held, stop.end()
         elif mark[0] != "\\":
-            # the line or the next triple began: the closing parenthesis was forgotten
+            # a new line or triple begins here, so the closing parenthesis was forgotten
             return held.rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
     if closes and not rest.endswith(")"):
@@ -206,11 +209,11 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
 
 
 def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str]]:
-    """Return the triples without marks between two others, and the lines that state nothing.
+    """Return the triples without marks that stand between two other triples, and the lines that state nothing.
 
-    A line of nothing but fences, bullets, numbers, brackets and commas is left out.
+    Lines that consist only of fences, bullets, numbers, brackets and commas are dropped.
     """
-    if not gap.strip(" \n,"):  # as between most facts
+    if not gap.strip(" \n,"):  # the usual case
         return [], []
     found = read_lines(gap, cut_off=cut_off)
     triples = [Triple(*fields) for fields in found.triples]
@@ -219,7 +222,7 @@ def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str
 
 
 def _decode(value: str) -> str:
-    """Return a JSON scalar as text on one line; "" for null."""
+    """Return a JSON scalar as one line of text; "" for null."""
     if value[0] != '"':
         return "" if value.casefold() == "null" else value
     try:
@@ -234,7 +237,7 @@ def _unescape(field: str) -> str:
     bold = _BOLD.fullmatch(bare)
     if bold:
         bare = bold[2].strip()
-    if "\\" not in bare:  # the test is cheaper
+    if "\\" not in bare:  # faster than the substitution
         return bare
     plain = _ESCAPED.sub(r"\1", bare)
     return " ".join(plain.split())

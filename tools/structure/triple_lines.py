@@ -1,10 +1,10 @@
-r"""Triples in the forms that models make up: no marks, but bars, arrows, quotes, commas, or a label for each field.
+"""Triples in forms that models invent: without marks, but with bars, arrows, quotes, commas, or a label for each field.
 
     a | b | c       (a | b | c)       <triple>a | b | c</triple>       | a | b | c |
     a -> b -> c     ("a", "b", "c")   (a, b, c)                        <S> a <P> b <O> c
     Subject: a, Predicate: b, Object: c                                one of these labels a line
 
-ras_agent.marks has a row for each, so they are never live in a passage.
+ras_agent.marks has a row for each form, so that none of them is live in a passage.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from itertools import chain
 from ras_agent.marks import FLAGS, TUPLE
 
 LONGEST_FIELD = 1000
-"""Characters of a subject, predicate or object. A longer one is text in which a mark was forgotten."""
+"""The most characters of a subject, predicate or object. A longer one is prose in which a mark was forgotten."""
 
 _META = re.compile(
     r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b",
     re.IGNORECASE,
 )
 _NO_VERB = re.compile(r"(?:the|an?|and|or)\b|[^a-z]")
-# a line with such a mark is a fact in that form, or broken
+# a line with such a mark is a fact in the form with marks, or a broken one
 _MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE
@@ -58,14 +58,17 @@ Fields = tuple[str, str, str]
 
 @dataclass(slots=True)
 class LineTriples:
-    """Triples that some lines state, and the lines without one."""
+    """The triples that some lines state, and the lines that state none."""
 
     triples: list[Fields] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
 def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
-    """Return the triples of the lines of a text. cut_off: the text ends too early, so its last line states no fact."""
+    """Return the triples that the lines of a text state, and the other lines.
+
+    cut_off: whether the text ends too early, so that its last line states no fact.
+    """
     result = LineTriples()
     labelled: list[str] = []
     waiting: list[str] = []
@@ -73,7 +76,7 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
     for place, line in enumerate(lines):
         below = "".join(lines[place + 1 : place + 2])
         if "|" in line and _is_rule(below):
-            continue  # the head of a table
+            continue  # the header of a table
         is_cut = cut_off and place == len(lines) - 1
         part = "" if is_cut else _labelled(line, len(labelled))
         if part:
@@ -98,13 +101,13 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
 
 
 def _is_rule(line: str) -> bool:
-    """Tell whether a line is the rule between the head of a table and its rows."""
+    """Return whether a line is the rule between a table's header and its rows."""
     bare = line.replace(" ", "").replace(":", "")
     return "|-" in bare and _RULE.fullmatch(line) is not None
 
 
 def _labelled(line: str, count: int) -> str:
-    """Return the field of a line that has only the label behind `count` others; "" for any other line."""
+    """Return the field on a line that begins with the label for field number `count` and has no other; else ""."""
     label = _LABELS[count].match(line)
     if label is None or _NEXT_LABEL.search(line) or len(_MARKED.findall(line)) > 1:
         return ""
@@ -113,7 +116,7 @@ def _labelled(line: str, count: int) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Return a field on one line, without bold, italics, code or quotes around all of it."""
+    """Return a field as one line, without bold, italics, code marks or quotes around the whole."""
     bare = " ".join(text.split())
     while True:
         paired = _PAIRED.fullmatch(bare)
@@ -139,7 +142,7 @@ def _in_line(line: str) -> list[Fields]:
         return []  # it was cut off
     if _COMMAS.match(line):
         triples = _three(bare[1:-1].split(","))
-        # or only names
+        # without a verb they may be only a list of names
         return [fields for fields in triples if not _NO_VERB.match(fields[1])]
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
@@ -158,7 +161,7 @@ def _in_line(line: str) -> list[Fields]:
 
 
 def _in_marks(line: str) -> list[Fields]:
-    """Return the triple of a line such as "S> a P> b O> c", which has the marks without the bars."""
+    """Return the triple of a line such as "S> a P> b O> c", which has the marks but no bars."""
     marks = "".join(_MARKED.findall(line))
     before, *parts = _MARKED.split(line)
     if "|" in line or marks.casefold() != "s>p>o>" or before.strip(" \t-*("):
@@ -179,12 +182,12 @@ def _three(parts: Sequence[str]) -> list[Fields]:
             return []
     subject, predicate, object_ = fields
     if _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields)):
-        return []  # it is about the text, or the form
+        return []  # it describes the text, or repeats the form
     return [(subject, predicate, object_)]
 
 
 def _plain(field: str) -> str:
-    """Return a field without marks around it, also where the line's start or end has taken one of the two."""
+    """Return a field without marks around it, also if only the first or the last of the two marks is left."""
     bare = unmarked(field)
     if len(_EMPHASIS.findall(bare)) == 1:
         return bare.strip("*_` ")

@@ -1,12 +1,12 @@
-"""An extractor on a local text-to-triples model: any Hugging Face seq2seq (Flan-T5) or causal (Llama, Qwen) model.
+"""Extractor on a local text-to-triples model: any Hugging Face seq2seq (Flan-T5) or causal (Llama, Qwen) model.
 
     resolve_extractor("text2triple")                              the public model of RAS, pat-jj/text2triple-flan-t5
     resolve_extractor("text2triple:/path/of/a/model")             one of your own, by folder or hub name
     resolve_extractor("text2triple:/path#beams=4")                beam search
 
-Texts are read in batches of like length. Callers that ask while the model is busy are served together next, so
-`ras-agent structure --concurrency 64` fills batches by itself. The sums of a batch are rounded by its width: a fact on
-the edge may differ with the other texts of the batch, as rarely as the last bit of a score decides.
+Texts are read in batches of similar length. Callers that wait while the model is busy share the next batch, so
+`ras-agent structure --concurrency 64` fills batches by itself. Rounding depends on a batch's width, so a borderline
+fact may occasionally differ with the other texts in its batch.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ from ras_agent.tools.structure.two_fields import mended
 PUBLIC_MODEL = "pat-jj/text2triple-flan-t5"
 """The model that RAS's authors published."""
 
-_ROWS = 64  # of a batch, however short they are
+_ROWS = 64  # most texts of a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Way in which facts are written. The lengths are RAS's; the authors' own code searches with 8 beams.
+    """How facts are generated. The default lengths are those of RAS; its authors' own code uses 8 beams.
 
-    beams: 1 takes the likeliest token each time. source_tokens, target_tokens: of a text and of its facts.
-    batch_tokens: of a batch, padding and facts included.
+    beams: the number of beams; 1 for greedy decoding.
+    source_tokens, target_tokens: the most tokens of a text and of its facts.
+    batch_tokens: the most tokens of a batch, including padding and facts.
     """
 
     beams: int = 1
@@ -74,7 +75,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """Reply of a model about one piece of text. cut_off: it was not finished."""
+    """A model's reply for one piece of text. cut_off: whether it reached its limit before it was finished."""
 
     text: str
     tokens: int
@@ -92,15 +93,16 @@ class Writer(Protocol):
         ...
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
-        """Return the model's reply about each piece, in their order."""
+        """Return the model's reply for each piece, in order."""
         ...
 
 
 class TripleModel:
-    """Extractor on a local model, which reads each passage separately and, where it is long, in several pieces.
+    """An extractor on a local model. Each passage is read separately, and a long one in several pieces.
 
-    A piece with facts that cannot be read, or are cut off, is a Failure; its readable facts are taken. Safe between
-    threads and coroutines: one pass of the model runs at a time.
+    A piece with unreadable or cut-off facts becomes a Failure, but its readable facts are kept. Safe between threads
+    and
+    coroutines: only one pass of the model runs at a time.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class TripleModel:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of all that decides a passage's facts: weights, prompt and decoding."""
+        """Return a hash of what decides a passage's facts: weights, prompt and decoding."""
         turns = self._writer.text.prompt.turns
         decoding = asdict(self.decoding)
         del decoding["batch_tokens"]
@@ -139,7 +141,7 @@ class TripleModel:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Do the same as `extract`, for coroutines."""
+        """Return the facts like `extract`, as a coroutine."""
         import asyncio
 
         reading = _ReadRequest(self, passages)
@@ -158,7 +160,7 @@ class TripleModel:
 
 
 class _ReadRequest:
-    """Passages that one caller wants read, within the limits of that caller's run."""
+    """The passages that one caller wants to have read, within the limits of that caller's run."""
 
     def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
         self.model = model
@@ -191,7 +193,7 @@ class _ReadRequest:
                 reply.tokens,
                 seconds=seconds,
             )
-            # all pieces reserve as much for the reply
+            # the reservations may be taken in any order: they are all released or recorded in the end
             self.ledger.record(call, self.reserved.pop())
             parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off))
             triples[piece.passage.id] += parsed.triples
@@ -214,7 +216,7 @@ class _ReadRequest:
         return keep_standing(read, self.passages, self.ledger.hop)
 
     def failed(self, error: ModelCallError) -> Extraction:
-        """Return a failure for each passage, where the model wrote nothing."""
+        """Return a failure for each passage, after the model call failed."""
         for passage in self.passages:
             self._add_failure(passage, str(error))
         return Extraction(failures=tuple(self.failures))
@@ -232,7 +234,7 @@ class _ReadRequest:
 
 
 class _Passes:
-    """Queue of a model that runs in one thread at a time. Each pass takes the pieces of all callers that wait."""
+    """Queue of a model that runs in one thread at a time. Each pass reads the pieces of all waiting callers."""
 
     def __init__(self, write: Callable[[Sequence[Piece]], list[ModelReply]]) -> None:
         self._write = write
@@ -241,7 +243,7 @@ class _Passes:
         self._running = False
 
     def submit(self, pieces: Sequence[Piece]) -> Future[list[ModelReply]]:
-        """Return the future of the model's replies about the pieces."""
+        """Return a future of the model's replies for the pieces."""
         future: Future[list[ModelReply]] = Future()
         if not pieces:
             future.set_result([])
@@ -251,7 +253,7 @@ class _Passes:
             begin = not self._running
             self._running = True
         if begin:
-            # the process may end while nobody waits for the result
+            # daemon: the process may end when no caller waits for the result
             threading.Thread(target=self._run, name="text2triple", daemon=True).start()
         return future
 
@@ -277,7 +279,7 @@ class _Passes:
 
 @dataclass
 class TransformersWriter:
-    """Writer on a model of transformers in this process, on a graphics processor if there is one."""
+    """A writer on a transformers model in this process, on a GPU if there is one."""
 
     model: Any
     tokenizer: Any
@@ -302,12 +304,12 @@ class TransformersWriter:
         prompts_dir: str | Path | None = None,
         source_tokens: int = SOURCE_TOKENS,
     ) -> Self:
-        """Return the writer on the model of a folder or a hub name. Raises WeightsError, MissingExtra."""
+        """Return the writer on a model, given by a folder or a hub name. Raises WeightsError, MissingExtra."""
         import torch
 
         model, tokenizer = load_text_model(name)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        # a processor computes bfloat16 slowly; a graphics processor that can, twice as fast
+        # bfloat16 is slow on a CPU, and twice as fast on a GPU that supports it
         kind = torch.float32
         if device == "cuda" and torch.cuda.is_bf16_supported():
             kind = torch.bfloat16
@@ -328,7 +330,7 @@ class TransformersWriter:
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
-        """Return the model's reply about each piece, in their order."""
+        """Return the model's reply for each piece, in order."""
         replies: dict[int, ModelReply] = {}
         lengths = [len(piece.tokens) for piece in pieces]
         for places in batches_of_like_length(lengths, decoding):
@@ -339,7 +341,7 @@ class TransformersWriter:
     def _in_memory(
         self, pieces: Sequence[Piece], decoding: Decoding
     ) -> list[ModelReply]:
-        """Write about a batch, in halves where the graphics processor has no memory for all of it."""
+        """Write the replies for a batch; if the GPU has too little memory, halve the batch. Raises ModelCallError."""
         import torch
 
         try:
@@ -358,7 +360,7 @@ class TransformersWriter:
     def write_batch(
         self, pieces: Sequence[Piece], decoding: Decoding
     ) -> list[ModelReply]:
-        """Return the model's replies about pieces that fit into one batch."""
+        """Return the model's replies for pieces that fit into one batch."""
         import torch
 
         tokenizer = self.tokenizer
@@ -370,7 +372,7 @@ class TransformersWriter:
         attention = torch.zeros_like(rows)
         for row, seen, piece in zip(rows, attention, pieces, strict=True):
             size = len(piece.tokens)
-            # a causal model goes on where its text ends, so padding is in front
+            # a causal model continues at the end of its input, so padding comes first
             text = (
                 slice(None, size) if self.text.seq2seq else slice(longest - size, None)
             )
@@ -378,7 +380,7 @@ class TransformersWriter:
             seen[text] = 1
         options: dict[str, Any] = {}
         if decoding.beams > 1:
-            # as the authors of the public model search
+            # the settings of the public model's authors
             options = {
                 "num_beams": decoding.beams,
                 "early_stopping": True,
@@ -393,13 +395,13 @@ class TransformersWriter:
                 pad_token_id=pad,
                 **options,
             )
-        # a decoder's start token, or the prompt
+        # skip the decoder's start token, or the prompt
         begins = 1 if self.text.seq2seq else longest
         return [self._output(row[begins:]) for row in output.tolist()]
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
+        """Return the ids of the tokens that end a text, by the tokenizer and the model's generation config."""
         ends = getattr(self.model.generation_config, "eos_token_id", None)
         if not isinstance(ends, list):
             ends = [ends]
@@ -420,9 +422,11 @@ class TransformersWriter:
 def batches_of_like_length(
     lengths: Sequence[int], decoding: Decoding
 ) -> list[list[int]]:
-    """Return places in batches of at most `batch_tokens`, the longest first, so that a lack of memory shows early.
+    """Return the indices of texts grouped into batches of at most `batch_tokens`, the longest first.
 
-    Each row takes the longest text of its batch and the facts' room, times the beams.
+    The longest batch comes first so that a lack of memory shows early. Each row counts with the longest text of its
+    batch plus the room for facts, times the number of beams.
+    lengths: the tokens of each text.
     """
     batches: list[list[int]] = []
     most = 0
@@ -436,9 +440,9 @@ def batches_of_like_length(
 
 
 def load_text_model(name: str) -> tuple[Any, Any]:
-    """Return the model of a folder or a hub name, seq2seq or causal by its config, and its tokenizer.
+    """Return a model, seq2seq or causal by its config, and its tokenizer, given by a folder or a hub name.
 
-    Only safetensors are read. Raises WeightsError for another model, MissingExtra without transformers.
+    Only safetensors are read. Raises WeightsError if the model cannot be loaded, MissingExtra without transformers.
     """
     try:
         from transformers import (
@@ -468,7 +472,10 @@ _OPTION = re.compile(r"(?P<name>[a-z_]+)(?:=(?P<value>\d+))?")
 
 
 def read_spec(argument: str) -> tuple[str, Decoding]:
-    """Return the model and the decoding of an argument such as "/path#beams=4". Raises SettingsError."""
+    """Return the model and the decoding in an argument such as "/path#beams=4".
+
+    Raises SettingsError for unknown options.
+    """
     model, _, written = argument.partition("#")
     known = Decoding.__dataclass_fields__
     options = {}
@@ -484,7 +491,10 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
 
 
 def text2triple(argument: str, options: RoleOptions) -> TripleModel:
-    """Return the extractor on a model of transformers. argument: see `read_spec`; empty for the public one."""
+    """Return the extractor on a transformers model.
+
+    argument: a model and options, see `read_spec`; "" for the public model.
+    """
     argument = argument or PUBLIC_MODEL
     name, decoding = read_spec(argument)
     writer = TransformersWriter.load(

@@ -1,7 +1,7 @@
-"""A text-to-triples model reads and writes these words and tokens: one form for training, use and vLLM.
+"""The text and tokens that a text-to-triples model reads and writes, the same for training, use and vLLM.
 
-A model with an encoder (Flan-T5) reads the bare text, as the public `pat-jj/text2triple-flan-t5` does; a causal one
-(Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts parted by commas:
+A model with an encoder (Flan-T5) reads the plain text, as the public `pat-jj/text2triple-flan-t5` does; a causal model
+(Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts separated by commas:
 
     (S> Alan Turing | P> was born in | O> London), (S> ...
 """
@@ -21,12 +21,16 @@ from ras_agent.text.sentences import sentence_spans
 
 SOURCE_TOKENS = 512
 TARGET_TOKENS = 256
-"""The longest text and the longest facts, in tokens (RAS, appendix D.1)."""
+"""SOURCE_TOKENS and TARGET_TOKENS are the most tokens of a text and of its facts (RAS, appendix D.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of a passage that fits into the model: its text with the passage's title, and its input tokens."""
+    """A part of a passage that fits into the model.
+
+    text: the part, preceded by the passage's title.
+    tokens: its input tokens.
+    """
 
     passage: Passage
     text: str
@@ -34,7 +38,7 @@ class Piece:
 
 
 def titled_text(title: str, text: str) -> str:
-    """Return "title: text" for the model, with marks made inert; only the text if it contains the title."""
+    """Return "title: text" for the model, with marks made inert; only the text if it already contains the title."""
     text = as_line(text)
     title = as_line(title)
     if title.casefold() in text.casefold():
@@ -43,15 +47,18 @@ def titled_text(title: str, text: str) -> str:
 
 
 def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
-    """Return the text of facts as a model writes it: separated by commas, or the mark for no fact."""
+    """Return facts as a model writes them: separated by commas, or the mark for no fact."""
     facts = [fact_text(*triple) for triple in triples]
     return ", ".join(facts) or str(NONE)
 
 
 class TripleText:
-    """Form of a model's input and target tokens, for texts and facts.
+    """Converts texts and facts to a model's input and target tokens.
 
-    tokenizer: of transformers. seq2seq: whether the model has an encoder.
+    tokenizer: a tokenizer of transformers.
+    seq2seq: whether the model has an encoder.
+    prompts_dir: a folder whose files override the packaged prompt (text2triple).
+    source_tokens: the most input tokens, the prompt included. Raises SettingsError if the prompt alone fills them.
     """
 
     def __init__(
@@ -83,7 +90,7 @@ class TripleText:
             prompt = self.tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True
             )
-            # the template has written the tokens that begin a text
+            # the template includes the tokens that begin a text
             return self._plain(prompt)
         texts = [turn.text for turn in turns]
         tokens = self._plain("\n\n".join([*texts, "Triples:"]))
@@ -92,7 +99,7 @@ class TripleText:
         return tokens
 
     def fitting(self, text: str) -> tuple[str, list[int]]:
-        """Return the beginning of a text that fits, and its input tokens."""
+        """Return the beginning of a text that fits into the model, and its input tokens."""
         tokens = self._plain(text)
         length = self._room
         source = self.source(text)
@@ -105,14 +112,14 @@ class TripleText:
         return text, source
 
     def target(self, triples: Sequence[tuple[str, str, str]]) -> list[int]:
-        """Return the tokens that the model has to write for some facts, its end included."""
+        """Return the tokens that the model has to write for `triples`, including the end token."""
         text = target_text(triples)
         if not self.seq2seq and not self.tokenizer.chat_template:
-            text = f" {text}"  # where a prompt ends in a word, the reply begins as any word does
+            text = f" {text}"  # after a prompt that ends in a word, the reply begins with a space
         return [*self._plain(text), self.tokenizer.eos_token_id]
 
     def pieces(self, passage: Passage) -> Iterator[Piece]:
-        """Yield the passage in parts that fit, cut between sentences; a sentence that does not fit, between words."""
+        """Yield a passage in parts that fit into the model, cut between sentences, or inside one that is too long."""
         waiting = ""
         for sentence in self._sentences(passage):
             longer = f"{waiting} {sentence}".strip()

@@ -1,13 +1,13 @@
-"""Bulk text-to-triples through vLLM's offline batches, with the prompts and the parsing of the other local models.
+"""Bulk text-to-triples through vLLM's offline batches, with the same prompts and parsing as the other local models.
 
     ras-agent structure --extractor text2triple-vllm:/path --corpus TEXTS.jsonl --triple-cache FACTS --concurrency 512
     ras-agent structure --extractor text2triple-vllm:/path#gpu_memory_utilization=0.5,tensor_parallel_size=2 ...
 
-Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
-models, without beams: vLLM runs no T5.
+Callers that wait while the engine is busy share one batch of `LLM.generate`, so the concurrency is the batch size. Only
+causal models are supported, without beam search: vLLM does not run T5.
 
-It is tested with a stand-in that has the parts of vLLM that are used (`LLM`, `LLM.get_tokenizer`, `LLM.generate` with
-`prompt_token_ids`, `SamplingParams`, `RequestOutput`) on top of transformers, and in a real engine by `make engines`.
+The tests use a stand-in on top of transformers for the used parts of vLLM (`LLM`, `LLM.get_tokenizer`, `LLM.generate`
+with `prompt_token_ids`, `SamplingParams`, `RequestOutput`); `make engines` tests a real engine.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
 class VLLMWriter:
-    """Writer of facts on a vLLM engine.
+    """A writer of facts on a vLLM engine.
 
-    engine: arguments of vllm.LLM besides the model; by itself it computes in the numbers that the weights are saved in.
-    Raises SettingsError for a decoding that vLLM does not support, and for an argument that its engine does not know.
+    name: a model's folder or hub name.
+    engine: further arguments of vllm.LLM; by default it computes in the precision in which the weights are saved.
+    Raises SettingsError for a decoding or a model that vLLM does not support here, and for an unknown engine argument.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class VLLMWriter:
             )
         self._name = name
         self._commit = getattr(config, "_commit_hash", None)
-        # vLLM would halve float32
+        # otherwise vLLM would convert float32 to half precision
         saved = str(getattr(config, "dtype", None) or "auto").removeprefix("torch.")
         length = decoding.source_tokens + decoding.target_tokens
         arguments = {
@@ -98,7 +99,7 @@ class VLLMWriter:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of the weights' files, or the hub's commit that they come from."""
+        """Return a hash of the weights' files, or of the model's name and hub commit."""
         return self._digest
 
     @cached_property
@@ -115,14 +116,14 @@ class VLLMWriter:
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
-        """Return the model's reply about each piece, in their order. The engine makes its own batches."""
+        """Return the model's reply for each piece, in order. The engine forms its own batches."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
         results = self._engine.generate(prompts, self._sampling, use_tqdm=False)
         return [_output_of(result.outputs[0]) for result in results]
 
 
 def _output_of(output: Any) -> ModelReply:
-    # if not whole, it is cut off, or the engine has ended it early
+    # any other kind means that it reached its limit, or that the engine ended it early
     kind = kind_of(output.finish_reason or "")
     return ModelReply(output.text.strip(), len(output.token_ids), kind != "whole")
 
@@ -130,8 +131,8 @@ def _output_of(output: Any) -> ModelReply:
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
     """Return the extractor on a causal model in vLLM.
 
-    argument: a folder or a hub name, behind "#" options of the decoding (see `read_spec`) and of vLLM's engine, such as
-    "/path#target_tokens=128,gpu_memory_utilization=0.5,tensor_parallel_size=2".
+    argument: a folder or a hub name, and after "#" options of the decoding (see `read_spec`) and of vLLM's engine,
+        such as "/path#target_tokens=128,gpu_memory_utilization=0.5,tensor_parallel_size=2".
     """
     name, _, written = argument.partition("#")
     if not name:
@@ -153,7 +154,7 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
 
 
 def _value(written: str) -> Any:
-    """Return the value of an engine's option: a number, true or false, or a text; true without a value."""
+    """Return the value of an engine option: a number, a Boolean or a text; True if it is empty."""
     try:
         return json.loads(written.lower() or "true")
     except ValueError:

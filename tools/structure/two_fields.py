@@ -1,4 +1,4 @@
-r"""Facts with fewer than three fields, as small models write them: read as sentences, by the offline extractor.
+"""Facts with fewer than three fields, as small models write them, are read as sentences by the offline extractor.
 
 (S> Big Stone Gap | P> is set in a town of Virginia)     Big Stone Gap is set in a town of Virginia.
 ["Big Stone Gap", "is set in Virginia"]                  Big Stone Gap is set in Virginia.
@@ -28,9 +28,9 @@ _FEWEST_WORDS = 3
 
 
 def mended(parsed: ParsedTriples) -> ParsedTriples:
-    """Return the parsed facts, with those of lines that lack a field; lines that state no fact stay left over.
+    """Return the parsed facts, and the facts of lines that lack a field; lines without a fact remain leftovers.
 
-    A line that was cut off is no sentence.
+    A line that was cut off is not read.
     """
     broken = parsed.broken
     lines = []
@@ -55,7 +55,7 @@ def mended(parsed: ParsedTriples) -> ParsedTriples:
 
 
 def sentences_in(line: str) -> list[str]:
-    """Return the sentences that a line with marks makes without them.
+    """Return the sentences that a line of facts forms without its marks.
 
     >>> sentences_in("(S> Ada | P> lived in London), (S> Bell | P> invented the telephone)")
     ['Ada lived in London.', 'Bell invented the telephone.']

@@ -87,6 +87,10 @@ from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.markup_tables import (
+    with_tables_of_asciidoc,
+    with_tables_of_rst,
+)
 from ras_agent.tools.index.page_styles import (
     declarations,
     hides,
@@ -494,6 +498,11 @@ READERS = {
     "plain kinds": TextReader(
         lambda text: [_any(read)(text) for read in PLAIN_KINDS.values()],
         "tools.index.plain_kinds",
+    ),
+    "tables of RST": TextReader(with_tables_of_rst, "tools.index.markup_tables"),
+    "tables of AsciiDoc": TextReader(
+        lambda text: with_tables_of_asciidoc(f"|===\n{text}\n|==="),
+        "tools.index.markup_tables",
     ),
     "read_mail": TextReader(
         _any(

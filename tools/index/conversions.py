@@ -460,7 +460,13 @@ def _mail(data: bytes) -> Converted:
     )
 
 
-_LIBRARIES = {".pdf": "pypdf", ".xlsx": "openpyxl", ".odt": "lxml", ".eml": "email"}
+_LIBRARIES = {
+    ".pdf": "pypdf",
+    ".xlsx": "openpyxl",
+    ".odt": "lxml",
+    ".ods": "lxml",
+    ".eml": "email",
+}
 CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".html": _html,
     ".htm": _html,
@@ -469,6 +475,7 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".pptx": _pptx,
     ".epub": _epub,
     ".odt": _odt,
+    ".ods": _odt,
     ".xlsx": _xlsx,
     ".pdf": _pdf,
     ".eml": _mail,

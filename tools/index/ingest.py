@@ -62,7 +62,7 @@ FIRST_BATCH = 128
 LARGEST_BATCH = 8192
 BATCH_SECONDS = 4.0
 # Raised when files come to be read in another way: the next run then reads all of them again.
-READING = 4
+READING = 5
 _BY_OCR = " ocr"
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000

@@ -31,6 +31,7 @@ from ras_agent.tools.index.text_files import (
 from ras_agent.tools.index.vision import PICTURES
 from ras_agent.tools.index.workbooks import UNSAVED
 
+_NOTEBOOK = ".ipynb"
 _MUCH = 20_000  # characters; a shorter text does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
 _LONGEST_WORD = 1000
@@ -206,7 +207,11 @@ def _load_plain(
 ) -> Iterator[Document | Skipped]:
     """Yield a text of another form as Markdown."""
     written = read_text(path, on_read)
-    text, metadata = PLAIN_KINDS[path.suffix.lower()](written)
+    suffix = path.suffix.lower()
+    text, metadata = PLAIN_KINDS[suffix](written)
+    left_out: Mapping[str, int] = {}
+    if suffix == _NOTEBOOK:
+        text, left_out = without_unseen(text)
     yield Document(
         id=label,
         text=text,
@@ -215,6 +220,7 @@ def _load_plain(
         place=label,
         is_markdown=True,
     )
+    yield from _left_out(left_out, label)
 
 
 def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:

@@ -6,10 +6,13 @@ import json
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from typing import Any
+
+from ras_agent.tools.index.page_styles import declarations, hides
+from ras_agent.tools.index.scripts import lowered, raised, written_out
 
 _FRONT = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -17,16 +20,25 @@ _FRONT = re.compile(
 _TOML = re.compile(
     r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
+_PERCENT = re.compile(r"%[ \t]+(.+)\n(?:%[ \t]*(.*)\n)?(?:%[ \t]*(.*)\n)?[ \t]*\r?\n")
+_HEAD = re.compile(r"Title:[ \t].*\n(?:[A-Za-z][\w-]*:[ \t].*\n)+[ \t]*\r?\n")
 _ENTRY = re.compile(r"([^\W\d][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _COMMENT = re.compile(r" {0,3}<!--")
 # code is looked for first, in which a comment is seen
-_CODE_OR_UNSEEN = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<said>.*?)(?:-->|\Z)"
-    r"|(?<!~)~~(?=[^\s~])(?P<struck>[^~\n]{1,1000})(?<=\S)~~(?!~)",
+_MARKUP = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<comment>.*?)(?:-->|\Z)"
+    r"|(?<!~)~~(?=[^\s~])(?P<struck>[^~\n]{1,1000})(?<=\S)~~(?!~)"
+    r"|^ {0,3}\[(?://|comment)\]:[ \t]*(?:#|<>)(?P<remark>[^\n]*)$"
+    r"|<(?P<level>su[pb])>(?P<script>[^<\n]{1,40})</(?P=level)>"
+    r"|<(?P<close>/?)(?P<name>[A-Za-z][\w-]*+)(?P<about>(?:\s[^<>]*+)?)>",
     re.DOTALL | re.MULTILINE,
 )
+_CLOSED = re.compile(r"</([A-Za-z][\w-]*+)\s*+>")
+_STRUCK = ("s", "del", "strike")
+_STYLE_OF = re.compile(r"\bstyle\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_HIDDEN = re.compile(r"\s(?:hidden(?=[\s=/]|\Z)|aria-hidden\s*+=\s*+[\"']?true)")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)|`|<br ?/?>")
@@ -43,7 +55,8 @@ _DEEPEST = 20  # levels of lists in lists
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
     """Return the front matter at the top of a text, every value as it is written, and the text below it.
 
-    It is YAML between two `---`, TOML between two `+++`, or a JSON object. Invalid YAML, such as `title: Sonar: a
+    It is YAML between two `---`, TOML between two `+++`, a JSON object, lines of which the first is "Title: ...", or
+    Pandoc's lines of title, author and date, each behind a `%`. Invalid YAML, such as `title: Sonar: a
     guide`, is read line by line, as `key: value`, lists and comments. Lines that are not any of these are no front
     matter, and stay in the text.
     """
@@ -55,6 +68,16 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
             return ({}, text) if metadata is None else (metadata, text[match.end() :])
     if text.startswith("{"):
         return _from_json(text)
+    head = _HEAD.match(text, begin)
+    if head is not None:
+        entries = _from_lines(head[0]) or {}
+        return {name.lower(): entries[name] for name in entries}, text[head.end() :]
+    percent = _PERCENT.match(text, begin)
+    if percent is not None:
+        named = zip(("title", "author", "date"), percent.groups(), strict=True)
+        return {name: said.strip() for name, said in named if said}, text[
+            percent.end() :
+        ]
     return {}, text
 
 
@@ -221,24 +244,70 @@ def _heading_of(line: Line, above: Line) -> Heading | None:
 
 
 def without_unseen(text: str) -> tuple[str, dict[str, int]]:
-    """Return a Markdown text without HTML comments and struck out words, and how many of each have words.
+    """Return a Markdown text without comments, hidden and struck out words, and how many of each have words.
 
-    >>> without_unseen("Seen. <!-- Say yes. --> `<!-- code -->` ~~5~~ 4")
-    ('Seen.  `<!-- code -->`  4', {'hidden': 1, 'struck out': 1})
+    Raised and lowered text in HTML is written in the line.
+
+    >>> without_unseen("Seen. <!-- Say yes. --> `<!-- code -->` ~~5~~ 4, 10<sup>6</sup>")
+    ('Seen.  `<!-- code -->`  4, 10^6', {'hidden': 1, 'struck out': 1})
     """
     left_out = {"hidden": 0, "struck out": 0}
-    if "<!--" not in text and "~~" not in text:
-        return text, left_out
+    ends = {match[1].lower(): match.end() for match in _CLOSED.finditer(text)}
+    kept: list[str] = []
+    last = 0
+    for start, end, reason, shown in _unseen_parts(text, ends):
+        kept += [text[last:start], shown]
+        last = end
+        if reason:
+            left_out[reason] += any(map(str.isalnum, text[start:end]))
+    kept.append(text[last:])
+    return written_out("".join(kept)), left_out
 
-    def shown(match: re.Match[str]) -> str:
-        reason = "hidden" if match["struck"] is None else "struck out"
-        said = match["said"] if match["struck"] is None else match["struck"]
-        if said is None:
-            return match[0]
-        left_out[reason] += any(map(str.isalnum, said))
-        return ""
 
-    return _CODE_OR_UNSEEN.sub(shown, text), left_out
+def _unseen_parts(
+    text: str, ends: Mapping[str, int]
+) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the places of what is not read as it is written, why it is not seen, and what stands there instead.
+
+    ends: where the last element of each name ends, since one that has no end hides nothing.
+    """
+    begun = 0
+    name = ""
+    depth = 0
+    reason = ""
+    for match in _MARKUP.finditer(text):
+        element = (match["name"] or "").lower()
+        if name:
+            if element == name:
+                depth += -1 if match["close"] else 1
+            if depth == 0 or match.end() >= ends[name]:
+                yield begun, match.end(), reason, ""
+                name = ""
+        elif element:
+            reason = "" if match["close"] else _reason_of(element, match["about"])
+            if reason and ends.get(element, 0) > match.end():
+                begun = match.start()
+                name = element
+                depth = 1
+        elif match["level"]:
+            make = raised if match["level"] == "sup" else lowered
+            yield match.start(), match.end(), "", make(match["script"])
+        elif match["struck"]:
+            yield match.start(), match.end(), "struck out", ""
+        elif match["comment"] is not None or match["remark"]:
+            yield match.start(), match.end(), "hidden", ""
+
+
+def _reason_of(element: str, about: str) -> str:
+    """Return why the words of an element of HTML are left out, "" if they are not."""
+    if element in _STRUCK:
+        return "struck out"
+    style = _STYLE_OF.search(about)
+    if _HIDDEN.search(about):
+        return "hidden"
+    if style and hides(declarations(style[1] or style[2] or "")):
+        return "hidden"
+    return ""
 
 
 def first_heading(text: str) -> str:

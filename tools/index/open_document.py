@@ -1,4 +1,4 @@
-"""Texts of OpenDocument (`.odt`) as Markdown: headings, paragraphs, lists and tables."""
+"""Texts of OpenDocument (`.odt`) as Markdown: headings, paragraphs, lists and tables; and the rows of its workbooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ras_agent.tools.index.archives import parsed_xml
 from ras_agent.tools.index.line_ends import in_one_line
 from ras_agent.tools.index.looks import DEEPEST, Look, count_left_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
-from ras_agent.tools.index.text_files import Converted
+from ras_agent.tools.index.text_files import Converted, SheetRow
 from ras_agent.tools.index.text_tables import written_table
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -29,6 +29,7 @@ _UNREAD = {
 _NOTE = f"{_TEXT}note"
 _STYLED = (f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")
 _MOST_REPEATS = 100
+_MOST_ROWS = 1 << 20
 _ABOUT = ("title", "date", "creator", "language")
 
 
@@ -46,18 +47,59 @@ def read_open_document(data: bytes) -> Converted:
         if "meta.xml" in archive.namelist():
             about = _about(parsed_xml(archive.read("meta.xml")))
     left_out = _prepare(content, styles)
+    rows = tuple(_rows_of_sheets(content, left_out))
     body = content.find(f"{{*}}body/{_OFFICE}text")
     blocks: list[str] = []
     if body is not None:
         blocks += _blocks(body)
         blocks += map(_note, body.iter(_NOTE))
     title = about.pop("title", "")
+    blocks += ["\t".join(row.cells) for row in rows]
     return Converted(
         text=written_out("\n\n".join(blocks)),
         title=title,
         metadata=about,
         left_out=left_out,
+        rows=rows,
     )
+
+
+def _rows_of_sheets(content: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
+    """Yield the rows of the sheets of a workbook that are not blank; hidden rows and sheets are left out."""
+    styles = _styles([content])
+    for sheet in content.iterfind(f"{{*}}body/{_OFFICE}spreadsheet/{_TABLE}table"):
+        look = styles.get(sheet.get(f"{_TABLE}style-name", ""))
+        about = None if look is None else look.find(f"{_STYLE}table-properties")
+        if about is not None and about.get(f"{_TABLE}display") == "false":
+            left_out["hidden"] += 1
+            continue
+        yield from _rows_of_sheet(sheet, left_out)
+
+
+def _rows_of_sheet(sheet: Any, left_out: Counter[str]) -> list[SheetRow]:
+    """Return the rows of a sheet, all as wide as its last column that is not blank."""
+    name = sheet.get(f"{_TABLE}name", "")
+    rows: dict[int, list[str]] = {}
+    reaching: dict[int, tuple[int, str]] = {}
+    number = 1
+    width = 0
+    for row in sheet.iter(f"{_TABLE}table-row"):
+        cells = [written_out(cell) for cell in _cells(row, reaching)]
+        times = _number(row, "number-rows-repeated", _MOST_ROWS)
+        is_hidden = row.get(f"{_TABLE}visibility", "visible") != "visible"
+        if is_hidden and any(cells):
+            left_out["hidden"] += 1
+        elif any(cells):
+            filled = [place for place, cell in enumerate(cells, start=1) if cell]
+            width = max(width, *filled)
+            for place in range(number, number + min(times, _MOST_REPEATS)):
+                rows[place] = cells
+        number += times
+    blank = [""] * width
+    return [
+        SheetRow(sheet=name, number=number, cells=tuple([*cells, *blank][:width]))
+        for number, cells in rows.items()
+    ]
 
 
 def _mark_of_note(note: Any) -> str:
@@ -236,7 +278,8 @@ def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
             for _ in range(times):
                 cells.append(_spanning(cells, reaching))
         elif cell.tag == f"{_TABLE}table-cell":
-            said = " ".join(_blocks(cell))
+            day = cell.get(f"{_OFFICE}date-value", "")
+            said = day.replace("T", " ") or " ".join(_blocks(cell))
             rows_below = _number(cell, "number-rows-spanned") - 1
             if rows_below > 0:
                 reaching[len(cells)] = (rows_below, said)
@@ -244,11 +287,11 @@ def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
     return cells
 
 
-def _number(cell: Any, name: str) -> int:
+def _number(cell: Any, name: str, most: int = _MOST_REPEATS) -> int:
     written = cell.get(f"{_TABLE}{name}", "1")
-    if not written.isdecimal() or len(written) > 6:
+    if not written.isdecimal() or len(written) > 7:
         return 1
-    return min(int(written), _MOST_REPEATS)
+    return min(int(written), most)
 
 
 def _spanning(cells: list[str], reaching: dict[int, tuple[int, str]]) -> str:

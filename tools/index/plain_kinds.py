@@ -9,6 +9,10 @@ from html import unescape
 from itertools import pairwise
 from typing import Any
 
+from ras_agent.tools.index.markup_tables import (
+    with_tables_of_asciidoc,
+    with_tables_of_rst,
+)
 from ras_agent.tools.index.scripts import lowered, raised, written_out
 from ras_agent.tools.index.text_files import NotText, WrittenNumber, parse_line
 
@@ -44,6 +48,7 @@ def _from_rst(text: str) -> Text:
 
     Remarks are left out, and roles and links are their words.
     """
+    text = with_tables_of_rst(text)
     named = dict(_RST_NAMED.findall(text))
     with_names = _with_names(_RST_NAMED.sub("", text), _RST_NAME, named)
     with_roles = _ROLE.sub(_words_of_role, with_names)
@@ -157,7 +162,7 @@ def _from_asciidoc(text: str) -> Text:
     """Return a text with its sections as headings and its blocks of code fenced."""
     made: list[str] = []
     fence = ""
-    lines = list(_with_named_head(text.splitlines()))
+    lines = list(_with_named_head(with_tables_of_asciidoc(text).splitlines()))
     fields = filter(None, map(_FIELD.fullmatch, lines))
     named = {field[1]: (field[2] or "").strip() for field in fields}
     for line in lines:
@@ -249,12 +254,12 @@ def _from_subtitles(text: str) -> Text:
     """Return the spoken text, a line a cue, with the names of the speakers; a line that comes again is kept once."""
     said: list[str] = []
     is_spoken = False
-    for line in text.splitlines():
-        if not line.strip():
-            is_spoken = False
-        elif not is_spoken:
-            is_spoken = _TIMING.match(line.strip()) is not None
-        else:
+    for line, following in pairwise([*text.splitlines(), ""]):
+        begins = _TIMING.match(line.strip()) is not None
+        is_number = _TIMING.match(following.strip()) and line.strip().isdecimal()
+        if begins or not line.strip():
+            is_spoken = begins
+        elif is_spoken and not is_number:
             spoken = _spoken(line)
             if spoken and spoken not in said[-2:]:
                 said.append(spoken)

@@ -166,6 +166,18 @@ class TestAgain:
         ) == (1, 1, 1)
         assert stored(out) == {"1": "one", "2": "TWO"}
 
+    def test_files_are_read_again_by_a_version_that_reads_them_in_another_way(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = ingest_module.READING
+        with monkeypatch.context() as earlier:
+            earlier.setattr(ingest_module, "READING", now - 1)
+            ingest([docs], out)
+            assert ingest([docs], out).files_unchanged == 4
+        again = ingest([docs], out)
+        assert (again.files_unchanged, again.documents_written) == (0, 4)
+        assert ingest([docs], out).files_unchanged == 4
+
     def test_another_way_of_cutting_cuts_everything_anew(
         self, tmp_path: Path, out: Path
     ) -> None:

@@ -10,6 +10,7 @@ from datetime import time, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -834,6 +835,29 @@ def test_what_a_mail_quotes_is_told_from_its_own_words(
         ("a.md", "Was ~~5~~ 4. `~~x~~` ~~~", "Was  4. `~~x~~` ~~~"),
         ("a.adoc", "Seen.\n////\nhidden\n////\nMore.", "Seen.\nMore."),
         ("a.adoc", "----\na^b^c\n----", "```\na^b^c\n```"),
+        (
+            "a.md",
+            "1958<sup>3</sup>, 10<sup>6</sup>, H<sub>2</sub>O <del>a <b>b</b></del>`<s>c</s>`",
+            "1958 [3], 10^6, H2O `<s>c</s>`",
+        ),
+        (
+            "a.md",
+            "<div hidden>\na <div>b</div>\n\nc\n</div>Seen<i style='display:none'>d</i> <p hidden>open",
+            "Seen <p hidden>open",
+        ),
+        ("a.md", "Seen.\n\n[//]: # (secret)\n[comment]: <> (secret)", "Seen."),
+        (
+            "a.ipynb",
+            json.dumps(
+                {"cells": [{"cell_type": "markdown", "source": "~~5~~ 10<sup>6</sup>"}]}
+            ),
+            "10^6",
+        ),
+        (
+            "a.srt",
+            "1\n00:00:01,000 --> 00:00:04,000\nIt leaks.\n2\n00:00:05,000 --> 00:00:06,000\n1984",
+            "It leaks.\n1984",
+        ),
     ],
 )
 def test_marks_of_raised_struck_and_left_out_text_are_read(
@@ -842,3 +866,167 @@ def test_marks_of_raised_struck_and_left_out_text_are_read(
     found = documents(name, text.encode())[0]
     assert isinstance(found, Document)
     assert found.text.strip() == read
+
+
+TABLE_OF_FARES = """| Route | Adult | Child |
+| --- | --- | --- |
+| Orvena | 22 | 9 |
+| Pell | 30 | 11 |"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.rst",
+            """
++--------+-------+-------+
+| Route  | Adult | Child |
++========+=======+=======+
+| Orvena | 22    | 9     |
++--------+-------+-------+
+| Pell   | 30    | 11    |
++--------+-------+-------+
+""",
+        ),
+        (
+            "a.rst",
+            """
+======  =====  =====
+Route   Adult  Child
+======  =====  =====
+Orvena  22     9
+Pell    30     11
+======  =====  =====
+""",
+        ),
+        (
+            "a.rst",
+            """
+.. csv-table::
+   :header: "Route", "Adult", "Child"
+
+   "Orvena", 22, 9
+   Pell, 30, 11
+""",
+        ),
+        (
+            "a.rst",
+            """
+.. list-table::
+   :header-rows: 1
+
+   * - Route
+     - Adult
+     - Child
+   * - Orvena
+     - 22
+     - 9
+   * - Pell
+     - 30
+     - 11
+""",
+        ),
+        (
+            "a.adoc",
+            """
+[cols="1,1,1", options="header"]
+|===
+|Route |Adult |Child
+
+|Orvena |22
+|9
+|Pell|30|11
+|===
+""",
+        ),
+        ("a.adoc", ",===\nRoute,Adult,Child\nOrvena,22,9\nPell,30,11\n,==="),
+        (
+            "a.adoc",
+            "[cols=3*]\n|===\n|Route\n|Adult\n|Child\n|Orvena\n|22\n|9\n|Pell\n|30\n|11\n|===",
+        ),
+    ],
+    ids=["grid", "simple", "csv-table", "list-table", "bars", "commas", "columns"],
+)
+def test_tables_of_markup_are_tables_of_markdown(name: str, text: str) -> None:
+    (found,) = documents(name, f"Fares.\n{text}\nThe end.\n".encode())
+    assert isinstance(found, Document)
+    before, _, after = found.text.partition(TABLE_OF_FARES)
+    assert (before.strip(), after.strip()) == ("Fares.", "The end.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        (
+            "a.rst",
+            """+-------+------+------+
+| Deck  | Name | Year |
++=======+======+======+
+| Low   | Tal  | 1901 |
+|       +------+------+
+|       | Wren        |
++-------+------+------+
+""",
+            ["| Low | Tal | 1901 |", "| Low | Wren |  |"],
+        ),
+        (
+            "a.adoc",
+            "|===\n|Deck |Name |Year\n\n.2+|Low |Tal |1901\n2+|Wren \\| Bo\n|===",
+            ["| Low | Tal | 1901 |", "| Low | Wren \\| Bo |  |"],
+        ),
+    ],
+    ids=["rst", "adoc"],
+)
+def test_cells_of_markup_that_span_others_keep_the_columns(
+    name: str, text: str, rows: list[str]
+) -> None:
+    (found,) = documents(name, text.encode())
+    assert isinstance(found, Document)
+    head = ["| Deck | Name | Year |", "| --- | --- | --- |"]
+    assert found.text.strip().splitlines() == [*head, *rows]
+
+
+def test_the_rows_of_a_workbook_of_opendocument_are_records() -> None:
+    pytest.importorskip("lxml")
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{full}:1.0"'
+        for name, full in (
+            ("office", "office"),
+            ("table", "table"),
+            ("text", "text"),
+            ("style", "style"),
+        )
+    )
+
+    def row(*cells: str, about: str = "") -> str:
+        made = "".join(
+            f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>"
+            for cell in cells
+        )
+        return f"<table:table-row {about}>{made}<table:table-cell table:number-columns-repeated='900'/></table:table-row>"
+
+    collapsed = 'table:visibility="collapse"'
+    day = '<table:table-cell office:date-value="2024-05-03"><text:p>3. 5.</text:p></table:table-cell>'
+    sheets = (
+        f"<table:table table:name='Fares'>{row('Fares of 2024')}{row('Town', 'Fare', 'Since')}"
+        f"<table:table-row><table:table-cell><text:p>Varn</text:p></table:table-cell>"
+        f"<table:table-cell><text:p>22,5</text:p></table:table-cell>{day}</table:table-row>"
+        f"{row('secret', '1', about=collapsed)}"
+        f"<table:table-row table:number-rows-repeated='900000'/></table:table>"
+        f"<table:table table:name='Off' table:style-name='off'>{row('secret', '2')}</table:table>"
+    )
+    style = "<style:style style:name='off'><style:table-properties table:display='false'/></style:style>"
+    content = f"<office:document-content {spaces}>{style}<office:body><office:spreadsheet>{sheets}"
+    content += "</office:spreadsheet></office:body></office:document-content>"
+    file = BytesIO()
+    with ZipFile(file, "w") as archive:
+        archive.writestr("content.xml", content)
+    title, document, left_out = documents("a.ods", file.getvalue())
+    assert str(title).startswith("a.ods sheet Fares row 1: stands above the header")
+    assert isinstance(document, Document)
+    assert (document.id, document.text) == (
+        "a.ods:Fares:3",
+        "Town: Varn; Fare: 22,5; Since: 2024-05-03",
+    )
+    assert str(left_out).endswith("is left out: 2 parts hidden")

@@ -243,9 +243,14 @@ def test_headings_are_those_of_commonmark_in_plain_text(
             "---\ntitle: Sonar\npublished_at: 3 May\n---\nbody",
             {"published_at": "3 May", "date": "3 May"},
         ),
+        (
+            "% Sonar\n% Ada; Ben\n% 3 May\n\nbody",
+            {"author": "Ada; Ben", "date": "3 May"},
+        ),
+        ("Title: Sonar\r\nDate: 3 May\r\n\r\nbody", {"date": "3 May"}),
     ],
 )
-def test_front_matter_is_yaml_toml_or_json(
+def test_front_matter_is_yaml_toml_json_or_lines_at_the_top(
     text: str, metadata: dict[str, object]
 ) -> None:
     (document,) = load(HeldFile("a.md", text.encode()))

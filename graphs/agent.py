@@ -1,7 +1,7 @@
 """The agent: a compiled LangGraph graph that checks its input before it runs.
 
-LangGraph drops input keys that a graph does not know, without a word, and remembers on a thread what was asked there
-before. So a misspelt key, or one with nothing asked, would be answered all the same. `Agent` refuses both.
+LangGraph silently drops input keys that a graph does not know, and remembers on a thread what was asked there before.
+So an input with a misspelt key, or without a question, would still be answered. `Agent` refuses both.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from ras_agent.page.notebook import agent_cell
 
 
 def _as_v1(output: GraphOutput[Any]) -> Any:
-    """Return an output as the first version of `invoke` does.
+    """Return an output in the format of the first version of `invoke`.
 
-    LangGraph's second version finds interrupts next to the values, so that it need not gather the writes of each node.
+    LangGraph's second version returns interrupts next to the values, so that it need not collect the writes of each
+    node.
     """
     if output.interrupts:
         return {**(output.value or {}), "__interrupt__": list(output.interrupts)}
@@ -38,17 +39,17 @@ def _as_v1(output: GraphOutput[Any]) -> Any:
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
-    """Compiled graph that `create_ras_agent` and its siblings return; LangGraph runs it as any other.
+    """Compiled graph that `create_ras_agent` and its siblings return. LangGraph runs it like any other graph.
 
-    An unknown key of the input raises UnknownName. As a node of a bigger graph the agent is given that graph's whole
-    state: there it takes the keys that it knows, as LangGraph does.
+    An unknown key of the input raises UnknownName. As a node of a bigger graph, the agent is given that graph's whole
+    state; there it takes the keys that it knows and ignores other keys, as LangGraph does.
 
-    A pickled agent is made again, from the arguments that made it, where it is loaded; they have to be such as can be
-    pickled. A copy, also a deep one, is the agent itself: between runs it holds nothing that changes.
+    A pickled agent is rebuilt from its arguments when it is loaded, so the arguments must be picklable. A copy, even a
+    deep one, is the agent itself, because it holds nothing that changes between runs.
     """
 
     recipe: Callable[[], Agent] | None = None
-    """Makes the agent again; None for one that was put together from parts"""
+    """Makes the agent again; None for an agent that was assembled from parts."""
 
     @classmethod
     def of(cls, graph: CompiledStateGraph[State, Limits, Inputs, Outputs]) -> Agent:
@@ -62,7 +63,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         )
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
-        """Return the agent with other attributes of its graph, as `with_config` asks for."""
+        """Return an agent with some attributes of its graph replaced, as `with_config` requires."""
         attributes = {
             name: value
             for name, value in vars(self).items()
@@ -76,7 +77,8 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         return f"<Agent {self.get_name()}: {', '.join(self.builder.nodes)}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """Return the form that a notebook shows for the agent; LangGraph's own picture is drawn by a web service."""
+        """Return the form in which a notebook shows the agent. LangGraph's own picture would be drawn by a web
+        service."""
         return {
             "text/plain": repr(self),
             "text/html": agent_cell(self.get_name(), self.builder.nodes),
@@ -93,7 +95,9 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             )
         return _made_again, (self.recipe, self.config)
 
-    if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke call stream
+    if (
+        not TYPE_CHECKING
+    ):  # keep LangGraph's signatures and overloads; invoke and ainvoke call stream
 
         def invoke(
             self, input, config=None, *, stream_mode="values", version="v1", **kwargs
@@ -147,9 +151,9 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Return the agent as a tool for another one: `question` in, answer and sources out, as text.
+        """Return the agent as a tool for another agent: a `question` in, the answer with its sources out, as text.
 
-        See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would take.
+        See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would accept.
         """
         if args_schema is not None or arg_types is not None:
             raise TypeError(
@@ -160,16 +164,16 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     def as_function(
         self, name: str | None = None, description: str | None = None
     ) -> Callable[[str], str]:
-        """Return the agent as a plain function: `question` in, answer and sources out, as text.
+        """Return the agent as a plain function: a `question` in, the answer with its sources out, as text.
 
-        Other frameworks make a tool's schema of its type hints and its docstring.
+        Other frameworks make a tool's schema from its type hints and its docstring.
         """
         return as_function(self, name, description)
 
     def _checked(self, inputs: Any, config: RunnableConfig | None) -> Any:
         """Return the input with the question that it asks.
 
-        None and a Command go on with a run that has begun, and pass as they are.
+        None and a Command continue a run that has begun, and are returned unchanged.
         """
         if inputs is None or isinstance(inputs, Command):
             return inputs
@@ -184,7 +188,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         return with_question({key: inputs[key] for key in keys if key in inputs})
 
     def _resumes(self, inputs: Any, config: RunnableConfig | None) -> bool:
-        """Tell whether a person's decision is to go on with a run of a thread of the agent's own."""
+        """Tell whether the input is a person's decision that resumes a run on one of the agent's own threads."""
         is_decision = isinstance(inputs, Command) and inputs.resume is not None
         return (
             is_decision
@@ -207,7 +211,8 @@ _NOTHING_WAITS = (
 def _is_within_a_graph(config: RunnableConfig | None) -> bool:
     """Tell whether the agent is called by a node or a tool of a running graph.
 
-    The caller's own `configurable` takes the place of the graph's, so the running one is asked, too.
+    The caller's own `configurable` replaces that of the graph, so the configuration of the running graph is checked
+    too.
     """
     running = var_child_runnable_config.get()
     return any(
@@ -219,7 +224,7 @@ def _is_within_a_graph(config: RunnableConfig | None) -> bool:
 def _checked_steps(
     supersteps: Sequence[Sequence[StateUpdate]],
 ) -> list[list[StateUpdate]]:
-    """Return updates of the state in the forms that the nodes read."""
+    """Return the state updates in the forms that the nodes read. Raises as `checked_update` does."""
     return [[_checked_step(update) for update in updates] for updates in supersteps]
 
 

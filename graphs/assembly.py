@@ -1,4 +1,4 @@
-"""The common needs of all graphs besides their own edges: nodes under limits, the beginning that all runs share."""
+"""What all graphs need in addition to their own edges: nodes under limits, and the beginning that all runs share."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Inputs, Outputs, Question, ReviewedState, State, Told
 from ras_agent.tools.retrieve.search import scope_of
 
-# The limits end a run; LangGraph's own must not end it first, however large max_hops is.
+# The limits of the run end it; LangGraph's own limit must not end it first, however large max_hops is.
 _RECURSION_LIMIT = 1_000_000
 
 
 class Route(Runnable[Any, str]):
-    """Choice of the node that follows.
+    """Chooses the next node.
 
-    A plain function would do. But LangGraph runs one in a thread where the graph is asynchronous, and reports its call
-    to every callback, which costs as much as the rest of a hop. As of a function's, it reads the part of the state that the
-    annotation of the argument says, else all that the node before it has read.
+    A plain function would do, but LangGraph runs a function in a thread if the graph is asynchronous, and reports its
+    call to every callback, which costs as much as the rest of a hop. As with a function, LangGraph reads the part of
+    the state that the annotation of the argument names, or else everything that the preceding node has read.
     """
 
     def __init__(self, choose: Callable[[Any], str]) -> None:
@@ -50,9 +50,9 @@ class Route(Runnable[Any, str]):
 
 
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
-    """A graph over the agent's state. Its nodes share limits and one memory of records.
+    """A graph over the agent's state. Its nodes share limits and one cache of records.
 
-    parts: their limits hold for every run without its own, and their preset fixes some of them.
+    The limits of `parts` hold for every run without its own limits, and the preset of `parts` fixes some of them.
     """
 
     def __init__(self, parts: AgentParts) -> None:
@@ -69,14 +69,16 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             self.memory = ThreadMemory(parts.store, scope_of(parts.retriever))
 
     def add_body(self, name: str, body: NodeBody) -> None:
-        """Add a node that runs `body`, which reads the fields in the annotation of its `state`, else all."""
+        """Add a node that runs `body`. It reads the keys in the annotation of the body's `state`, or all keys without
+        annotation."""
         node = Node(name, body, self._bounds, self._records)
         self.add_node(name, node, input_schema=get_type_hints(body).get("state"))
 
     def add_route(
         self, name: str, choose: Callable[[Any], str], ends: Sequence[str]
     ) -> None:
-        """Let `choose` say which one of `ends` follows the node `name`, from the fields that it reads and writes."""
+        """Let `choose` return which of `ends` follows the node `name`. It is given the state that the node reads and
+        writes."""
         self.add_conditional_edges(name, Route(choose), list(ends))
 
     def add_beginning(
@@ -87,9 +89,11 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         stop_reason: str = "",
         static: bool = False,
     ) -> None:
-        """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` with a store.
+        """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` if there is a
+        store.
 
-        least_steps: how many steps a run takes at least, without rewriting and recalling; the others as for `begin`.
+        `least_steps` is the least number of steps of a run, without rewriting and recalling. The other arguments are as
+        for `begin`.
         """
         parts = self._parts
         least_steps = least_steps + (self.memory is not None)
@@ -117,7 +121,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         self.add_edge("rewrite", following)
 
     def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:
-        """Return the graph, ready to run, under the agent's own name or the graph's."""
+        """Return the compiled graph as an agent, with the agent's own name or that of the graph."""
         compiled = self.compile(
             checkpointer, name=self._parts.name or self._parts.graph
         )
@@ -125,7 +129,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of a run without its own."""
+        """Return the limits of a run that has no own limits."""
         return self._bounds(None)
 
     def _bounds(self, limits: Limits | None) -> Limits:

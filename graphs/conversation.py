@@ -1,4 +1,4 @@
-"""A conversation as LangChain messages: the question that they ask, the answer as a message, the turns before.
+"""A conversation as LangChain messages: the question that they ask, the earlier turns, and the answer as a message.
 
 An agent is asked by `question` or by `messages`; both are in its state, so that a thread remembers its turns.
 """
@@ -26,19 +26,19 @@ _ROLES: Mapping[str, type[BaseMessage]] = {
     "ai": AIMessage,
 }
 MAX_TURNS = 10
-"""How many of a conversation's last turns are remembered for its next question."""
+"""The number of recent turns of a conversation that are remembered for its next question."""
 
 
 def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return an input with the question that its messages ask, if it has messages.
 
     In an input with both, the messages are earlier turns, and the question comes after them. Raises ValueError for an
-    input that asks nothing.
+    input without a question.
     """
     question = inputs.get("question")
     raw_messages = inputs.get("messages")
     if raw_messages is None and question is not None:
-        return dict(inputs)  # `begin` refuses anything but a question
+        return dict(inputs)  # `begin` checks that it is a question
     messages = _messages(raw_messages)
     if question is not None:
         return {**inputs, "messages": _asking(messages, question)}
@@ -50,7 +50,8 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_of(messages: Sequence[BaseMessage]) -> str:
-    """Return the user's last question. Raises ValueError where no message of the user holds text."""
+    """Return the last question of the user. Raises ValueError if the user's last message has no text or there is
+    none."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             if text := message.text.strip():
@@ -64,9 +65,9 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchange]:
-    """Return the turns before the question, which the user's last message may ask: each question with its last reply.
+    """Return the turns before the question: each question with its last reply, at most MAX_TURNS.
 
-    An answer of an agent says itself which question it was made for.
+    The question may be the user's last message. An answer of an agent records the question that it was made for.
     """
     *_, last = (
         -1,
@@ -87,7 +88,7 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
                 answer = ""
             else:
                 answer = message.text.strip()
-            # the last who speaks concludes
+            # the last reply to a question replaces earlier ones
             exchanges[-1] = Exchange(
                 data.get("question") or exchanges[-1].question, answer
             )
@@ -95,7 +96,8 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
 
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
-    """Return the turns with one more, or with another answer to the last one."""
+    """Return the turns with this question and answer as the last turn, which replaces a last turn with the same
+    question."""
     if turns and turns[-1]["question"] == question:
         earlier = turns[:-1]
     else:
@@ -112,11 +114,14 @@ def messages_of_answer(
     *,
     grounded: bool,
 ) -> list[Any]:
-    """Return the messages that an answer adds to a conversation: the question, unless that is its last message, and
-    the answer.
+    """Return the messages that an answer adds to a conversation: the question, unless it is the last message, and the
+    answer.
 
-    question: the one that was answered. original_question: the user's own words for it, if others; else empty.
-    It adds nothing where there is no conversation in messages: a caller who gives a question gets plain JSON.
+    Return [] if the conversation is not in messages, so that a caller who gives a question gets plain JSON.
+
+    Args:
+        question: the question that was answered.
+        original_question: the user's own words for it, if they differ; else "".
     """
     if not messages:
         return []
@@ -125,7 +130,7 @@ def messages_of_answer(
 
 
 def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessage:
-    """Return an answer as a message, with the question that it answers and its citations in the additional data."""
+    """Return an answer as a message. Its additional data has the question that it answers and the citations."""
     data = {
         "question": question,
         "citations": [citation.to_dict() for citation in answer.citations],
@@ -146,7 +151,7 @@ def structured_response(
     *,
     grounded: bool,
 ) -> JSON | None:
-    """Return an answer for the program that asked by messages; None where nobody did."""
+    """Return an answer for a program that asked by messages; None if there are no messages."""
     if not messages:
         return None
     citations = []
@@ -164,7 +169,7 @@ def structured_response(
 
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
-    """Return the messages with the question as the user's last one."""
+    """Return the messages with the question as the user's last message."""
     users_texts = (
         message.text.strip()
         for message in reversed(messages)
@@ -178,7 +183,7 @@ def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]
 def _messages(raw: Any) -> list[BaseMessage]:
     if raw is None:
         return []
-    # a single message is taken too, as LangGraph takes it
+    # a single message is accepted too, as in LangGraph
     if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)):
         many = raw
     else:
@@ -196,7 +201,7 @@ def _messages(raw: Any) -> list[BaseMessage]:
 
 
 def _of_its_role(message: BaseMessage) -> BaseMessage:
-    """Return LangChain's generic message as the one of its role, where that is the user or the assistant."""
+    """Return a generic message of LangChain as a HumanMessage or AIMessage if its role is the user or the assistant."""
     if isinstance(message, ChatMessage) and message.role in _ROLES:
         return _ROLES[message.role](content=message.content, id=message.id)
     return message

@@ -1,6 +1,7 @@
-"""The next step of a loop: RAS's `plan` and IRCoT's `reason`, the limits that end a loop before them, the route after.
+"""Decides the next step of a loop: RAS's `plan`, IRCoT's `reason`, the limits that end a loop before them, and the
+route.
 
-Both nodes leave the next sub-query in the state, or an empty one and a stop reason; `retrieve_or_answer` follows it.
+Both nodes write the next sub-query into the state, or an empty one and a stop reason; `retrieve_or_answer` follows it.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.plan.grammar import needs_another
 
 _LONGEST_DETAIL = 2000
-# from `plan` on: retrieve, structure, merge, plan, answer
+# steps after a `plan`: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
 
 
 class DecideReads(CallReads):
-    """State that a node reads which decides on the next step."""
+    """State that is read by a node that decides on the next step."""
 
     stop_reason: str
     scope: Scope
@@ -54,25 +55,26 @@ def plan(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """RoleCall for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
+    """Ask the planner for the next sub-query, unless a limit, given passages or an earlier refusal decide without it.
 
-    The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
-    is also the fallback of a failing first plan. Only a planner that records its dialogue searches in its own words,
-    for they stand in its next prompt. A later failure ends the loop.
+    The first sub-query is the question itself, however the planner words it (RAS, section 3.1: q0 = Q); it is also used
+    if the first plan fails. Only a planner that records its dialogue searches in its own words at first, because they
+    are part of its next prompt. A later failure ends the loop.
 
-    pruner: chooses the facts that the planner is shown.
-    from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
-    is searched. Only if so is a first plan asked for where passages are given for the first hop.
-    planner_writes_first_query: whether the first sub-query is in the planner's own words.
-    more_steps: how many steps reviews may add from a plan to the answer.
-    fallback: plans a later hop where no reply of the planner's model could be read.
+    Args:
+        pruner: chooses the facts that the planner is shown.
+        from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the
+            question is searched. Only if it does is the planner asked although passages are given for the first hop.
+        planner_writes_first_query: whether the first sub-query is in the planner's own words.
+        more_steps: how many steps reviews may add between a plan and the answer.
+        fallback: plans a later hop if no reply of the planner's model could be read.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
         question = state["question"]
         hop = len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
-        # a plan may say that nothing is needed
+        # the first plan may say that no search is needed
         first = from_memory and not hop and not state["scope"]["static"]
         if update is not None and not (first and update.get("subquery")):
             return update
@@ -83,7 +85,7 @@ def plan(
         graph = yield from shown_graph(
             pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1
         )
-        # the first search is the question's with any planner
+        # no fallback at first: the first search is for the question, with any planner
         instead = fallback if hop else None
         plan = yield RoleCall(
             "planner", hop + 1, planner, "plan", (question, graph, steps), Plan, instead
@@ -103,7 +105,7 @@ def plan(
 
 
 def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
-    """Return the steps with their planner's part of the dialogue, for a planner that goes on from there."""
+    """Return the steps, each with its plan's part of the dialogue, for a planner that continues the dialogue."""
     parts: dict[int, DialoguePart | None] = {}
     for plan in plans:
         if "dialogue" in plan:
@@ -114,7 +116,7 @@ def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
 
 
 def _later_plan(plan: Plan | None) -> Plan | None:
-    """Return a plan made after a search, where to want no retrieval is to find the facts sufficient."""
+    """Return a plan made after a search, in which "no_retrieval" means that the facts are sufficient."""
     if plan and plan.action == "no_retrieval":
         return replace(plan, action="sufficient")
     return plan
@@ -123,10 +125,10 @@ def _later_plan(plan: Plan | None) -> Plan | None:
 def _first_plan(
     plan: Plan | None, question: str, from_memory: bool, in_own_words: bool
 ) -> Plan:
-    """Return one of the two first plans that there are: to search for the question, or not to search at all.
+    """Return one of the two possible first plans: to search for the question, or not to search at all.
 
-    Where the planner asks for several searches at once, the question is searched together with them.
-    in_own_words: whether a first search is in the planner's words, as where a person has asked for another.
+    If the planner asks for several searches at once, the question is searched together with them. `in_own_words` tells
+    whether the first search is in the planner's words, as it is after a person has asked for another plan.
     """
     if plan is None:
         return Plan(
@@ -159,10 +161,11 @@ def reason(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
+    """Write the next sentence of the chain of thought, which is also the next sub-query. The first sub-query is the
+    question.
 
-    A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
-    facts; if not, a hop without new facts ends nothing. more_steps, fallback: as for `plan`.
+    A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). `structured` tells whether the graph
+    reads facts; if not, a hop without new facts does not end the loop. `more_steps` and `fallback` are as for `plan`.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
@@ -198,13 +201,13 @@ def reason(
 
 
 class NextQuery(TypedDict):
-    """State that says whether there is another search."""
+    """State that says whether another search follows."""
 
     subquery: str
 
 
 def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
-    """Go on while there is a sub-query."""
+    """Return the next node: "retrieve" if there is a sub-query, else "answer"."""
     if state["subquery"]:
         return "retrieve"
     return "answer"
@@ -213,10 +216,11 @@ def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
 def decide_without_planner(
     state: DecideReads, limits: Limits, *, structured: bool = True, more_steps: int = 0
 ) -> Update | None:
-    """Decide without a planner: a limit ends the loop, given passages are read under the question; None otherwise.
+    """Return the update if a limit ends the loop or given passages are read under the question; None if a planner must
+    decide.
 
-    A body that decides begins with it. structured: whether the graph reads facts, so that a hop can lack new ones.
-    more_steps: how many steps a hop and the answer take besides those of RAS.
+    The body of a deciding node begins with this call. `structured` tells whether the graph reads facts, so that a hop
+    can lack new ones. `more_steps` is how many steps a hop and the answer take in addition to those of RAS.
     """
     if not structured:
         limits = replace(limits, stop_on_no_new_facts=False)
@@ -228,7 +232,7 @@ def decide_without_planner(
         return end_loop("static")
     end: StopReason | None = None
     if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
-        end = "max_seconds"  # comes first: the hop may lack facts because the time was over
+        end = "max_seconds"  # checked first, because a hop may lack facts if the time was over
     elif not static:
         end = _loop_end(state, limits)
     end = end or _budget_end(state, limits, more_steps)
@@ -242,12 +246,11 @@ def decide_without_planner(
 def apply_plan(
     state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False
 ) -> Update:
-    """Emit a plan as an event, record it in the state, and go where it leads: to a search or to the answer.
+    """Emit a plan as an event, record it in the state, and return the update that leads to a search or to the answer.
 
-    A plan that repeats a sub-query ends the loop instead. Of several sub-queries those are searched now that are new, need
-    no answer of the first and fit into the limits; a failure names each of the others. The node body calls this last.
-
-    thought: whether the plan is a sentence of a chain of thought.
+    A plan that repeats a sub-query ends the loop instead. Of several sub-queries, those are searched now that are new,
+    need no answer of another, and fit into the limits; failures name the others. A node body calls this last. `thought`
+    tells whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
     plan = replace(
@@ -259,10 +262,14 @@ def apply_plan(
     failures: list[Failure] = []
     if plan.further:
         plan, failures = _searched_now(state, limits, plan)
-    if plan.answer or plan.dialogue:  # a model's own words, too
+    if (
+        plan.answer or plan.dialogue
+    ):  # these hold a model's words, which must become storable too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():
-        shown = replace(plan, dialogue=None)  # it is the planner's own, and long
+        shown = replace(
+            plan, dialogue=None
+        )  # the dialogue is long, and only for the planner
         emit(Planned(hop, shown, thought))
     recorded = plan.to_dict() | {"hop": hop}
     if thought:
@@ -280,9 +287,10 @@ def apply_plan(
 def _searched_now(
     state: DecideReads, limits: Limits, plan: Plan
 ) -> tuple[Plan, list[Failure]]:
-    """Return a plan of the sub-queries that can be searched at the same time now, and failures that name the others.
+    """Return the plan with the sub-queries that can be searched now, at the same time, and failures that name the
+    others.
 
-    The plan asks only its first sub-query where none of them is new.
+    If no sub-query is new, the plan keeps only its first one.
     """
     hops = len(state["steps"])
     searches: list[str] = []
@@ -317,7 +325,7 @@ def _searched_now(
 
 
 def end_loop(reason: str) -> Update:
-    """End the loop: no sub-query, and why."""
+    """Return the update that ends the loop: no sub-query, and the reason."""
     return {"stop_reason": reason, "subquery": ""}
 
 
@@ -326,7 +334,7 @@ def _budget_end(
 ) -> StopReason | None:
     """Return the budget that forbids another hop, or None.
 
-    Tokens are looked at here, before every hop, and by the ledger before every model call.
+    The ledger also checks tokens before every model call.
     """
     usage = state["usage"]
     if (
@@ -340,10 +348,10 @@ def _budget_end(
 
 
 def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
-    """Return why the loop ends if its hops are used up or the last one brought no new facts, else None.
+    """Return why the loop ends if its hops are used up or the last hop gave no new facts, else None.
 
-    A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better. Nor
-    does one with a retriever that the planner has chosen: it may choose another.
+    A hop in which retrieval or extraction failed does not count as one without new facts, because the next may do
+    better. Nor does a hop whose retriever the planner has chosen, because it may choose another.
     """
     hop = len(state["steps"])
     if hop >= limits.max_hops:
@@ -364,7 +372,7 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
 
 
 def _last_plan_began(state: DecideReads) -> int:
-    """Return the first of the hops that were searched last, at the same time; the last hop, if it was alone."""
+    """Return the first of the hops that were last searched at the same time; the last hop if it was a single search."""
     hop = len(state["steps"])
     for plan in state["plans"]:
         if plan["hop"] < hop <= plan["hop"] + len(plan.get("further", ())):
@@ -374,7 +382,7 @@ def _last_plan_began(state: DecideReads) -> int:
 
 
 def _repeats(state: DecideReads, subquery: str, retriever: str) -> bool:
-    """Tell whether the same retriever was asked `subquery` before, and found passages."""
+    """Tell whether the same retriever was asked `subquery` before and found passages."""
     key = canonical_key(subquery)
     for step in state["steps"]:
         if not step["hits"] or canonical_key(step["subquery"]) != key:

@@ -1,7 +1,7 @@
-"""Reviews in the forms of LangChain's own pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
+"""Reviews in the formats of LangChain's pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
 
-An interrupt's value has their keys next to ours, so these pages show it; their replies are turned into a decision
-as ras_agent.review describes it.
+An interrupt's value has the keys of these pages in addition to ours, so that they can show it. Their replies are turned
+into decisions as ras_agent.review describes them.
 
     Agent Inbox     {"type": "accept" | "edit" | "response" | "ignore", "args": ...}, or a list of one
     middleware      {"decisions": [{"type": "approve" | "edit" | "reject" | "respond", ...}]}
@@ -25,7 +25,7 @@ _FACT = ("subject", "predicate", "object")
 
 
 def inbox_form(review: Review) -> JSON:
-    """Return the keys by which LangChain's pages show a review, next to those of `Review.to_dict`."""
+    """Return the keys by which LangChain's pages show a review, which are added to those of `Review.to_dict`."""
     name = f"review_{review.at}"
     args = _shown(review)
     can_note = "ask" in review.actions
@@ -46,9 +46,9 @@ def inbox_form(review: Review) -> JSON:
 
 
 def own_form(given: object, review: Review) -> object:
-    """Return a decision of LangChain's pages as one of ours; anything else as it is.
+    """Return a decision of LangChain's pages in our form; anything else unchanged.
 
-    Raises ReviewError for a decision of theirs that lacks its content.
+    Raises ReviewError for such a decision without its content.
     """
     decision = given
     if isinstance(given, Mapping) and isinstance(given.get("decisions"), Sequence):

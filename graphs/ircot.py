@@ -1,4 +1,5 @@
-"""IRCoT: retrieve with the last sentence of a chain of thought, write the next sentence, and read an answer at the end.
+"""IRCoT: retrieves with the last sentence of a chain of thought, writes the next sentence, and reads the answer at the
+end.
 
 Interleaving Retrieval with Chain-of-Thought Reasoning (Trivedi et al., 2023), with any retriever.
 """
@@ -18,21 +19,25 @@ from ras_agent.review import PLACES
 
 
 def create_ircot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an IRCoT agent, a compiled LangGraph graph; arguments, input and output as for `create_ras_agent`.
+    """Make an IRCoT agent, a compiled LangGraph graph. Arguments, input and output are as for `create_ras_agent`,
+    except:
 
-    planner: a Reasoner, a chat model, or a string. answerer: the reader of the union of passages. extractor: facts are
-    read, hop by hop, if one is given or the answerer is the offline one, which answers from facts; else the graph
-    stays empty. `limits.max_hops` counts retrievals, that with the question included; a published step limit counts
-    sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10 passages) are
-    `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
-    preset: not taken; a preset is RAS's. review: at facts only if facts are read; there is no plan for the first
-    search, which is the question's.
+    Args:
+        planner: a Reasoner, a chat model, or a string.
+        answerer: reads the union of the passages.
+        extractor: facts are read, hop by hop, only if an extractor is given or if the answerer is the offline one,
+            which answers from facts; otherwise the graph stays empty.
+        limits: `max_hops` counts retrievals including the one with the question; a published step limit counts
+            sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10
+            passages) are `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
+        preset: not accepted; only RAS has presets.
+        review: at facts only if facts are read. The first search has no plan to review, because it is for the question.
     """
     return create_agent("ircot", **arguments)
 
 
 def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put the parts together to the loop of IRCoT; without an extractor it reads no facts."""
+    """Assemble the parts into the IRCoT loop. Without an extractor it reads no facts."""
     graph = AgentGraph(parts)
     more_steps = reviews.more_steps(parts)
     structured = parts.extractor is not None

@@ -1,6 +1,6 @@
-"""A thread's findings in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
+"""A thread's facts in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
 
-One item per user and thread holds the last graph and the passages that its facts were read in. The names of user and
+One item per user and thread holds the last graph and the passages in which its facts were read. The names of user and
 thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
 """
 
@@ -24,40 +24,40 @@ from ras_agent.records import JSON, Failure, Passage
 
 _ROOT = "ras_agent"
 KEY = "graph"
-"""Key of the one item in a thread's namespace."""
+"""The key of the only item in a thread's namespace."""
 _MAX_FACTS = 200
 
 Namespace = tuple[str, ...]
 
 
 class ThreadMemory:
-    """Reader and writer of a thread's item. scope: the filter that bounds the evidence of every question."""
+    """Reader and writer of a thread's item. `scope` is the filter that restricts the evidence of every question."""
 
     def __init__(self, store: BaseStore, scope: Filter) -> None:
         self._store = store
         self._scope = scope
 
     def recall(self, namespace: Namespace) -> JSON:
-        """Return the item that was remembered last; an empty dictionary before the first."""
+        """Return the item that was stored last; {} if there is none."""
         item = self._store.get(namespace, KEY)
         if item:
             return item.value
         return {}
 
     async def arecall(self, namespace: Namespace) -> JSON:
-        """Do the same as `recall`, for coroutines."""
+        """Do the same as `recall`, asynchronously."""
         item = await self._store.aget(namespace, KEY)
         if item:
             return item.value
         return {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
-        """Write the item in place of the last one."""
+        """Store the item, replacing the last one."""
         self._store.put(namespace, KEY, value, index=False)
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
-        """Do the same as `remember`, for coroutines."""
+        """Do the same as `remember`, asynchronously."""
         await self._store.aput(namespace, KEY, value, index=False)
         return True
 
@@ -67,9 +67,9 @@ class ThreadMemory:
 
 
 def recall(memory: ThreadMemory) -> NodeBody:
-    """Put the facts of the thread's earlier turns into the question's graph, as far as the run's filter admits them.
+    """Put the facts of the thread's earlier turns into the question's graph, if the run's filter admits their passages.
 
-    They are of hop 0, with the search that found them. The passages that they were read in come with them.
+    The facts have hop 0 and the sub-query that found them. Their passages are added too.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -107,7 +107,8 @@ def remember_call(
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
 ) -> RoleCall:
-    """Return the call that remembers the facts of a graph, the most useful ones of a big one, and their passages."""
+    """Return the call that stores a graph's facts with their passages. Of a big graph, only the most useful facts are
+    stored."""
     kept_graph = graph.bounded(_MAX_FACTS)
     sources = dict.fromkeys(
         source.passage_id for fact in kept_graph.facts for source in fact.sources
@@ -141,7 +142,7 @@ def namespace() -> Namespace:
 
 
 def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
-    """Return the namespace of a user's thread; nobody in particular is None or ""."""
+    """Return the namespace of a user's thread. `user` is None or "" if no user is named."""
     return (
         root,
         "anybody" if user in (None, "") else f"user {_label(user)}",
@@ -150,7 +151,8 @@ def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
 
 
 def _label(name: object) -> str:
-    """Return a name as a label of a namespace, in which no point may be; different names have different labels."""
+    """Return a name as a label of a namespace, which may not contain a full stop. Different names have different
+    labels."""
     return str(name).replace("%", "%25").replace(".", "%2E")
 
 

@@ -1,24 +1,25 @@
-"""One code path for synchronous and asynchronous runs.
+"""Runs the nodes of a graph, with one code path for synchronous and asynchronous runs.
 
-The body of a node is a generator: it reads the state, yields each call that it wants made, and returns its update.
+The body of a node is a generator: it reads the state, yields each call that it needs, and returns its update.
 
     def retrieve(state, limits, records):
         hits = yield RoleCall("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
         return {"hits": ...}
 
-One that calls nothing is a plain function. A body may also yield several calls in a list, as `together` does: they are
-made at the same time, and it receives their replies in the order of the list.
+A body without calls is a plain function. A body may also yield several calls in a list, as `together` does: they are
+made at the same time, and the body receives their replies in the order of the list.
 
-`Node` drives a body from `invoke` and from `ainvoke`. Around every call it holds model calls against the limits, streams
-events, and turns an exception into a recorded failure: the generator then receives None and goes on without a reply. So
-it does where max_seconds are over and the call has not ended: the node goes on, the failure names the role that was still
+`Node` runs a body from `invoke` and from `ainvoke`. For every call it checks model calls against the limits, streams
+events, and turns an exception into a recorded failure; the generator then receives None and continues without a reply.
+The same happens when max_seconds are over and the call has not ended: the failure names the role that was still
 running, and a later reply is dropped.
 
-A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
-ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
-and work without each other: a body calls any role, also one without a model; a role is also called outside a graph, as
-the builder of a knowledge graph does. A model call has six layers: the node, the role, its dialogue, the Chat (budget,
-cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_a_call.py holds this).
+A role on a chat model is written in the same way, one layer below: its dialogue is a generator that yields Requests,
+and ras_agent.tools.chat.dialogue runs it. The two runners are separate because they make different calls, handle
+different errors, and work without each other: a body also calls roles without a model, and a role is also called
+outside a graph, for example by the builder of a knowledge graph. A model call has six layers: the node, the role, its
+dialogue, the Chat (budget, cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_a_call.py
+holds this).
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
 from ras_agent.tools.roles import role_name
 
-# Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
-# can mend, a replay that has no reply, and LangGraph's own signals (an interrupt asked for by a tool).
+# Errors of tools that are raised instead of recorded: mistakes in code or set-up, which no later hop can mend, a replay
+# without a reply, and LangGraph's own signals (a tool's interrupt).
 RAISED = (
     TypeError,
     AttributeError,
@@ -82,19 +83,17 @@ RAISED = (
 )
 
 
-# a role that watches the time itself, as one on a chat model does, has this long to hand over its result
+# seconds that a role which watches the time itself, as one on a chat model does, has to return its result
 _TO_HAND_OVER = 0.5
-# the time of a call that begins when this is over too: the question's own search, where no plan came in time
+# seconds of a call that begins when all time is over, such as the question's own search if no plan came in time
 _AT_LEAST = 0.25
-# an answer needs no earlier facts: a store that hangs costs a question so much
+# the most seconds that a question waits for a store, since an answer needs no earlier facts
 _OF_STORE = 1.0
 
 
 class RoleCall(NamedTuple):
-    """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records.
-
-    fallback: plays the role where no reply of the model could be read; None without one.
-    """
+    """A call to make: `role.method(*args)`, which must return an instance of `returns`. `kind` and `hop` are for its
+    records."""
 
     kind: str
     hop: int
@@ -103,21 +102,23 @@ class RoleCall(NamedTuple):
     args: tuple[Any, ...]
     returns: type
     fallback: object = None
+    """plays the role if no reply of the model could be read; None if there is no fallback"""
 
 
 _T = TypeVar("_T")
 
 Calls = RoleCall | list[RoleCall]
-"""What a body yields: a call, or several that are made at the same time"""
+"""What a body yields: one call, or several calls that are made at the same time."""
 NodeSteps = Generator[Calls, Any, Update]
 NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
-"""A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
+"""A node's work. Its arguments are the state, the limits in force, and the memory that turns the state's JSON into
+records."""
 
 
 def together(
     works: Sequence[Generator[RoleCall, Any, _T]],
 ) -> Generator[Calls, Any, list[_T]]:
-    """Do all works at the same time, each up to its next call; return their results in their order."""
+    """Run all works at the same time, each up to its next call, and return their results in the order of `works`."""
     if len(works) == 1:
         result = yield from works[0]
         return [result]
@@ -138,14 +139,15 @@ def together(
 
 
 def instead_of_model(role: object) -> str:
-    """Say which role plays a step after an unreadable model, and the setting that decides so."""
+    """Return a message that names the role which takes over after an unreadable reply, and the setting that decides
+    so."""
     return (
         f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
     )
 
 
 def record_failures(failures: Iterable[Failure]) -> list[JSON]:
-    """Return failures as the state holds them, without secrets, and emit each as an event."""
+    """Return failures in the form of the state, without secrets, and emit each as an event."""
     recorded = []
     for failure in failures:
         clean = replace(
@@ -158,12 +160,12 @@ def record_failures(failures: Iterable[Failure]) -> list[JSON]:
 
 
 def redacted(message: object) -> str:
-    """Return the error's message without keys: a tool's error may name an address with a key in it."""
+    """Return the error's message without keys, because a tool's error may name an address with a key in it."""
     return without_secrets(storable(str(message)))
 
 
 class Node(Runnable[Any, Update]):
-    """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
+    """A step of a graph that runs `body`. `bounds` turns the limits of a run, or None, into the limits in force."""
 
     def __init__(
         self,
@@ -192,7 +194,8 @@ class Node(Runnable[Any, Update]):
         return run.end(self._title, config)
 
     def _make_all(self, asked: Sequence[_Asked], config: RunnableConfig | None) -> None:
-        """Make several calls, each in a thread, and wait for all of them. The first error that is raised counts."""
+        """Make several calls, each in a thread, and wait for all of them. Then raise the first error in the order of
+        the calls."""
         futures = []
         for one in asked:
             with metered(one.ledger):
@@ -262,7 +265,7 @@ class Node(Runnable[Any, Update]):
 
     def _new_run(self, state: Any) -> _NodeRun:
         runtime = get_runtime(Limits)
-        # inside a bigger graph the context is that graph's own, of whatever type
+        # inside a bigger graph the context is that graph's, of any type
         limits = self._bounds(
             runtime.context if isinstance(runtime.context, Limits) else None
         )
@@ -273,11 +276,11 @@ class Node(Runnable[Any, Update]):
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:
-    """Tell whether a stream writer leads nowhere, which saves describing and streaming for nobody.
+    """Tell whether a stream writer leads nowhere, so that events need not be made.
 
-    Without stream_mode "custom" LangGraph passes an empty function and says so nowhere. A function that names no
-    global and no attribute, closes over nothing and has no defaults can reach no stream: no event is lost, whatever
-    later versions pass. An empty function that is not recognised costs only time, and a test fails.
+    Without stream_mode "custom" LangGraph passes an empty function and does not say so elsewhere. A function that uses
+    no global name and no attribute, closes over nothing and has no defaults cannot reach a stream, so no event is lost,
+    whatever later versions pass. An empty function that is not recognised only costs time, and a test fails.
     """
     if not isinstance(writer, FunctionType):
         return False
@@ -291,7 +294,7 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 
 
 class _NodeRun:
-    """One run of a node's body: the calls it asks for, their failures, its update."""
+    """One run of a node's body: the calls that it asks for, their failures, its update."""
 
     def __init__(
         self,
@@ -322,18 +325,19 @@ class _NodeRun:
         self._failures: list[JSON] = []
 
     def begin(self, body: NodeBody, records: Records) -> None:
-        """Start the body. One that calls nothing is over then."""
+        """Start the body. A body without calls is complete then."""
         self._steps = body(self._state, self.ledger.limits, records)
 
     def end(self, title: str, config: RunnableConfig | None) -> Update:
-        """Return the node's update with the time that it took, and log the run."""
+        """Return the node's update with the time that the node took, and log the run."""
         took = monotonic() - self._began
         self.update.setdefault("seconds", self._spent + took)
         log_node(title, config, self._state, self.update, self.ledger, took)
         return self.update
 
     def advance(self) -> bool:
-        """Go on with the body to the calls that it makes next, `asked`. Return False when it has returned."""
+        """Continue the body until its next calls, which are stored in `asked`. Return False if the body has
+        returned."""
         if isinstance(self._steps, dict):
             self.update = self._steps
             return False
@@ -355,7 +359,8 @@ class _NodeRun:
         return True
 
     def receive(self) -> None:
-        """Pass on the replies of the calls to the body, None for a call that failed, in the order of the calls."""
+        """Collect the replies of the calls for the body, in the order of the calls. The reply of a failed call is
+        None."""
         replies = []
         for one in self.asked:
             replies.append(one.reply)
@@ -382,9 +387,9 @@ class _NodeRun:
 
 
 class _Asked:
-    """One call of a node's: its reply, None where it failed, and the failures on the way.
+    """One call of a node: its reply, or None if it failed, and the failures on the way.
 
-    role_call: the call to make next; None when it is over. ledger: that of the call.
+    `role_call` is the call to make next, or None if the call is over. `ledger` is the ledger of this call.
     """
 
     def __init__(self, role_call: RoleCall, ledger: Ledger) -> None:
@@ -394,9 +399,10 @@ class _Asked:
         self.failures: list[JSON] = []
 
     def within(self) -> float:
-        """Return the seconds that the call may take; infinity where the run has no limit, but for a store's.
+        """Return the seconds that the call may take: infinity if the run has no limit, and always one second for a
+        store.
 
-        The answer is made also where max_seconds are over, if it is made at once.
+        After max_seconds a call still gets a short time, so that an answer that takes no longer can be made.
         """
         if self.ledger.role == "store":
             return _OF_STORE
@@ -412,7 +418,7 @@ class _Asked:
         return max(seconds_left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
 
     def receive(self, reply: object) -> None:
-        """Take the reply. Raises TypeError for a reply of the wrong type."""
+        """Store the reply. Raises TypeError for a reply of the wrong type."""
         role_call = self.role_call
         assert role_call is not None
         if not isinstance(reply, role_call.returns):
@@ -424,7 +430,8 @@ class _Asked:
         self.role_call = None
 
     def fail(self, error: Exception) -> None:
-        """Record an exception as a failure, and the limit that it means; the call is over, or its fallback is next.
+        """Record an exception as a failure, and the limit that caused it. Then the call is over, or its fallback comes
+        next.
 
         Errors in RAISED are raised again.
         """

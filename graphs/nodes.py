@@ -1,6 +1,7 @@
-"""The nodes that all graphs share, in the order data meets them: begin, rewrite, retrieve, structure, merge, answer.
+"""The nodes that all graphs share, in the order in which a question passes them: begin, rewrite, retrieve, structure,
+merge, answer.
 
-Each factory closes over its tool and returns the body of a node; see ras_agent.graphs.node for how bodies are run.
+Each factory takes the node's tool and returns the body of the node; see ras_agent.graphs.node for how bodies are run.
 """
 
 from __future__ import annotations
@@ -91,11 +92,11 @@ from ras_agent.tools.structure.given_triples import given_triples
 
 # begin, plan, answer
 LEAST_STEPS = 3
-# where LangGraph passes the checkpointer on, from a graph to the graphs inside it too
+# the key under which LangGraph passes the checkpointer to a graph and to the graphs inside it
 _CHECKPOINTER = "__pregel_checkpointer"
 
 SEARCH_FAILED = "nothing was found, since the search failed"
-"""Why a run has no answer whose only searches failed."""
+"""Why a run whose searches all failed has no answer."""
 
 
 def begin(
@@ -105,7 +106,14 @@ def begin(
     static: bool = False,
     reviewed: bool = False,
 ) -> NodeBody:
-    """Check the caller's input, and clear the remains of an earlier question in the thread's state."""
+    """Check the caller's input, and clear what an earlier question left in the thread's state.
+
+    Args:
+        least_steps: the number of steps that a run takes at least.
+        stop_reason: a stop reason to set from the start, for a graph without a loop.
+        static: whether the graph accepts `static_passages`.
+        reviewed: whether runs wait for a person, which requires a checkpointer.
+    """
 
     def body(state: Beginning, limits: Limits, records: Records) -> Update:
         question = state.get("question")
@@ -119,7 +127,7 @@ def begin(
         turns = [exchange.to_dict() for exchange in exchanges] or state.get("turns", [])
         least = least_steps + bool(turns)
         if state["remaining_steps"] < least:
-            # LangGraph wants one more than the steps that are taken
+            # LangGraph requires one more than the number of steps
             raise ValueError(
                 f"recursion_limit is too low to reach an answer: give at least {least + 1}, or leave it out"
             )
@@ -150,7 +158,8 @@ def begin(
 
 
 def rewrite(rewriter: Rewriter) -> NodeBody:
-    """Complete a follow-up question from its conversation. Where that fails, it is asked unchanged."""
+    """Rewrite a follow-up question so that it can be understood without its conversation. If that fails, it is asked
+    unchanged."""
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question = state["question"]
@@ -160,7 +169,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
             "rewriter", 0, rewriter, "rewrite", (question, exchanges), str
         )
         if ledger.refused != "model_refused":
-            ledger.refused = None  # a limit that allows no rewriting ends nothing; the next call asks it again
+            ledger.refused = None  # a limit that forbids the rewriting does not end the run; the next call is checked again
         standalone = storable(" ".join((reply or "").split()))
         if not standalone or standalone == question:
             return {}
@@ -171,14 +180,14 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
 
 
 def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """Return hop and sub-query of each search that is being made: one, or several of one plan at the same time."""
+    """Return hop and sub-query of each search that is being made: one search, or several searches of one plan."""
     first = len(state["steps"]) + 1
     subqueries = [state["subquery"], *state.get("further", ())]
     return list(enumerate(subqueries, start=first))
 
 
 def retriever_of_hop(plans: Sequence[JSON], hop: int) -> str:
-    """Return the retriever that the plan of a hop names; "" without one."""
+    """Return the name of the retriever that the plan of a hop chooses; "" if it chooses none."""
     for plan in reversed(plans):
         last: int = plan["hop"] + len(plan.get("further", ()))
         if plan["hop"] <= hop <= last:
@@ -201,10 +210,10 @@ class RetrieveReads(CallReads):
 def retrieve(
     retriever: Retriever, by_name: Mapping[str, Retriever] = MappingProxyType({})
 ) -> NodeBody:
-    """Find passages for the sub-queries, all at the same time, or take those given for this hop.
+    """Find passages for the sub-queries, all at the same time, or use the passages that were given for this hop.
 
-    What comes of them does not depend on which search ends first: they are gone through in the plan's order.
-    by_name: the retrievers that a plan may name in place of `retriever`.
+    The result does not depend on which search ends first: the hits are processed in the order of the plan. `by_name`
+    are the retrievers that a plan may choose instead of `retriever`.
     """
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
@@ -233,9 +242,11 @@ def retrieve(
                 views.append(search)
                 works.append(_search(search, hop, subquery, limits.k))
             found = yield from together(works)
-            # the state of the index that the first of them saw
+            # the state of the index that the first search saw
             commit = next((view.commit for view in views if view.commit), commit)
-        texts: dict[str, str] = {}  # an id names the text that came with it first
+        texts: dict[
+            str, str
+        ] = {}  # by id: the first text that came with the id is kept
         dumped_hits: list[JSON] = []
         new: dict[str, JSON] = {}
         shadowed: list[Failure] = []
@@ -271,7 +282,7 @@ def retrieve(
                 "given": given_passages[1:],
                 "commit": commit,
             }
-        if stale:  # their recalled facts were read in a text that is no more
+        if stale:  # the text has changed since these recalled facts were read in it
             graph = without_passages(records.graph(state["graph"]), stale)
             update |= {
                 "graph": records.dump_graph(graph),
@@ -309,11 +320,11 @@ class StructureReads(CallReads):
 
 
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
-    """Read facts in the passages of this hop, or of all that were searched at the same time.
+    """Read facts in the passages of this hop, or of all searches that were made at the same time.
 
-    A passage that was read at an earlier hop is not read again: its facts are known. One that several searches have found
-    is read for the first of them. The extractor is asked only for those passages that do not come with triples.
-    fallback: reads the passages about which no reply of the extractor's model could be read.
+    A passage that was read at an earlier hop is not read again. A passage that several searches found is read for the
+    first of them. The extractor is asked only for passages that do not come with triples. `fallback` reads the passages
+    about which the extractor's model gave no readable reply.
     """
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
@@ -349,7 +360,8 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
 
 
 class _Facts(NamedTuple):
-    """What was read in the passages of one search: facts, failures, and the ids of passages not to be read again."""
+    """The result of reading one search's passages: facts, failures, and the ids of passages that need not be read
+    again."""
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -397,7 +409,7 @@ def _read(
     emit(Triples(hop, triples))
     read = tuple(passages)
     if reply is None or any_failed(extraction.failures):
-        # a passage that gave no facts may give some when it is found again
+        # a passage without facts may give some if it is found and read again
         facts_from = {
             source.passage_id for triple in triples for source in triple.sources
         }
@@ -416,9 +428,10 @@ class MergeReads(Reads):
 
 
 def merge(*, thinking: bool = False) -> NodeBody:
-    """Merge the facts of this hop, or of all hops of one plan, into the question's graph, and append them to the steps.
+    """Merge the facts of this hop, or of all hops of one plan, into the question's graph, and append the hops to the
+    steps.
 
-    thinking: whether sub-queries after the first are sentences of a chain of thought.
+    If `thinking` is true, sub-queries after the first are sentences of a chain of thought.
     """
 
     def body(state: MergeReads, limits: Limits, records: Records) -> Update:
@@ -436,7 +449,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
             )
         spent = state["seconds"] - sum(step["seconds"] for step in state["steps"])
         seconds = round(spent / len(searches), 6)
-        # a fact of an earlier turn is new to this question once its own search has found it
+        # a fact of an earlier turn counts as new when a search for this question finds it
         known = set().union(*[step["triple_ids"] for step in state["steps"]])
         steps: list[JSON] = []
         for hop, subquery in searches:
@@ -444,7 +457,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
             if len(searches) > 1:
                 hits = _hits_at(hop, first, hits)
             passage_ids = {hit["passage_id"] for hit in hits}
-            # a person may have added facts that are from elsewhere
+            # a person may have added facts from other passages
             passage_ids |= {
                 source.passage_id
                 for triple in triples
@@ -463,7 +476,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
                 seconds=seconds,
             )
             steps.append(step.to_dict() | {"hits": hits})
-            # counting entities and conflicts costs as much as the merge
+            # only if streaming, because counting entities and conflicts costs as much as the merge
             if streaming():
                 emit(
                     GraphDelta(
@@ -478,14 +491,15 @@ def merge(*, thinking: bool = False) -> NodeBody:
         changed: Update = {}
         if graph is not before:
             changed["graph"] = records.dump_graph(graph, state["graph"], triples)
-        # the step and the graph hold them now; a checkpointer would store them again at each step to come
+        # hits and triples are emptied: step and graph hold them now, and a checkpointer would store them at each later step
         return {**changed, "steps": steps, "hits": [], "triples": [], "further": []}
 
     return body
 
 
 def _hits_at(hop: int, first: int, hits: Sequence[JSON]) -> list[JSON]:
-    """Return the hits of one of several searches that began with hop `first`, as a Step holds them."""
+    """Return the hits of hop `hop` in the form of a Step. `first` is the first hop of the searches made at the same
+    time."""
     own = []
     for hit in hits:
         if hit.get("hop", first) == hop:
@@ -505,7 +519,7 @@ def _facts_from(passage_ids: Collection[str], graph: QuestionGraph) -> tuple[str
 
 
 def _of_persons(graph: QuestionGraph) -> list[str]:
-    """Return the ids of facts that a person stated or corrected, which no bound hides."""
+    """Return the ids of facts that a person stated or corrected, which must stay visible."""
     stated = []
     for name, fact in graph.by_id.items():
         if any(is_person(source.extractor) for source in fact.sources):
@@ -521,9 +535,10 @@ def shown_graph(
     steps: Sequence[Step],
     hop: int,
 ) -> Generator[RoleCall, Any, QuestionGraph]:
-    """Return the part of the question's graph that a planner or answerer sees: all of it, unless a pruner is set.
+    """Return the part of the question's graph that a planner or answerer sees: the whole graph, unless there is a
+    pruner.
 
-    kind: the role that is shown it; a failing pruner is recorded in its name.
+    `kind` is the role that is shown the graph; a failure of the pruner is recorded under this role.
     """
     if pruner is None:
         return graph
@@ -543,18 +558,20 @@ def answer(
     fallback: object = None,
     on_conflict: OnConflict = "both",
 ) -> NodeBody:
-    """Answer from the graph and the passages; citations of passages that do not exist are dropped and recorded.
+    """Answer from the graph and the passages. Citations of passages that do not exist are dropped and recorded.
 
-    memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
-    judge: tells whether a cited sentence bears a yes or a no.
-    fallback: answers where no reply of the answerer's model held an answer.
-    on_conflict: what an answer says on which documents disagree.
+    Each citation says whether it supports the answer. If none does, the answer is not grounded, and a failure says so.
 
-    Each citation says whether it supports the answer. Without one that does, the answer is not grounded, and a failure
-    says so.
-
-    Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
+    Without evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
     `asks_anyway`, a search has found nothing.
+
+    Args:
+        memory: remembers the graph for the thread's next question.
+        pruner: chooses the facts that the answerer is shown.
+        judge: tells whether a cited sentence supports a yes or a no.
+        asks_anyway: whether the answerer is asked even if searches found no evidence.
+        fallback: answers if no reply of the answerer's model held an answer.
+        on_conflict: what an answer says if documents disagree.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -598,7 +615,9 @@ def answer(
         reply = yield from _supported(
             state["question"], reply, passages, graph, judge, hop
         )
-        current_ledger().refused = refused  # a judge that lacked time ends nothing
+        current_ledger().refused = (
+            refused  # a judge that had no time does not change the stop reason
+        )
         reply = with_dispute(reply, graph, passages, on_conflict)
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
@@ -611,9 +630,7 @@ def answer(
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
             yield remember_call(memory, hop, graph, passages)
-            current_ledger().refused = (
-                refused  # it is over: a store that lacked time ends nothing
-            )
+            current_ledger().refused = refused  # the answer is complete: a store that had no time does not change the stop reason
         return {
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
@@ -651,7 +668,7 @@ def _supported(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Answer]:
-    """Return the answer with a verdict in each citation on whether it supports the answer."""
+    """Return the answer with `supported` set in each citation. A judge is asked only for an answer of yes or no."""
     texts = texts_to_judge(question, reply, passages) if judge else []
     verdicts = None
     if texts:
@@ -662,7 +679,7 @@ def _supported(
 
 
 def _without_evidence(state: State) -> Answer:
-    """Say that nothing was found, and why."""
+    """Return an answer that says that nothing was found, and why."""
     broken = [
         failure["message"]
         for failure in state["failures"]
@@ -670,7 +687,7 @@ def _without_evidence(state: State) -> Answer:
     ]
     if broken:
         cause = SEARCH_FAILED
-        # the rest of the error is among the failures, and may name a place that is not for everybody
+        # only the beginning of the error: the rest is in the failures, and may name an internal address
         return Answer(
             f"No answer: {cause}: {broken[-1].partition(': ')[0]}",
             abstained=True,

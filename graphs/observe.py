@@ -1,4 +1,4 @@
-"""A run shows itself to those who watch a service: searches through LangChain's callbacks, and one log line per node.
+"""Makes runs visible to those who watch a service: searches through LangChain's callbacks, and one log line per node.
 
 LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach them
 through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
@@ -33,7 +33,7 @@ _KNOWN = re.compile(
     r"\b(?:[A-Z]\w+(?:Error|Exception|Status)|Error code: \d{3}|failed after \d+ tr(?:y|ies)|nothing listens at \S+\w"
     r"|check the API key)\b"
 )
-_EMPTYING = ("begin", "merge")  # they empty hits and facts
+_EMPTYING = ("begin", "merge")  # nodes that empty hits and facts
 
 
 def search(
@@ -56,7 +56,7 @@ def search(
 async def asearch(
     config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float
 ) -> Any:
-    """Do the same as `search`, for coroutines."""
+    """Do the same as `search`, asynchronously."""
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
         return await acall(role, method, *args, within=within)
@@ -71,18 +71,19 @@ async def asearch(
 
 
 def _name_of(role: Any) -> str:
-    """Return the name by which a retriever is registered, else its class's."""
+    """Return the name under which a retriever is registered, else the name of its class."""
     retriever = searched_by(role)
     return str(getattr(retriever, "name", None) or type(retriever).__name__)
 
 
 def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
-    """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
+    """Return the callback manager; None if no handler listens or if LangChain's own retriever reports the search
+    itself."""
     if config is None or getattr(searched_by(role), "reports_searches", False):
         return None
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager) and not _listens(callbacks):
-        return None  # LangGraph's own manager has the handlers of the whole process already
+        return None  # LangGraph's manager already contains the handlers of the whole process
     manager = make(config)
     if _listens(manager):
         return manager
@@ -98,7 +99,7 @@ def _documents(hits: object) -> Sequence[Document]:
     if not isinstance(hits, Sequence):
         return documents
     for hit in hits:
-        # anything but a passage of texts is for the node to refuse
+        # the node refuses a hit that is not a passage of texts
         if (
             not isinstance(hit, Hit)
             or not isinstance(hit.passage, Passage)
@@ -123,7 +124,8 @@ def log_node(
     ledger: Ledger,
     seconds: float,
 ) -> None:
-    """Log a node's run: counts, ids, times and failures; the texts of question and answer only if asked for."""
+    """Log a node's run: counts, ids, times and failures, and the texts of question and answer only if a handler wants
+    them."""
     failures = update.get("failures") or ()
     level = logging.WARNING if failures else logging.INFO
     if not LOGGER.isEnabledFor(level):

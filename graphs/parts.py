@@ -1,4 +1,4 @@
-"""The makings of an agent: the arguments that a caller may give, the parts that they become, and presets."""
+"""The arguments that a caller may give for an agent, the parts that they are resolved to, and presets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ras_agent.tools.index.given import Text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.graph_tools import Tool
 
-# the forms in which a user may write each part of an agent
+# the forms in which a user may give each part of an agent
 AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
 AnyPlanner = Planner | Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
@@ -63,26 +63,27 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Properties of the loop that a preset fixes, whatever the limits are.
-
-    early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
-    may_abstain: whether the answerer may. layout: the evidence that planner and answerer are shown; None for their own.
-    follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
-    leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for its model's knowledge,
-    where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
-    falls_back: whether an offline role may play a step after an unreadable model, unless a setting says.
-    on_conflict: what an answer says on which documents disagree.
-    """
+    """Properties of the loop that a preset fixes, whatever the limits are."""
 
     early_stops: bool = True
+    """whether a repeated sub-query or a hop without new facts ends the loop"""
     bounded: bool = True
+    """whether the number of facts in the graph is bounded"""
     may_abstain: bool = True
+    """whether the answerer may abstain"""
     layout: EvidenceLayout | None = None
+    """the evidence that planner and answerer are shown; None for each role's own choice"""
     follows_any: bool = False
+    """whether a reply without a plan is taken as the next search"""
     from_memory: bool = False
+    """whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory"""
     asks_anyway: bool = False
+    """Whether the answerer is asked, for its model's knowledge, even if searches found nothing. Comparisons of agents
+    need this, so that all agents are asked."""
     falls_back: bool = True
+    """whether an offline role may take over a step after an unreadable reply, unless a setting decides"""
     on_conflict: OnConflict = "both"
+    """what an answer says if documents disagree"""
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
@@ -96,8 +97,8 @@ class Preset:
 DEFAULT_PRESET = Preset()
 PRESETS = {
     "default": DEFAULT_PRESET,
-    # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, planner and answerer
-    # read each sub-query with all its facts and no passages, an answer is given, [NO_RETRIEVAL] is obeyed
+    # RAS as published: only the planner or the fifth hop ends the loop, the graph is not bounded, planner and answerer
+    # read each sub-query with all its facts and no passages, the answerer never abstains, [NO_RETRIEVAL] is obeyed
     "paper": Preset(
         early_stops=False,
         bounded=False,
@@ -112,7 +113,8 @@ PRESETS = {
 
 
 def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
-    """Return the preset `name` with `changes` that are not None; without a name the default. Raises UnknownName."""
+    """Return the preset `name`, or the default without a name, with those `changes` that are not None. Raises
+    UnknownName."""
     preset: Preset | None
     if isinstance(name, Preset):
         preset = name
@@ -127,95 +129,95 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
 
 
 class AgentArguments(TypedDict, total=False):
-    """The keyword arguments of `create_ras_agent` and its siblings, all of which may be left out.
+    """The keyword arguments of `create_ras_agent` and its siblings. All of them may be left out.
 
-    One that is given wins over its field of `settings`; the rest is the default of `Settings`: offline roles
-    over BM25.
+    An argument overrides the field of `settings` with the same name. Without either, the default of `Settings` holds:
+    offline roles over BM25.
     """
 
     index: AnyIndex
-    """where to search: an open index, the path or address of one, or a list of texts, which are indexed in memory (each
-    a text, a Passage, a dictionary or a LangChain document); or a LangChain vector store or retriever, which is
-    searched as it is"""
+    """What is searched: an open index, the path or address of one, or a list of texts, which are indexed in memory
+    (each a text, a Passage, a dictionary or a LangChain document). Or a LangChain vector store or retriever, which is
+    searched directly."""
     llm: AnyModel | None
-    """the model of every role that is not given itself: a chat model, a runnable around one, or a string"""
+    """the model of every role for which no argument is given: a chat model, a runnable around one, or a string"""
     planner: AnyPlanner
-    """an object that fits the protocol, a chat model or a runnable around one, or a string (ras_agent.tools.roles);
-    in IRCoT it is a Reasoner"""
+    """an object that fits the protocol, a chat model or a runnable around one, or a string (see ras_agent.tools.roles);
+    in IRCoT a Reasoner"""
     answerer: AnyAnswerer
     """as `planner`"""
     extractor: AnyExtractor
-    """as `planner`; one that nobody names follows the planner if that is a model or a registered extractor, else it is
-    the offline one"""
+    """As `planner`. By default it follows the planner if that is a model or a registered extractor; otherwise it is the
+    offline extractor."""
     retriever: AnyRetriever
-    """an object, or a registered name over `index`, which each run sees as of its last commit"""
+    """an object, or the name of a registered retriever over `index`; each run sees the index as of its last commit"""
     reranker: AnyReranker
-    """ranks the hits of the retriever again; a string is as `--reranker` has it"""
+    """ranks the hits of the retriever again; a string has the form of `--reranker`"""
     rewriter: AnyRewriter
-    """completes a conversation's next question from its turns; a first question costs nothing; like the extractor it
-    follows the planner, and else completes it by rule"""
+    """Rewrites a follow-up question so that it can be understood without its conversation; a first question costs
+    nothing. By default it follows the planner if that is a model; otherwise it rewrites by rules."""
     tools: Sequence[AnyTool] | None
-    """what a planner that calls tools may do: names of tools (search, neighbours, paths, read, finish), names of
-    retrievers, each of which is then a tool of its own, and LangChain tools that take a query; by default all that the
-    index can serve. Only ReAct has tools"""
+    """What a planner that calls tools may do: names of tools (search, neighbours, paths, read, finish), names of
+    retrievers, each of which becomes a separate tool, and LangChain tools that take a query. By default all tools that
+    the index can serve. Only ReAct has tools."""
     limits: Limits | None
-    """of every run, unless `invoke(..., context=Limits(...))` gives others"""
+    """the limits of every run, unless `invoke(..., context=Limits(...))` gives others"""
     preset: str | Preset | None
-    """"paper" is the loop that was published; a planner or answerer given as an object decides itself what it shows its
-    model and whether it abstains. A Preset of your own is taken too. Only RAS has presets"""
+    """"paper" is the published loop. A planner or answerer that is given as an object decides itself what it shows its
+    model and whether it abstains. A custom Preset is accepted too. Only RAS has presets."""
     checkpointer: AnyCheckpointer
     """a LangGraph checkpointer, which remembers the conversation of each thread"""
     store: BaseStore | None
-    """a LangGraph Store in which each user's thread keeps the facts that it has found, for its next question there;
-    whose they are is said by `configurable` of the run: user_id, thread_id"""
+    """A LangGraph Store, which keeps the facts found on each user's thread for the next question there. `configurable`
+    of the run names user and thread: user_id, thread_id."""
     review: Sequence[str] | str | None
-    """where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review has what is shown and
-    decided there). A checkpointer is then needed"""
+    """Where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review describes what is shown and
+    decided there). This requires a checkpointer."""
     settings: Settings | None
     """everything that the command line can set (docs/settings.md)"""
     task: str
-    """a task's own instruction, which the roles on chat models show"""
+    """a task's own instruction, which roles on chat models add to their prompts"""
     name: str
-    """the agent's own name, by which a supervisor, Studio or a trace tells it from others; if not given, the graph's"""
+    """the name by which a supervisor, Studio or a trace distinguishes the agent from others; by default that of the
+    graph"""
     brief: bool
-    """whether one question is all of its input, and answer, citations and abstention all of its output, for servers
-    that make a tool of an agent's schemas, as LangGraph Server's /mcp does; its state and its events are the same"""
+    """Whether the agent's input is only a question, and its output only answer, citations and abstention. This is for
+    servers that make a tool from an agent's schemas, as LangGraph Server's /mcp does. State and events are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """An agent's parts, ready to be put together, once or with some of them replaced.
-
-    graph: a registered name.
-    planner: of the graph's own kind, such as IRCoT's Reasoner; None in a graph that plans nothing.
-    extractor: None in a graph that reads no facts.
-    tools: those that a planner is offered; () in a graph whose planner calls none.
-    retrievers: those that a plan may name, in place of `retriever`.
-    review: where a run waits for a person.
-    rewriter: None where a conversation's follow-up questions stay as they are.
-    store: of the facts that each thread has found.
-    pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
-    judge: tells whether a cited sentence bears a yes or a no; None where that is left open.
-    role_names: who plays which role, for traces.
-    fallbacks: who plays a step of planner, extractor or answerer where no reply of its model could be read.
-    name, brief: as in AgentArguments.
-    """
+    """An agent's parts, ready to be assembled, once or several times with some parts replaced."""
 
     graph: str
+    """the registered name of the graph"""
     planner: Any
+    """the planner, of the kind that the graph needs, such as IRCoT's Reasoner; None in a graph without planning"""
     extractor: Any
+    """None in a graph that reads no facts"""
     answerer: Answerer
     retriever: Retriever
     tools: tuple[Tool, ...] = ()
+    """the tools that the planner is offered; () in a graph whose planner calls none"""
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)
+    """the retrievers that a plan may choose instead of `retriever`, by name"""
     limits: Limits = DEFAULT_LIMITS
     preset: Preset = DEFAULT_PRESET
     review: tuple[Place, ...] = ()
+    """the places where a run waits for a person"""
     rewriter: Rewriter | None = None
+    """None if follow-up questions are asked unchanged"""
     store: BaseStore | None = None
+    """holds the facts that each thread has found"""
     pruner: FactPruner | None = None
+    """chooses the facts that planner and answerer are shown; None if they are shown all facts"""
     judge: Judge | None = None
+    """tells whether a cited sentence supports a yes or a no; None if that is left open"""
     role_names: Mapping[str, str] = field(default_factory=dict)
+    """the name of the component in each role, for traces"""
     fallbacks: Mapping[str, Any] = field(default_factory=dict)
+    """the component that takes over a step of planner, extractor or answerer after an unreadable reply of its model"""
     name: str = ""
+    """as in AgentArguments"""
     brief: bool = False
+    """as in AgentArguments"""

@@ -17,10 +17,10 @@ from ras_agent.review import PLACES
 def create_ras_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make the agent of the RAS paper, a compiled LangGraph graph.
 
-    ras_agent.graphs.parts.AgentArguments has the arguments and their meaning. The input's keys are in
-    ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed in the output's
-    `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which). Raises RasError
-    children for specs that cannot be resolved.
+    ras_agent.graphs.parts.AgentArguments describes the arguments, ras_agent.graphs.state.Inputs the keys of the input,
+    and Outputs those of the output. A tool that fails during a run is listed in the output's `failures`; mistakes in
+    code and set-up are raised (ras_agent.graphs.node.RAISED lists them). Raises RasError children for specs that cannot
+    be resolved.
     """
     return create_agent("ras", **arguments)
 
@@ -32,10 +32,10 @@ def planning_loop(
     static: bool = False,
     planner_writes_first_query: bool = False,
 ) -> Agent:
-    """Return the graph of a loop in which a planner chooses each search.
+    """Return the agent of a loop in which a planner chooses each search.
 
-    static: whether it takes `static_passages`. planner_writes_first_query: whether the first search is in the planner's
-    own words.
+    `static` tells whether it accepts `static_passages`. `planner_writes_first_query` tells whether the first search is
+    in the planner's own words.
     """
     graph = AgentGraph(parts)
     more_steps = reviews.more_steps(parts)
@@ -75,7 +75,7 @@ def planning_loop(
 
 
 def assemble_ras(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put the parts together to the loop of RAS."""
+    """Assemble the parts into the RAS loop."""
     return planning_loop(parts, checkpointer, static=True)
 
 

@@ -1,4 +1,4 @@
-"""ReAct: a model that calls tools searches, looks around in the results, and says when it is enough.
+"""ReAct: a model that calls tools searches, explores the results, and says when it has enough.
 
 ReAct: Synergizing Reasoning and Acting in Language Models (Yao et al., 2023), over the same retriever, extractor,
 question graph and answerer as the other loops.
@@ -18,20 +18,24 @@ from ras_agent.tools.plan.tool_planner import tool_planner
 
 
 def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent with a planner that calls tools; arguments, input and output as for `create_ras_agent`.
+    """Make an agent whose planner calls tools. Arguments, input and output are as for `create_ras_agent`, except:
 
-    planner: a chat model that can call tools, or a string. The answerer writes the answer, with its citations.
-    tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read` (a passage that
-        was found, whole) and `finish`. Over an index with vectors or a graph, `search` has the argument `retriever`,
-        and over one with a graph `neighbours` and `paths` search it. Looks are answered at once; a search is a hop, and
-        its facts join the graph.
-    preset: not taken; a preset is RAS's. Raises SettingsError without a model, or for one that cannot call tools.
+    Args:
+        planner: a chat model that can call tools, or a string. The answerer writes the answer, with its citations.
+        tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read` (the whole
+            text of a passage that was found) and `finish`. Over an index with vectors or a graph, `search` has the
+            argument `retriever`, and over one with a graph `neighbours` and `paths` search it. Only a search is a hop,
+            whose facts join the graph; the other tools are answered at once.
+        preset: not accepted; only RAS has presets.
+
+    Raises:
+        SettingsError: without a model, or for a model that cannot call tools.
     """
     return create_agent("react", **arguments)
 
 
 def assemble_react(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put the parts together to the loop of RAS, with the first search already in the planner's words."""
+    """Assemble the parts into the loop of RAS, with the first search already in the planner's words."""
     return planning_loop(parts, checkpointer, planner_writes_first_query=True)
 
 

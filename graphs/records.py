@@ -1,4 +1,5 @@
-"""The memory between the plain JSON in the state and records: each value is translated once, not once in every node."""
+"""A cache between the plain JSON in the state and records, so that each value is translated once, not once in every
+node."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ _Record = TypeVar("_Record")
 
 
 class Records:
-    """Memory of which record each JSON value became, by its identity.
+    """Cache of the record that each JSON value was read into, by the value's identity.
 
-    State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
-    from a checkpoint is a new one and parsed once. This relies on state values never being changed in place. It is
-    thread safe: two threads at once may parse a value twice. At most `size` values are remembered.
+    State values keep their identity from node to node, so nothing is parsed twice within one process; a value loaded
+    from a checkpoint is a new object and is parsed once. This requires that state values are never changed in place.
+    Thread safe, except that two threads may parse the same value at once. At most `size` values are remembered.
     """
 
     def __init__(self, size: int = 2048) -> None:
@@ -30,7 +31,7 @@ class Records:
     def dump(self, record: Passage | Step) -> JSON:
         """Return the record as plain JSON, for the state."""
         data: JSON = record.to_dict()
-        if data.get("metadata"):  # the one part of a record that comes from elsewhere
+        if data.get("metadata"):  # the only part of a record whose values users choose
             data["metadata"] = to_json_value(data["metadata"])
         self._remember(data, record)
         return data
@@ -41,9 +42,10 @@ class Records:
         earlier: JSON | None = None,
         triples: tuple[Triple, ...] = (),
     ) -> JSON:
-        """Return a graph as JSON, in which the JSON of facts that have not changed is taken over.
+        """Return a graph as JSON, reusing the JSON of facts that have not changed.
 
-        earlier: the graph from which it has grown, where its facts nearly always come first. triples: the merged ones.
+        `earlier` is the JSON of the graph from which it has grown; nearly always its facts come first. `triples` are
+        the facts that were merged into it.
         """
         entries = list(graph.entries.values())
         dumped = dict(
@@ -68,7 +70,8 @@ class Records:
         return dumped_graph
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """Return the JSON of facts that a hop read, as a graph holds it; those of one sentence share its sources."""
+        """Return the JSON of facts that a hop read, in the form of a graph's facts. Facts of one sentence share their
+        sources' JSON."""
         shared: dict[int, list[JSON]] = {}
         data = []
         for triple in triples:
@@ -82,7 +85,7 @@ class Records:
         return data
 
     def dump_hits(self, hits: tuple[Hit, ...]) -> list[JSON]:
-        """Return hits in the JSON of a Step: with the passage's id instead of its text."""
+        """Return hits in the JSON form of a Step, with the passage's id instead of its text."""
         data = [hit.to_dict() for hit in hits]
         self._remember(data, hits)
         return data
@@ -131,5 +134,5 @@ class Records:
     def _remember(self, data: object, record: object) -> None:
         if len(self._loaded) >= self._size:
             self._loaded = {}
-        # `data` is kept alive too: Python may give the id of a dead value to another
+        # keeps `data` alive, because Python may reuse the id of a dead value
         self._loaded[id(data)] = (data, record)

@@ -1,4 +1,4 @@
-"""Graphs by name: the properties that the command line, evaluation and studies need, and how each is assembled."""
+"""Graphs by name: how each is assembled, and the properties that the command line, evaluations and studies need."""
 
 from __future__ import annotations
 
@@ -16,35 +16,33 @@ from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 @dataclass(frozen=True, slots=True)
 class GraphSpec:
-    """A graph as a plug-in: how it is assembled, and which parts it takes.
-
-    assemble: makes the agent of resolved parts and a checkpointer, or None.
-    planner: who plays the planner: a role of the kind "planner" or "reasoner"; or what a function `resolve(spec, options)`
-        returns for a user's spec; None for a loop without a planner.
-    facts: whether the graph reads facts with an extractor: always, if the answerer needs them, or never.
-    static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
-    style: the form of answer that it asks for where a question wants a short one.
-    presets: whether it takes a preset.
-    tools: whether its planner calls tools, and a plan may name a retriever.
-    review: the places where its runs can wait for a person.
-    """
+    """A graph as a plug-in: how it is assembled, and which parts it takes."""
 
     assemble: Callable[[AgentParts, AnyCheckpointer], Agent]
+    """makes the agent from resolved parts and a checkpointer or None"""
     planner: (
         Literal["planner", "reasoner"] | Callable[[object, RoleOptions], object] | None
     ) = "planner"
+    """The kind of the planner: a role "planner" or "reasoner"; a function `resolve(spec, options)` that makes the
+    planner from a user's spec; or None for a loop without a planner."""
     facts: Literal["always", "if needed", "never"] = "always"
+    """whether the graph reads facts with an extractor: always, only if the answerer needs them, or never"""
     static: bool = False
+    """whether it accepts `static_passages`; if not, an evaluation gives them as `seed_passages`"""
     style: AnswerStyle = "short"
+    """the form of answer that it asks for if a question wants a short one"""
     presets: bool = False
+    """whether it accepts a preset"""
     tools: bool = False
+    """whether its planner calls tools, so that a plan may name a retriever"""
     review: tuple[Place, ...] = ()
+    """the places where its runs can wait for a person"""
 
 
 def graph_spec(name: str) -> GraphSpec:
     """Return the graph of that name.
 
-    Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or has functions of other arguments.
+    Raises UnknownName, and TypeError for a plug-in that is not a GraphSpec or whose functions take other arguments.
     """
     spec = find_a(GraphSpec, "loop", name)
     check_call("loop", name, spec.assemble, parts=None, checkpointer=None)

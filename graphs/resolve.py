@@ -1,7 +1,8 @@
-"""The one place where an agent's parts are resolved: from a caller's arguments and, for all the rest, from settings.
+"""Resolves the parts of an agent from a caller's arguments and from settings for everything else. Only this module does
+so.
 
-`create_ras_agent` and its siblings, the command line, the server, evaluations and studies all come through
-`resolve_parts`; a graph then assembles them (ras_agent.graphs.registry.GraphSpec).
+`create_ras_agent` and similar functions, the command line, the server, evaluations and studies all use `resolve_parts`;
+a graph then assembles the parts (ras_agent.graphs.registry.GraphSpec).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _STOP = "stop"
 
 
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
-    """Make the agent of the graph registered as `graph`; AgentArguments lists the arguments.
+    """Make an agent of the graph registered as `graph`. AgentArguments lists the arguments.
 
     Raises RasError children for parts that cannot be set up, and TypeError for an object that fits no protocol.
     """
@@ -81,15 +82,15 @@ def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
 def agent_from_settings(
     settings: Settings, index: AnyIndex, *, task: str = ""
 ) -> Agent:
-    """Make the agent that `settings` describe, whichever graph they name, over `index`."""
+    """Make the agent that `settings` describe over `index`. The settings also name the graph."""
     parts = resolve_parts(settings.loop, settings=settings, index=index, task=task)
     return assemble_agent(parts)
 
 
 def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put resolved parts together to an agent that runs by itself, as no node of a bigger graph.
+    """Assemble resolved parts into an agent that runs independently, not as a node of a bigger graph.
 
-    Raises SettingsError where it is to be reviewed and has no checkpointer.
+    Raises SettingsError if runs are to be reviewed and there is no checkpointer.
     """
     if parts.review and (checkpointer is None or checkpointer is False):
         raise SettingsError(
@@ -101,10 +102,8 @@ def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choices:
-    """The arguments of a caller and, for all that they leave out, the settings: merged once, before anything is made.
-
-    names_retriever: whether one of the two names the retriever, so that it is not the default.
-    """
+    """The arguments of a caller, merged with the settings for everything that the caller left out, before anything is
+    made."""
 
     settings: Settings
     index: Any
@@ -119,6 +118,7 @@ class _Choices:
     preset: str | Preset | None
     review: str | Sequence[str] | None
     names_retriever: bool
+    """whether the caller or the settings name the retriever, so that it is not the default"""
     store: BaseStore | None = None
     task: str = ""
     name: str = ""
@@ -127,7 +127,7 @@ class _Choices:
 
     @property
     def spec_of_reranker(self) -> object:
-        """Return the spec of the reranker, with the model that "llm" stands for."""
+        """Return the spec of the reranker; "llm" stands for the model `llm`."""
         return self.llm if self.reranker == "llm" else self.reranker
 
     @classmethod
@@ -135,7 +135,7 @@ class _Choices:
         settings = arguments.get("settings") or Settings()
         chosen: dict[str, Any] = {name: getattr(settings, name) for name in _CHOSEN}
         for name, value in arguments.items():
-            # an empty review is a choice: nowhere
+            # an empty review is a choice: no review
             is_blank = isinstance(value, str) and value == "" and name != "review"
             if value is None or is_blank:
                 continue
@@ -150,7 +150,7 @@ class _Choices:
         return cls(**chosen)
 
     def roles(self, spec: GraphSpec) -> dict[str, object]:
-        """Return the spec of each role of a graph."""
+        """Return the spec of each role that the graph has."""
         anyone = self.llm or _OFFLINE
         roles: dict[str, object] = {}
         if spec.planner is not None:
@@ -169,7 +169,7 @@ class _Choices:
         return roles
 
 
-# the fields that an argument and a setting may name
+# the fields that may be given both as an argument and as a setting
 _CHOSEN = (
     *("index", "llm", "planner", "answerer", "extractor", "retriever", "reranker"),
     *("rewriter", "limits", "preset", "review"),
@@ -177,10 +177,11 @@ _CHOSEN = (
 
 
 def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts:
-    """Return the parts of an agent, each resolved once. The graph is `graph`, whatever the settings name.
+    """Return the parts of an agent of the graph `graph`, each resolved once. The graph that the settings name is
+    ignored.
 
-    Raises RasError children for parts that cannot be set up, and TypeError for an unknown argument and for an object
-    that fits no protocol.
+    Raises RasError children for parts that cannot be set up, and TypeError for an unknown argument or an object that
+    fits no protocol.
     """
     _check_names(arguments)
     spec = graph_spec(graph)
@@ -213,7 +214,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     )
     offered = Toolset()
     if spec.tools or settings.dialect:
-        # a plan may name the retriever: as a call's argument, or as an action of a dialect
+        # a plan may name the retriever, as the argument of a tool call or as an action of a dialect
         retrievers = retrievers_by_name(settings, index, chosen.spec_of_reranker)
         offered = toolset(chosen.tools, retrievers)
     if spec.tools:
@@ -233,7 +234,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     if settings.prune_facts:
         pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
     review = review_points(graph, chosen.review, reads_facts=extractor is not None)
-    # the spec of a planner of the graph's own kind is no model's name
+    # a planner made by the graph's own function is not named after a model, so the answerer's spec is used
     leading = specs[
         "planner" if spec.planner in ("planner", "reasoner") else "answerer"
     ]
@@ -272,9 +273,9 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
 def retrievers_by_name(
     settings: Settings, index: object, reranker: object = None
 ) -> dict[str, Retriever]:
-    """Return the retrievers that an index has what they need for, with all stages of the settings.
+    """Return the retrievers for which an index has all the data, each with all stages of the settings.
 
-    reranker: in place of the settings' own. Raises RasError children for settings that cannot be followed.
+    `reranker` replaces the reranker of the settings. Raises RasError children for settings that cannot be followed.
     """
     if reranker is None:
         reranker = settings.llm if settings.reranker == "llm" else settings.reranker
@@ -288,7 +289,7 @@ def retrievers_by_name(
 
 
 def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
-    """Make the retriever of the settings with all of its stages. Raises RasError children."""
+    """Make the retriever of the settings with all its stages. Raises RasError children."""
     options = role_options(settings)
     linker = linker_of(settings, options)
     retriever = resolve_retriever(
@@ -301,9 +302,9 @@ def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
 def linker_of(
     settings: Settings, options: RoleOptions, llm: object = None
 ) -> Linker | None:
-    """Return the linker of the settings, if they name one. Raises the errors of resolving it.
+    """Return the linker of the settings, or None if they name none. Raises RasError children.
 
-    llm: the model that "llm" stands for, in place of the settings' own.
+    `llm` is the model that "llm" stands for, instead of the settings' model.
     """
     spec: object = settings.linker
     if spec == "llm":
@@ -318,7 +319,8 @@ def linker_of(
 def in_stages(
     retriever: Retriever, settings: Settings, options: RoleOptions, reranker: object
 ) -> Retriever:
-    """Return a retriever with the filter of the settings and a reranker. Raises the errors of resolving it."""
+    """Return a retriever with the settings' filter and a reranker. Raises RasError children if one cannot be
+    resolved."""
     return scoped(
         retriever,
         settings.filter,
@@ -328,9 +330,10 @@ def in_stages(
 
 
 def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
-    """Return the spec of the retriever, and the index that it searches, opened; None for one without.
+    """Return the spec of the retriever and the opened index that it searches, or None if the retriever needs no index.
 
-    Raises SettingsError where both are given and only one can be meant.
+    Raises SettingsError if an index that is itself a retriever is given together with a named retriever, and for a text
+    given as an index.
     """
     index = chosen.index
     store = langchain_retriever(index)
@@ -364,7 +367,7 @@ def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
 
 
 def _check_names(arguments: Mapping[str, object]) -> None:
-    """Raise TypeError for an argument that an agent does not have, which Python does not look at here."""
+    """Raise TypeError for an unknown argument, because Python does not check the keys of AgentArguments."""
     known = AgentArguments.__annotations__
     for name in arguments:
         if name in known:
@@ -377,7 +380,7 @@ def _check_names(arguments: Mapping[str, object]) -> None:
 def review_points(
     graph: str, review: str | Sequence[str] | None, *, reads_facts: bool
 ) -> tuple[Place, ...]:
-    """Return where a run is to wait for a person. Raises ReviewError for a place that the graph does not have."""
+    """Return the places where a run waits for a person. Raises ReviewError for a place that the graph does not have."""
     points = places(review)
     spec = graph_spec(graph)
     for place in points:
@@ -397,7 +400,8 @@ def review_points(
 
 
 def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
-    """Make the extractor that `spec` names, with the triple cache of the settings if any. Raises RasError children."""
+    """Make the extractor that `spec` names, with the triple cache of the settings if they have one. Raises RasError
+    children."""
     options = role_options(settings)
     return _extractor(spec, options, settings)
 
@@ -412,15 +416,15 @@ def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extrac
 def role_specs(settings: Settings) -> dict[str, str]:
     """Return the spec of each role: the role's own setting, else `llm`, else "offline".
 
-    An extractor that nobody chose follows the planner, or the answerer where nothing is planned or facts are read for
-    the answerer's sake.
+    If no setting names an extractor, it follows the planner, or the answerer if the graph plans nothing or reads facts
+    only for the answerer.
     """
     chosen = _Choices.of({"settings": settings})
     return cast("dict[str, str]", chosen.roles(graph_spec(settings.loop)))
 
 
 def needs_facts(answerer: object) -> bool:
-    """Tell whether the answerer needs facts from an extractor: it does if an extractor of its name is registered.
+    """Tell whether the answerer needs facts from an extractor, as one does if an extractor of its name is registered.
 
     Such an answerer uses no chat model.
     """
@@ -429,12 +433,12 @@ def needs_facts(answerer: object) -> bool:
 
 
 def matching_extractor(role: object) -> object:
-    """Return the extractor that goes with a planner or answerer: the same model or registered name, else "offline"."""
+    """Return the extractor that matches a planner or answerer: the same model or registered name, else "offline"."""
     if is_chat_model(role):
         return role
     if isinstance(role, str):
         name, colon, _ = role.partition(":")
-        # a name without a model that nobody knows is the role's own mistake, and its resolver says so
+        # an unknown name without a model is reported by the resolver of the role itself
         if name in names("extractor") or (
             colon and name not in names("planner") + names("answerer")
         ):
@@ -443,7 +447,7 @@ def matching_extractor(role: object) -> object:
 
 
 def _default_rewriter(role: object) -> object:
-    """Return the rewriter that goes with a planner or answerer: on the same model, or the rule."""
+    """Return the rewriter that matches a planner or answerer: one with the same model, else the rewriter by rules."""
     if is_chat_model(role):
         return role
     if isinstance(role, str):
@@ -458,7 +462,8 @@ def _default_rewriter(role: object) -> object:
 
 
 def _usual_fallback(preset: Preset, language: str) -> str:
-    """Return the role for a step after an unreadable model, if no setting says: offline ones read English."""
+    """Return the role that takes over after an unreadable reply if no setting names one. Offline roles read only
+    English."""
     if preset.falls_back and language in ("", ENGLISH):
         return _OFFLINE
     return _STOP
@@ -467,7 +472,7 @@ def _usual_fallback(preset: Preset, language: str) -> str:
 def _fallbacks(
     graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str
 ) -> dict[str, object]:
-    """Return the offline role for each of `specs` that a chat model plays; {} where the step is to stop."""
+    """Return the fallback for each of `specs` that a chat model plays; {} if `fallback` is "stop"."""
     if fallback == _STOP:
         return {}
     options = replace(options, dialect=None)
@@ -486,7 +491,7 @@ def _fallbacks(
 
 
 def _is_model(role: str, spec: object) -> bool:
-    """Tell whether a role is played by a chat model, given as one or as `provider:model`."""
+    """Tell whether a chat model plays a role: an object, or a spec `provider:model`."""
     if not isinstance(spec, str):
         return is_chat_model(spec)
     name, colon, _ = spec.partition(":")
@@ -503,9 +508,9 @@ def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
 
 
 def role_options(settings: Settings) -> RoleOptions:
-    """Return the options that settings give to every role, whatever the graph.
+    """Return the options that the settings give to every role, whatever the graph.
 
-    Raises PromptError for a folder of prompts that does not exist, whether a role reads prompts or not.
+    Raises PromptError if the folder of prompts does not exist, even if no role reads prompts.
     """
     prompt_names(settings.prompts)
     return RoleOptions(

@@ -1,6 +1,6 @@
-"""The nodes where a run waits for a person, and the edges around them; ras_agent.review has the decisions.
+"""The nodes where a run waits for a person, and the edges around them. ras_agent.review describes the decisions.
 
-LangGraph runs a node that waits once more when it is resumed. So a review is a node of its own, which calls nothing.
+LangGraph runs a waiting node again when the run is resumed. So a review is a separate node, which calls nothing.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from ras_agent.question_graph.support import is_grounded
 from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
 from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, person
 
-# a plan for the next hop was made, though the loop ends
+# stop reasons with which the loop ends although a plan for the next hop was made
 _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"))
 
 
 def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
-    """Add the edges where a person may stand between two nodes, and the nodes that wait for him where `parts` say so.
+    """Add the edges between which a person may review, and the nodes that wait for the person where `parts.review` says
+    so.
 
-    They are: from `decides` to retrieve or answer, from structure to merge, from answer to the end. decides: the node
-    that plans; empty in a graph that plans nothing.
+    The edges lead from `decides` to retrieve or answer, from structure to merge, and from answer to the end. `decides`
+    is the node that plans, or "" in a graph without planning.
     """
     planner_accepts = bool(decides) and _accepts_feedback(parts.planner)
     if decides and "plan" in parts.review:
@@ -78,7 +79,7 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
 
 
 def more_steps(parts: AgentParts) -> int:
-    """Return how many steps reviews may add from one plan to the answer."""
+    """Return how many steps reviews may add between a plan and the answer."""
     return len(parts.review) + ("plan" in parts.review)
 
 
@@ -91,7 +92,8 @@ def _again_or(route: Callable[[ReviewedState], str]) -> Callable[[ReviewedState]
 
 
 def _waited(review: Review, follow: Callable[[tuple[Decision, ...]], Update]) -> Update:
-    """Wait for the person's decision, and return the update that follows it; wait again while it cannot be followed."""
+    """Wait for the person's decision, and return the update that follows from it. Wait again if the decision cannot be
+    followed."""
     while True:
         asked = review.to_dict() | inbox_form(review)
         try:
@@ -107,7 +109,8 @@ def _reviewed(review: Review, decision: Decision, before: JSON | None = None) ->
 
 
 def _plan(back: str) -> NodeBody:
-    """Wait for a decision about the next hop's plan. back: the node that a note leads to; empty if nobody reads it."""
+    """Wait for a decision about the next hop's plan. `back` is the node to which a note leads; "" if no role reads
+    notes."""
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         hop = len(state["steps"]) + 1
@@ -144,7 +147,7 @@ def _plan(back: str) -> NodeBody:
             )
             thought = bool(plans[0].get("thought"))
             emit(Planned(hop, changed, thought, decision.person))
-            # the model's own words led to another plan
+            # the model's answer and dialogue belong to the plan that the person has replaced
             kept = {
                 key: value
                 for key, value in plans[0].items()
@@ -165,7 +168,7 @@ def _plan(back: str) -> NodeBody:
 
 
 def _facts(accepts_feedback: bool) -> NodeBody:
-    """Wait for decisions about the facts that were read at this hop. accepts_feedback: whether a role reads a note."""
+    """Wait for decisions about the facts read at this hop. `accepts_feedback` tells whether a role reads notes."""
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
@@ -241,7 +244,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
 
 
 def _as_read(fact: Sequence[Triple]) -> JSON:
-    """Return a fact with all places where this hop has read it."""
+    """Return the JSON of a fact with all the places where this hop has read it."""
     sources = chain.from_iterable(reading.sources for reading in fact)
     return replace(fact[0], sources=tuple(sources)).to_dict()
 
@@ -255,7 +258,7 @@ def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
 
 
 def _corrected(fact: Triple, decision: Decision) -> Triple:
-    """Return a fact in the person's words, at the places where it was read."""
+    """Return a fact in the person's words, with the places where it was read."""
     sources = [replace(source, extractor=decision.person) for source in fact.sources]
     return replace(
         fact,
@@ -269,9 +272,10 @@ def _corrected(fact: Triple, decision: Decision) -> Triple:
 def _source(
     decision: Decision, passages: dict[str, Passage], hop: int, subquery: str
 ) -> tuple[Source, Passage | None]:
-    """Return where an added fact comes from: a passage that the person names, or his own words, as a passage.
+    """Return the source of an added fact: the passage that the person names, or a new passage with the person's
+    statement.
 
-    Raises ReviewError for a quote that its passage does not have.
+    Raises ReviewError if the passage does not contain the quote.
     """
     stated: Passage | None = None
     if decision.passage_id:
@@ -285,7 +289,7 @@ def _source(
     else:
         title = f"Stated by {decision.by or 'a person'}"
         text = f"{decision.subject} {decision.predicate} {decision.object}."
-        # no passage that is found later has this name by chance
+        # a name that no later passage has by chance
         digest = sha256(f"{title}: {text}".encode()).hexdigest()
         name = f"{person()}:{digest[:16]}"
         stated = Passage(name, text, title, person(), {"by": decision.person})
@@ -295,13 +299,13 @@ def _source(
 
 
 def _answer(back: dict[str, str]) -> NodeBody:
-    """Wait for a decision about the answer. back: the node that a note leads to, by who reads it."""
+    """Wait for a decision about the answer. `back` maps a role that reads notes to the node to which a note leads."""
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
-        # the answer, if the caller gave messages
+        # the message with the answer, if the caller gave messages
         last_message = state.get("messages", [])[-1:]
         citations = tuple(map(Citation.from_dict, state["citations"]))
         review = Review(
@@ -327,7 +331,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                     raise ReviewError(
                         f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}"
                     )
-                # the next answer takes the place of this one
+                # the next answer replaces this one
                 unsaid = [
                     RemoveMessage(id=message.id)
                     for message in last_message
@@ -344,7 +348,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 for citation in citations
                 if numbers is None or citation.number in numbers
             ]
-            # a person has seen that they bear the answer
+            # the person has seen that the citations support the answer
             reply = Answer(
                 decision.answer,
                 tuple([replace(citation, supported=True) for citation in kept]),

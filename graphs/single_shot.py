@@ -17,10 +17,14 @@ _STEPS = 5
 
 
 def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent of one hop, a compiled LangGraph graph; arguments, input and output as for `create_ras_agent`.
+    """Make an agent of one hop, a compiled LangGraph graph. Arguments, input and output are as for `create_ras_agent`,
+    except:
 
-    planner: taken so that all factories take the same arguments, and unused, for nothing is planned; the extractor
-    follows the answerer. preset: not taken; a preset is RAS's. review: at facts and answer.
+    Args:
+        planner: unused, and accepted only so that all factories take the same arguments; the extractor follows the
+            answerer.
+        preset: not accepted; only RAS has presets.
+        review: at facts and answer.
     """
     return create_agent("single-shot", **arguments)
 
@@ -28,7 +32,7 @@ def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
 def assemble_single_shot(
     parts: AgentParts, checkpointer: AnyCheckpointer = None
 ) -> Agent:
-    """Put the parts together to a graph of one hop."""
+    """Assemble the parts into a graph of one hop."""
     graph = AgentGraph(parts)
     graph.add_beginning(
         "retrieve",

@@ -1,7 +1,8 @@
-"""The state of a run: plain JSON under a few keys, each passage's text once; the conversation as LangChain messages.
+"""The state of a run: plain JSON under a few keys, each passage's text once, and the conversation as LangChain
+messages.
 
-Growing keys have reducers, so that a node returns only its additions. An update of None empties such a key: that is how
-`begin` makes a thread ready for its next question.
+Keys that grow have reducers, so a node returns only what it adds. An update of None empties such a key: this is how
+`begin` prepares a thread for its next question.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ Update = dict[str, Any]
 
 
 def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
-    """Return `old` with `new` at its end."""
+    """Return `old` with `new` appended; [] if `new` is None."""
     if new is None:
         return []
     return [*old, *new]
 
 
 def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `old` with the new keys of `new` at its end, so that keys are in the order of first retrieval.
+    """Return `old` with the new keys of `new` appended, so that keys are in the order of first retrieval; {} if `new`
+    is None.
 
-    Passages of an earlier turn give way to new ones.
+    Passages recalled from an earlier turn are replaced by new ones.
     """
     if new is None:
         return {}
@@ -48,7 +50,7 @@ def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str,
 
 
 def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
-    """Return `old` with the plans of `new` in place of those for the same hop, or at its end."""
+    """Return `old` with the plans of `new`, which replace plans for the same hop; [] if `new` is None."""
     if new is None:
         return []
     hops = {plan["hop"] for plan in new}
@@ -58,70 +60,70 @@ def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
 class Inputs(TypedDict, total=False):
     """Input of an agent: a question, or the messages of a conversation that ends with it.
 
-    messages: LangChain messages, or their short forms: {"role": "user", "content": "..."}, ("user", "...").
-    seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
-    static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
-    static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
-    filter: which passages may be found, {"team": "x"}, a list meaning any of its items (see ras_agent.filters). It
-        narrows the agent's own `Settings.filter`, and cannot widen it.
-
-    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are there for the
-    first node only, which leaves them under `scope`.
+    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are only there
+    for the first node, which stores them under `scope`.
     """
 
     question: str
     messages: Sequence[MessageLikeRepresentation]
+    """LangChain messages, or their short forms: {"role": "user", "content": "..."}, ("user", "...")"""
     seed_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
+    """passages for the first hop, instead of a search; after it the loop continues as usual"""
     static_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
+    """the only passages; nothing is planned or retrieved (see static_iterations)"""
     static_iterations: Annotated[int | None, EphemeralValue]
+    """the number of hops over which static_passages are spread in order; by default 5, as in the RAS paper"""
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
+    """Which passages may be found, such as {"team": "x"}; a list means any of its items (see ras_agent.filters). It
+    narrows the agent's own `Settings.filter`, and cannot widen it."""
 
 
 class Outputs(TypedDict):
-    """Output of an agent, of which a trace is made. See ras_agent.records for the shapes behind `JSON`."""
+    """Output of an agent, from which a trace is made. See ras_agent.records for the shapes of the `JSON` values."""
 
     question: str
     """the question that is answered, in words that need no earlier turn of a conversation"""
     asked: str
-    """the question in the user's words, where it was a follow-up and has been rewritten; else empty"""
+    """the question in the user's words, if it was a follow-up question that was rewritten; else "\""""
     answer: str
     citations: list[JSON]
     abstained: bool
     failed: str
-    """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
+    """why no answer could be made (Answer.failed); "" if one was made, or if the evidence holds none"""
     suggestion: str
-    """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
+    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: list[JSON]
-    """Dispute.to_dict(): what other documents say than the answer"""
+    """Dispute.to_dict(): the points on which other documents contradict the answer"""
     grounded: bool
-    """whether a cited sentence bears the answer, or may; false for one from the model's memory, and without one"""
+    """whether a cited sentence supports the answer, or may support it; false without an answer and for one from the
+    model's memory"""
     confidence: float | None
     graph: JSON
     """QuestionGraph.to_dict()"""
     steps: Annotated[list[JSON], _extended]
     """Step.to_dict(), one for each hop"""
     plans: Annotated[list[JSON], _one_a_hop]
-    """Plan.to_dict() with the `hop` that it was made for; `thought` is true for a sentence of a chain of thought, `by`
-    names the person who changed it"""
+    """Plan.to_dict() with the `hop` that it was made for. `thought` is true for a sentence of a chain of thought; `by`
+    names the person who changed the plan."""
     passages: Annotated[dict[str, JSON], _first_wins]
-    """Passage.to_dict() by id, in the order of hops, then of ranks within the hop; `recalled` is true for one that a
-    store kept from an earlier turn, until it is found again"""
+    """Passage.to_dict() by id, in the order of hops, then of ranks within the hop. `recalled` is true for a passage
+    that a store kept from an earlier turn, until it is found again."""
     usage: JSON
     """Usage.to_dict()"""
     stop_reason: str
     failures: Annotated[list[JSON], _extended]
     """Failure.to_dict()"""
     reviews: Annotated[list[JSON], _extended]
-    """ras_agent.review.Reviewed.to_dict(): each decision of a person, and what it changed as it was before"""
+    """ras_agent.review.Reviewed.to_dict(): each decision of a person, with the earlier form of what it changed"""
     seconds: float
-    """time spent inside nodes; a pause between them does not count"""
+    """time spent inside nodes; pauses between them do not count"""
     messages: Annotated[list[AnyMessage], add_messages]
-    """the conversation with its answer, an AIMessage whose additional_kwargs have `citations`; empty without `messages`
-    in the input or on the thread"""
+    """The conversation with its answer, an AIMessage whose additional_kwargs have `citations`. Empty if neither the
+    input nor the thread has `messages`."""
 
     structured_response: NotRequired[JSON | None]
-    """the answer for a program, under the key that agents of LangChain have for it: `answer`, `citations` with number,
-    title, file, page and quote, `confidence`, `abstained`, `suggestion`, `grounded`; where messages came in"""
+    """The answer for a program, under the key that LangChain's agents use: `answer`, `citations` with number, title,
+    file, page and quote, `confidence`, `abstained`, `suggestion`, `grounded`. Only set if messages were given."""
 
 
 class Question(TypedDict):
@@ -146,33 +148,33 @@ class Beginning(Inputs):
 
 
 class Scope(TypedDict):
-    """Passages that a question may be answered from."""
+    """The passages from which a question may be answered."""
 
     filter: JSON | list[JSON] | None
     given: list[list[JSON]]
-    """passages that take the place of retrieval, for the next hop, the one after, ..."""
+    """passages that replace retrieval, for the next hop, the hop after it, and so on"""
     static: bool
-    """whether the given passages are all that there is"""
+    """whether the given passages are the only ones"""
     commit: str
-    """the state of the index that the first search saw, and the next ones see again; empty before"""
+    """the state of the index that the first search saw and that later searches see too; "" before the first search"""
 
 
 class State(Outputs):
     """The outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
 
     turns: list[JSON]
-    """Exchange.to_dict(): the thread's last answered questions, oldest first"""
+    """Exchange.to_dict(): the last answered questions of the thread, the oldest first"""
     scope: Scope
     subquery: str
-    """what to retrieve for next; empty when the loop has ended"""
+    """the next sub-query to search for; "" when the loop has ended"""
     further: list[str]
-    """what to retrieve for at the same time; each is a hop of its own, in this order"""
+    """the sub-queries to search for at the same time; each is a separate hop, in this order"""
     hits: list[JSON]
-    """this hop's hits, as a Step holds them; those of a search of `further` have its `hop`, too"""
+    """the hits of this hop in the form of a Step; those of a search of `further` also have its `hop`"""
     triples: list[JSON]
     """facts read in the passages of these hops"""
     read: list[str]
-    """ids of passages whose facts are in the graph"""
+    """ids of the passages whose facts are in the graph"""
     remaining_steps: RemainingSteps
 
 
@@ -180,13 +182,13 @@ class ReviewedState(State):
     """State of a graph in which a run waits for a person."""
 
     again: str
-    """the node that the person sent the run back to; empty to go on. A review writes it before it is read"""
+    """The node to which the person sent the run back; "" to continue. A review writes this key before it is read."""
 
 
 class Reads(TypedDict):
-    """State that every node reads. The annotation of a node's body extends this by its further keys.
+    """State that every node reads. The annotation of a node's body adds the other keys that the node reads.
 
-    LangGraph reads and checks each key for each node, so a node of the loop that names a few of them costs less.
+    LangGraph reads and checks each key for each node, so a node of the loop that names only a few keys costs less.
     """
 
     question: str
@@ -197,15 +199,15 @@ class Reads(TypedDict):
 
 
 class CallReads(Reads):
-    """State that a node reads which calls a role: also the cost of the calls before it."""
+    """State of a node that calls a role, which also reads the cost of earlier calls."""
 
     usage: JSON
 
 
 def empty_state() -> Update:
-    """Return an update that clears all that an earlier question left in the thread's state."""
+    """Return an update that clears everything that an earlier question left in the thread's state."""
     return {
-        # keys with a reducer, which takes None for empty
+        # keys with a reducer, which None empties
         "steps": None,
         "plans": None,
         "passages": None,

@@ -1,12 +1,13 @@
-"""Threads that a checkpointer holds: listed, named, judged, and forgotten with all that is stored of them.
+"""Threads that a checkpointer holds: lists them, names them, judges their answers, and deletes them with all stored
+data.
 
     with open_checkpointer("sqlite:conversations.sqlite") as checkpointer:
         for thread in list_threads(checkpointer):
             print(thread.id, thread.began, thread.question)
         forget_thread(checkpointer, "ada-1")
 
-Forgotten are the thread's checkpoints and its item in a store: facts, and notes of persons. In SQLite, in
-files that `open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, nothing stays of their text.
+Deleting removes the thread's checkpoints and its items in a store: facts, and people's notes. In SQLite files that
+`open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, none of their text remains.
 """
 
 from __future__ import annotations
@@ -23,35 +24,41 @@ from ras_agent.graphs.memory import KEY, namespace_of
 from ras_agent.graphs.validate import to_json_value
 
 _NOTES = "ras_agent notes"
-_PAGE = 1000  # notes that are read from a store at a time
-# LangGraph's first checkpoint of a thread, which holds its first input
+_PAGE = 1000  # number of notes that are read from a store at a time
+# identifies LangGraph's first checkpoint of a thread, which holds its first input
 _FIRST = {"step": -1}
-# SQLite copies its write-ahead log, which holds deleted text, into the file, and empties it
+# SQLite writes its write-ahead log, which holds deleted text, into the file, and empties it
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredThread:
-    """Thread of a checkpointer. user: its run's `user_id`, if any. question: its first one. began: in ISO 8601, UTC."""
+    """Thread that a checkpointer holds."""
 
     id: str
     user: str
+    """the `user_id` of its run, if any"""
     question: str
+    """its first question"""
     began: str
+    """when it began, in ISO 8601, UTC"""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Judgement of a person on an answer. correct: the person's own answer. passage_ids: the cited passages."""
+    """A person's judgement of an answer."""
 
     question: str
     answer: str
     right: bool
     correct: str = ""
+    """the answer that the person gives instead"""
     passage_ids: tuple[str, ...] = ()
+    """the ids of the cited passages"""
 
     def row(self) -> dict[str, Any] | None:
-        """Return the question with its right answer, as `ras-agent eval jsonl` reads it; None where it is not known."""
+        """Return the question with its correct answer, as `ras-agent eval jsonl` reads it; None if that answer is not
+        known."""
         answer = self.answer if self.right else self.correct
         if not answer:
             return None
@@ -64,14 +71,16 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ThreadNotes:
-    """Notes of persons on a thread. name: in place of its first question. verdicts: by question, the last one each."""
+    """People's notes on a thread."""
 
     name: str = ""
+    """the name to show instead of the thread's first question"""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    """the last verdict on each question, by question"""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the notes that a store holds."""
+        """Return the notes that were stored as `data`."""
         verdicts = {
             question: Verdict(
                 **{**verdict, "passage_ids": tuple(verdict["passage_ids"])}
@@ -83,12 +92,12 @@ class ThreadNotes:
     def judged(
         self, outputs: Mapping[str, Any], *, right: bool, correct: str = ""
     ) -> Self:
-        """Return the notes with a verdict on the answer of a run's outputs."""
+        """Return the notes with a verdict added on the answer in a run's outputs."""
         bearing = [
             one for one in outputs["citations"] if one.get("supported") is not False
         ]
         cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
-        # "I don't know" may be right, and is no answer
+        # an abstention may be right, but is not an answer
         answer = "" if outputs.get("abstained") else outputs["answer"]
         verdict = Verdict(outputs["question"], answer, right, correct, cited)
         return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
@@ -105,7 +114,7 @@ async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadN
 async def awrite_notes(
     store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = ""
 ) -> None:
-    """Store the notes on a thread, in place of earlier ones."""
+    """Store the notes on a thread, replacing earlier ones."""
     await store.aput(
         namespace_of(user, thread, _NOTES),
         KEY,
@@ -115,7 +124,7 @@ async def awrite_notes(
 
 
 async def averdicts(store: BaseStore) -> list[Verdict]:
-    """Return all verdicts of a store, by thread."""
+    """Return all verdicts of a store, ordered by thread."""
     items: list[Any] = []
     while page := await store.asearch((_NOTES,), limit=_PAGE, offset=len(items)):
         items += page
@@ -132,7 +141,7 @@ def list_threads(
     user: str | None = None,
     limit: int | None = None,
 ) -> list[StoredThread]:
-    """Return the threads of a user, or of all without one, the last begun first; at most `limit`."""
+    """Return at most `limit` threads of a user, or of all users if `user` is None, the most recent first."""
     return _listed(checkpointer.list(None, filter=_first_of(user), limit=limit))
 
 
@@ -142,7 +151,7 @@ async def alist_threads(
     user: str | None = None,
     limit: int | None = None,
 ) -> list[StoredThread]:
-    """Do the same as `list_threads`, for coroutines."""
+    """Return the same as `list_threads`, asynchronously."""
     return _listed(
         [
             found
@@ -160,9 +169,10 @@ def forget_thread(
     user: str = "",
     store: BaseStore | None = None,
 ) -> bool:
-    """Delete a thread with all that is stored of it, and return whether there was one. user: its run's `user_id`.
+    """Delete a thread with everything that is stored about it, and return whether it existed. `user` is its run's
+    `user_id`.
 
-    No run of the thread may be under way. A log of SQLite that another process reads is emptied by its next write.
+    The thread must have no running run. If another process reads an SQLite log, its text is removed by its next write.
     """
     exists = checkpointer.get_tuple(_config(thread)) is not None
     checkpointer.delete_thread(thread)
@@ -183,7 +193,7 @@ async def aforget_thread(
     user: str = "",
     store: BaseStore | None = None,
 ) -> bool:
-    """Do the same as `forget_thread`, for coroutines."""
+    """Do the same as `forget_thread`, asynchronously."""
     exists = await checkpointer.aget_tuple(_config(thread)) is not None
     await checkpointer.adelete_thread(thread)
     if store is not None:
@@ -210,13 +220,13 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
     threads = []
     for item in found:
         names: Any = item.config.get("configurable", {})
-        if names.get("checkpoint_ns"):  # of a graph inside another
+        if names.get("checkpoint_ns"):  # belongs to a graph inside another
             continue
         inputs = item.checkpoint["channel_values"].get("__start__")
         user = item.metadata.get("user_id", "")
         try:
             question = str(with_question(inputs or {})["question"])
-        # another graph's input
+        # the input of another kind of graph
         except (TypeError, ValueError, LookupError, AttributeError):
             question = ""
         threads.append(
@@ -226,7 +236,7 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
 
 
 def _sqlite(holder: object) -> Any:
-    """Return the connection of a saver or store in SQLite; None for others."""
+    """Return the SQLite connection of a saver or store; None if it uses another database."""
     connection = getattr(holder, "conn", None)
     if type(connection).__module__.partition(".")[0] in ("sqlite3", "aiosqlite"):
         return connection

@@ -1,4 +1,4 @@
-"""An agent as a tool of another one: one question in, the answer with its sources out, as text."""
+"""An agent as a tool of another agent: one question in, the answer with its sources out, as text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def as_tool(
     name: str | None = None,
     description: str | None = None,
 ) -> StructuredTool:
-    """Return the agent as a tool with the one argument `question`. `answer_and_sources` makes its text.
+    """Return the agent as a tool with the single argument `question`. Its text is made by `answer_and_sources`.
 
-    The agent's whole output, without the messages, is the artifact of the ToolMessage. Each question is a run of its
-    own; inside a graph with a checkpointer it is resumed with that graph.
+    The agent's whole output, except for the messages, is the artifact of the ToolMessage. Each question is a separate
+    run; inside a graph with a checkpointer it is resumed together with that graph.
     """
-    # a checkpointer of the agent's own wants a thread for each question
+    # the agent's own checkpointer would require a thread for each question
     once = agent.copy({"checkpointer": None})
 
     def ask(question: Annotated[str, _QUESTION]) -> tuple[str, JSON]:
@@ -64,7 +64,7 @@ def as_function(
 
     ask_documents.__name__ = name or _NAME
     ask_documents.__qualname__ = ask_documents.__name__
-    # frameworks may read them without this module
+    # real types instead of strings, because frameworks may read them without this module
     ask_documents.__annotations__ = {"question": str, "return": str}
     ask_documents.__doc__ = (
         f"{description or _DESCRIPTION}\n\nArgs:\n    question: {_QUESTION}\n\nReturns:\n"
@@ -80,11 +80,7 @@ def _content_and_artifact(out: Any) -> tuple[str, JSON]:
 
 
 def answer_and_sources(out: Any) -> str:
-    """Return an output's answer, and below it each citation: its number, title, file, page and quote.
-
-    quote = one_line(citation.get("quote", ""))
-    doubt = " (does not bear the answer)" if citation.get("supported") is False else ""
-    return f"[{citation['number']}] {title}{file}{doubt}" + (f': "{quote}"' if quote else "")
+    """Return an output's answer, followed by each citation: its number, title, file, page and quote.
 
     >>> cited = {"number": 1, "title": "Leith", "file": "rivers.pdf", "page": 3, "quote": "It is long."}
     >>> print(answer_and_sources({"answer": "Water of Leith", "citations": [cited]}))
@@ -114,7 +110,7 @@ def answer_and_sources(out: Any) -> str:
 
 
 def without_sources(text: str) -> str:
-    """Return the answer in a text that `answer_and_sources` made; another text as it is.
+    """Return the answer in a text that `answer_and_sources` made, without its sources; any other text unchanged.
 
     >>> without_sources('Water of Leith [1][2]\\n\\nSources:\\n[1] Leith: "It is long."\\n[2] Edinburgh')
     'Water of Leith'
@@ -126,7 +122,7 @@ def without_sources(text: str) -> str:
 
 
 def source_place(file: object, page: object) -> str:
-    """Return where a passage or a quote is from: its file and page, as far as they are known.
+    """Return where a passage or a quote comes from: its file and page, as far as they are known.
 
     >>> source_place("rivers.pdf", 3)
     'rivers.pdf, page 3'

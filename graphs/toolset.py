@@ -1,4 +1,4 @@
-"""The tools that a model is offered over an index: which of them it can serve, and the retrievers behind them."""
+"""The tools that a model is offered over an index, and the retrievers that they use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AnyTool: TypeAlias = str | BaseTool
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """Tools, and the retrievers that they search with by name."""
+    """Tools, and the retrievers with which they search, by name."""
 
     tools: tuple[Tool, ...] = TOOLS
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)
@@ -35,10 +35,15 @@ def toolset(
 ) -> Toolset:
     """Return the tools that a model is offered over the retrievers of an index; `finish` is always one of them.
 
-    chosen: names of tools (search, neighbours, paths, read, finish), names of retrievers, each of which is then a tool
-        of its own, and LangChain tools that take a query, whose results are passages; None for every tool of the index.
-    Raises UnknownName for a tool that the index cannot serve, TypeError for an object that is no tool, and SettingsError
-    for a LangChain tool whose query argument is unclear.
+    Args:
+        chosen: names of tools (search, neighbours, paths, read, finish), names of retrievers, each of which becomes a
+            separate tool, and LangChain tools that take a query and whose results are passages. None for every tool of
+            the index.
+
+    Raises:
+        UnknownName: for a tool that the index cannot serve.
+        TypeError: for an object that is not a tool.
+        SettingsError: for a LangChain tool whose query argument is unclear.
     """
     known = tools_over(retrievers)
     if chosen is None:

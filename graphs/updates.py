@@ -1,7 +1,7 @@
-"""People write into a run: the values of `update_state`, and the limits that come as a run's `context`.
+"""Checks what people write into a run: the values of `update_state`, and the limits that are a run's `context`.
 
-A wrong value would end the run some nodes later with an error that names nothing, so each is checked where it comes
-in, and refused with its key and the form that is meant.
+A wrong value would end the run some nodes later with an error that names nothing. So each value is checked when it is
+given, and refused with its key and the expected form.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from ras_agent.records import (
 from ras_agent.shape import json_shape
 
 _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
-"""Keys that None empties."""
+"""Keys that an update of None empties."""
 
 
 def checked_update(values: Mapping[str, Any]) -> JSON:
-    """Return an update of the state by a person.
+    """Return a person's update of the state after checking it.
 
-    An empty `subquery` ends the loop, as a person's stop in a review does: it gets that `stop_reason`. A `subquery` takes
-    the place of all sub-queries of a plan, unless `further` are given.
-    Raises UnknownName for a key that the state does not have, StateError for a value of another form.
+    An empty `subquery` ends the loop with the stop reason of a person's stop in a review. A `subquery` replaces all
+    sub-queries of a plan, unless `further` is given. Raises UnknownName for a key that the state does not have, and
+    StateError for a value of the wrong form.
     """
     known = tuple(get_type_hints(State))
     for key, value in values.items():
@@ -57,9 +57,9 @@ def checked_update(values: Mapping[str, Any]) -> JSON:
 
 
 def checked_limits(context: object) -> Limits | None:
-    """Return the limits that a run is given as its context.
+    """Return the limits that are given as the context of a run; None without a context.
 
-    Raises UnknownName for a limit that does not exist, SettingsError for a value of another form.
+    Raises UnknownName for a limit that does not exist, and SettingsError for a value of the wrong form.
     """
     if context is None or isinstance(context, Limits):
         return context
@@ -87,7 +87,7 @@ def _check(key: str, value: object) -> None:
 
 @cache
 def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
-    """Return the form of each key in words, and its check."""
+    """Return the form of each key in words, with the validator of that form."""
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
     passage = json_shape("_Passage", Passage, recalled=NotRequired[bool])

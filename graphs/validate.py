@@ -1,7 +1,7 @@
-"""Everything from outside is checked before it enters the state: input, hits, facts, citations.
+"""Checks everything from outside before it enters the state: input, hits, facts, citations.
 
-The state holds only plain JSON and whole characters. A tool's unusable result is dropped and recorded as a Failure; a
-caller's mistake, or a tool of the wrong type, raises.
+The state holds only plain JSON without broken characters. An unusable result of a tool is dropped and recorded as a
+Failure; a caller's mistake, or a result of the wrong type, raises.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_SUCH_SPAN = "accepted without its span: its passage has no such characters"
 
 
 def to_json_value(value: Any) -> Any:
-    """Return `value` as JSON: mappings as dicts, sequences as lists, anything that JSON does not know as text.
+    """Return `value` as JSON: mappings as dicts, sequences as lists, and any value that JSON cannot hold as text.
 
     >>> import datetime
     >>> to_json_value({"year": 1921, "seen": datetime.date(2024, 5, 1), "tags": ("a", "b"), "ratio": float("inf")})
@@ -74,7 +74,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def finite(number: float | None) -> float | None:
-    """Return a number that JSON knows; not-a-number and infinities become None."""
+    """Return a number that JSON can hold; None for NaN and infinities."""
     if number is not None and isfinite(number):
         return float(number)
     return None
@@ -83,8 +83,8 @@ def finite(number: float | None) -> float | None:
 def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
     """Return the caller's passages, hop by hop. Raises ValueError for inputs that contradict each other.
 
-    Seed passages all belong to the first hop. Static ones are spread evenly over the iterations in order, so that
-    five passages in five iterations are read one at a time; there are never more iterations than passages.
+    All seed passages belong to the first hop. Static passages are spread evenly over the iterations in order, so five
+    passages in five iterations are read one at a time. There are never more iterations than passages.
     """
     seed = inputs.get("seed_passages") or ()
     static = inputs.get("static_passages") or ()
@@ -111,7 +111,7 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
 
 
 def read_filter(inputs: Inputs) -> Any:
-    """Return the caller's filter as plain JSON. Raises FilterError for one that cannot be read."""
+    """Return the caller's filter as plain JSON. Raises FilterError for a filter that cannot be read."""
     filter = inputs.get("filter")
     Filter.of(filter)
     if filter is None:
@@ -120,7 +120,7 @@ def read_filter(inputs: Inputs) -> Any:
 
 
 def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
-    """Raise FilterError if one of the caller's passages is outside the filter that the question is asked within."""
+    """Raise FilterError if one of the caller's passages is outside the filter of the question."""
     for passage in passages:
         if not admitted.matches(passage):
             raise FilterError(
@@ -141,7 +141,8 @@ def _given_passage(item: Text, number: int) -> JSON:
 
 
 def valid_hit(hit: object) -> Hit:
-    """Return a retriever's hit with a score that JSON knows. Raises TypeError for anything but a Hit of a Passage."""
+    """Return a retriever's hit with a finite score and storable text. Raises TypeError for anything but a Hit of a
+    Passage."""
     passage = _valid_passage(hit.passage) if isinstance(hit, Hit) else None
     if not isinstance(hit, Hit) or passage is None:
         raise TypeError(
@@ -163,7 +164,7 @@ def valid_hit(hit: object) -> Hit:
 
 
 def _valid_passage(passage: object) -> Passage | None:
-    """Return the passage in whole characters, None if it is no Passage of texts."""
+    """Return the passage with storable texts; None if it is not a Passage whose fields are texts."""
     if not isinstance(passage, Passage):
         return None
     texts = (passage.id, passage.text, passage.title, passage.document_id)
@@ -183,7 +184,7 @@ def valid_facts(
     hop: int,
     subquery: str,
 ) -> Extraction:
-    """Return the facts that can be used, each source with hop and sub-query, and a Failure for each kind of mistake.
+    """Return the usable facts, with hop and sub-query in each source, and a Failure for each kind of mistake.
 
     `extractor` is the extractor's name, for the failures and for sources without a name. A span that its passage does
     not have becomes characters 0 to 0.
@@ -192,7 +193,7 @@ def valid_facts(
     wrong: dict[str, list[Triple]] = {}
     places: dict[
         tuple[Any, ...], _Place
-    ] = {}  # the facts of one sentence share its place
+    ] = {}  # facts of the same sentence share one place
 
     def place_of(source: Source) -> _Place:
         if type(source) is not Source:
@@ -214,7 +215,7 @@ def valid_facts(
                     problems.update(place.problems)
                 if not sources:
                     problems = {_NO_PASSAGE}
-        # a canonical key is made of strings only, and a Source has its fields
+        # a field that is not a text, or a source that is not a Source
         except (TypeError, AttributeError):
             problems = {_NO_TRIPLE}
             sources = ()
@@ -250,7 +251,7 @@ def _storable_attributes(record: Triple | Source) -> Mapping[str, Any]:
 
 
 class _Place(NamedTuple):
-    """A source with hop and sub-query, () where it is in no passage to read, and its problems."""
+    """A source with hop and sub-query, or () if it is not in a passage to read, and its problems."""
 
     sources: tuple[Source, ...]
     problems: tuple[str, ...] = ()
@@ -287,9 +288,9 @@ def valid_citations(
     triple_ids: Collection[str],
     hop: int,
 ) -> Answer:
-    """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure.
+    """Return the answer without citations of passages, spans and facts that do not exist. Each leaves a Failure.
 
-    Markup in its text is inert, and titles and names of files are one line.
+    Markup in the answer's text is made inert, and titles and file names become one line.
     """
     citations: list[Citation] = []
     failures: list[Failure] = []
@@ -342,9 +343,9 @@ def valid_citations(
 
 
 def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:
-    """Return `start` and `end` as plain integers, None if `text` has no such characters."""
+    """Return `start` and `end` as plain integers; None if `text` has no such characters."""
     try:
-        start = index(start)  # numpy's integers are no JSON
+        start = index(start)  # JSON cannot hold numpy's integers
         end = index(end)
     except TypeError:
         return None

@@ -630,7 +630,8 @@ def answer(
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
             yield remember_call(memory, hop, graph, passages)
-            current_ledger().refused = refused  # the answer is complete: a store that had no time does not change the stop reason
+            # the answer is complete: a store that had no time does not change the stop reason
+            current_ledger().refused = refused
         return {
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],

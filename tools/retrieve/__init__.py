@@ -1,4 +1,4 @@
-"""The stage that finds passages: every retriever, and the rule that mixes any of them by name.
+"""Retrievers, which find passages, and the rule that mixes any of them by name.
 
 bm25, dense, hybrid             words, meaning, both by rank
 ppr, gfm, paths, pcst           over a knowledge graph

@@ -1,4 +1,4 @@
-"""The retriever "bm25": which passages share the query's rare words?"""
+"""The retriever "bm25": ranks passages by the rare words that they share with the query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
 class BM25Retriever(RankedRetriever):
-    """Retriever by BM25 over title and text; passages that share no term with the query are no hits."""
+    """A retriever by BM25 over title and text; passages that share no term with the query are not returned."""
 
     name = "bm25"
     tells_doubt = True
@@ -23,7 +23,7 @@ class BM25Retriever(RankedRetriever):
     def __init__(
         self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser
     ) -> None:
-        """Take a matrix with a row for each passage, in order, in terms of `tokeniser`."""
+        """Take a BM25 matrix with a row for each passage, in order, and the tokeniser that made its terms."""
         self.passages = passages
         self._matrix = matrix
         self._tokeniser = tokeniser
@@ -36,7 +36,7 @@ class BM25Retriever(RankedRetriever):
         tokeniser: Tokeniser | None = None,
         parameters: BM25Parameters | None = None,
     ) -> Self:
-        """Index `passages` in memory. The default tokeniser is for English."""
+        """Build the retriever over `passages` in memory. The default tokeniser is for English."""
         tokeniser = tokeniser or Tokeniser()
         matrix = build_matrix(map(indexed_text, passages), tokeniser, parameters)
         return cls(passages, matrix, tokeniser)
@@ -44,8 +44,8 @@ class BM25Retriever(RankedRetriever):
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
-        # Straight from the matrix: bm25s's own `retrieve` adds the scores up in the same way, then partitions all of
-        # them, which is nine tenths of its time and leaves ties to chance.
+        # Not by bm25s's own `retrieve`: it computes the same scores, but then partitions all of them, which takes nine
+        # tenths of its time and leaves the order of ties to chance.
         terms = self._tokeniser.terms(query)
         return top_k(self._matrix.scores(terms), k)
 

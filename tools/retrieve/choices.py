@@ -1,4 +1,4 @@
-"""The retrievers that an index has what they need for, by name: a model that searches may choose one for each search."""
+"""The retrievers that an index supports; a model that searches may choose one of them for each search."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ras_agent.tools.retrieve.search import LiveRetriever
 
 _OF_THE_GRAPH = ("ppr", "paths", "pcst", "kg-mix", "neighbours")
 _PACKAGES = {"ppr": "scipy", "paths": "scipy", "pcst": "pcst_fast", "kg-mix": "scipy"}
-_GFM_ENCODER = "minilm"  # of the packaged weights
+_GFM_ENCODER = "minilm"  # the encoder of the packaged weights
 
 
 def retrievers_of(index: object, *, has_weights: bool = False) -> tuple[str, ...]:
-    """List the retrievers that an index has what they need for: vectors, a graph, installed packages.
+    """Return the names of the retrievers that an index supports, by its vectors, its graph and installed packages.
 
-    has_weights: whether the user gives weights of a graph network, which then decide themselves whether they fit.
-    An index that stands for many indexes offers no choice, since each of them may have other parts.
+    has_weights: whether the user gives weights of a graph network; whether they fit the graph is checked when they
+        load. An index that stands for several indexes supports no choice, since each of them may have other parts.
     """
     if not isinstance(index, PassageIndex) or isinstance(index, MakesRetrievers):
         return ()
@@ -53,7 +53,8 @@ def choices_over(
 ) -> dict[str, Retriever]:
     """Return the retrievers of `retrievers_of` by name. Each opens its part of the index at its first search.
 
-    options: offered to those that take them. staged: adds the stages that every search has, such as a reranker.
+    options: passed to the retrievers that take them.
+    staged: adds the stages that every search has, such as a reranker.
     """
     retrievers: dict[str, Retriever] = {}
     for name in retrievers_of(index, has_weights="weights" in options):

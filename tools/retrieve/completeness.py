@@ -1,8 +1,8 @@
-"""The last stage of a mix ranks its first forty passages again, one after another: the next completes the others.
+"""The last stage of a mix: ranks the first forty passages again, so that each complements the ones before it.
 
-A ranking scores each passage by itself. A question of several hops needs passages that say different things: the next
-has to hold terms of the question that those before it lack, and is often about something that one of them names.
-lab/graph-retrieval.md has the gain.
+An ordinary ranking scores each passage by itself. A question of several hops needs passages that say different things:
+the next should contain terms of the question that the passages before it lack, and is often about something that one of
+them names. lab/graph-retrieval.md has the gain.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ FIRST = 40
 # chosen on training sets
 _REST = 0.6
 _NAMED = 0.3
-# a passage that comes later scores less, however much it gains
+# a passage that comes later gets a lower score, however much it adds
 _BELOW = np.float32(1 - 1e-5)
-# stands for a passage that was deleted after the first ranking: it names nothing
+# stands for a passage that was deleted after the first ranking
 _ERASED = Passage("", "")
 
 
 class Completeness:
-    """Last ranker of a ranking's first passages. The first passage stays first."""
+    """A ranker that reorders a ranking's first passages. The very first passage stays first."""
 
     def __init__(self, index: PassageIndex) -> None:
         self._snapshot = index.snapshot
 
     def rank(self, query: str, ranking: Ranking, k: int) -> Ranking:
-        """Return the `k` best rows of `ranking`, which should hold at least `FIRST`, if there are as many.
+        """Return the `k` best rows of `ranking`, which should hold at least `FIRST` rows if there are as many.
 
-        Each next passage is the one with the highest score: its score in `ranking`, 0.6 times the share of the question
-        that it holds and no earlier one does, and 0.3 if one before it names it. No score is above the one before.
+        The next passage is always the one with the highest sum of its score in `ranking`, 0.6 times the share of the
+        question that it adds to the passages before it, and 0.3 if one of these names it. No score is above the one
+        before.
         """
         rows = ranking.rows[:FIRST]
         if len(rows) < 2:
@@ -90,9 +91,9 @@ class Completeness:
         )
 
     def complete(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` best of hits, as `rank` does of rows; their scores may be on any scale.
+        """Return the `k` best hits in the order of `rank`; the scores of `hits` may be on any scale.
 
-        A hit that is not in the index is left out.
+        Hits that are not in the index are left out.
         """
         ids = hashes(hit.passage.id for hit in hits)
         places = find_rows(self._snapshot.column("id"), ids)
@@ -120,7 +121,10 @@ class Completeness:
         passages: Sequence[Passage],
         titles: Sequence[frozenset[str]],
     ) -> Bools:
-        """Tell of each passage whether all terms of its title, if another one, stand in the text of `naming`."""
+        """Return, for each passage, whether the text of `naming` contains all terms of its title.
+
+        A passage with the same title as `naming` does not count as named.
+        """
         terms = self._terms(naming.text)
         named = []
         for passage, title in zip(passages, titles, strict=True):
@@ -131,7 +135,7 @@ class Completeness:
 
 
 def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
-    """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question."""
+    """Return which of the question's T terms each row contains, (T, rows), and each term's share, (T,)."""
     terms = _terms_found(snapshot, query)
     held = np.zeros((len(terms), len(rows)), dtype=bool)
     for number, having in enumerate(terms):
@@ -140,7 +144,7 @@ def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Float
 
 
 def asked_shares(snapshot: Snapshot, query: str) -> Floats:
-    """Return the share of the question's terms that each passage holds, (D,)."""
+    """Return the share of the question's terms that each passage contains, (D,)."""
     terms = _terms_found(snapshot, query)
     shares = _shares(snapshot, terms)
     count = len(snapshot.passages)
@@ -151,7 +155,7 @@ def asked_shares(snapshot: Snapshot, query: str) -> Floats:
 
 
 def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
-    """Return the rows that hold each of the question's terms; a term that no passage holds counts for nothing."""
+    """Return, for each of the question's terms, the rows that contain it; terms without a row are left out."""
     matrix = snapshot.bm25()
     terms = snapshot.tokeniser.terms(query)
     found = []
@@ -163,7 +167,10 @@ def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
 
 
 def _shares(snapshot: Snapshot, terms: Sequence[npt.NDArray[np.int32]]) -> Floats:
-    """Return the share of the question that each of its terms is, by its BM25 rarity."""
+    """Return each term's share of the question, by its BM25 rarity; the shares add up to 1.
+
+    terms: the rows that contain each term.
+    """
     size = snapshot.bm25().size
     rarity_of = BM25Parameters().rarity
     weights = [rarity_of(len(having), size) for having in terms]

@@ -1,4 +1,4 @@
-"""Copies among hits: passages of one text, or of which one holds the other and little else, fill one place."""
+"""Removes copies among hits: passages with the same text, or one that contains another and little else."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ras_agent.records import Hit, Passage
 from ras_agent.text.same_text import are_copies, words_said
 
 _COMPARED = 100
-"""With how many hits a later one is compared, so that a list of all passages takes no quadratic time."""
+"""The number of earlier places with which a hit is compared, so that a long list does not take quadratic time."""
 _NAMED = 20
-"""How many copies a hit names."""
+"""The most copies that a hit's reason names."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """A hit, the words of its passage, and the ids of the copies."""
+    """A hit in the result, the words of its passage, and the ids of its copies."""
 
     hit: Hit
     words: str
@@ -24,10 +24,11 @@ class _Place:
 
 
 def without_copies(hits: Iterable[Hit]) -> list[Hit]:
-    """Return hits without those that another one holds the text of; that one names them.
+    """Return the hits without copies of others; the hit that remains names its copies as a reason.
 
-    The longer text is shown, at the place and with the score of the one that was found first. Texts under titles of
-    their own that differ are no copies: "It was founded in 1911" says another thing under each.
+    The longest text of the copies is shown, at the position and with the score of the first. Texts under different
+    titles
+    of their own are not copies: "It was founded in 1911" means something else under each title.
     """
     places: list[_Place] = []
     by_words: dict[tuple[str, str], _Place] = {}
@@ -49,9 +50,9 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
 def best_without_copies(
     find: Callable[[int], tuple[list[Hit], bool]], k: int
 ) -> list[Hit]:
-    """Return at most `k` hits, where those behind take the places of copies.
+    """Return at most `k` hits without copies, filled up with the next best hits.
 
-    find: returns the best so many hits, and whether there may be more.
+    find: returns the best hits for a number of hits, and whether there may be more.
     """
     wanted = k
     while True:
@@ -63,7 +64,7 @@ def best_without_copies(
 
 
 def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
-    """Return the place of a text that holds these words and little else, or is held by them."""
+    """Return the place whose text contains these words and little else, or is so contained; None without one."""
     for place in places[:_COMPARED]:
         if place.hit.passage.own_title != hit.passage.own_title:
             continue

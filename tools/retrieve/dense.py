@@ -1,4 +1,4 @@
-"""The retriever "dense": which passages are nearest to the query in an embedder's space?"""
+"""The retriever "dense": ranks passages by their similarity to the query in an embedder's vector space."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ras_agent.tools.retrieve.registered import takes
 
 
 class DenseRetriever(RankedRetriever):
-    """Retriever by cosine similarity of title and text to the query; scores in -1..1.
+    """A retriever by cosine similarity between the query and a passage's title and text; scores are from -1 to 1.
 
-    By inner product where the index's vectors are unscaled, as those of "unscaled:st:facebook/contriever-msmarco".
+    If the index's vectors are unscaled, as those of "unscaled:st:facebook/contriever-msmarco", it uses the inner
+    product.
     """
 
     name = "dense"
@@ -31,13 +32,20 @@ class DenseRetriever(RankedRetriever):
         *,
         cache_size: int = 1024,
     ) -> None:
-        """Take an index of vectors, one for each passage, in order. The vectors of `cache_size` queries are cached."""
+        """Take an index of vectors, one for each passage in order, and its embedder.
+
+        cache_size: the number of queries whose vectors are cached.
+        """
         self.passages = passages
         self._vectors = vectors
         self._embed = remembering(embedder, cache_size).embed_query
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1, IndexMismatch for another width."""
+        """Return the `k` best rows.
+
+        Raises ValueError for a blank query or k < 1, IndexMismatch if the query's vector has another width than the
+        index's.
+        """
         check_query(query, k)
         if not self.passages:
             return Ranking.empty()
@@ -49,9 +57,10 @@ class DenseRetriever(RankedRetriever):
 def dense(
     index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024
 ) -> DenseRetriever:
-    """Build the retriever. Raises IndexMismatch for an index without vectors.
+    """Build the retriever. Raises IndexMismatch if the index has no vectors.
 
-    queries: embeds queries instead of the index's own embedder; it must be the same model.
+    queries: an embedder of queries to use instead of the index's; it must be the same model.
+    cache_size: the number of queries whose vectors are cached.
     """
     snapshot = index.snapshot
     return DenseRetriever(

@@ -1,4 +1,4 @@
-"""Score documents by the scores of the entities they name (GFM-RAG, eq. 14 to 16, and its variants)."""
+"""Scores documents by the scores of the entities they name (GFM-RAG, eq. 14 to 16, and its variants)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ras_agent.tools.gfm.graph import row_entries
 from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.arrays import SparseRows
 
-_LEAST = 1e-16  # one minus a probability that is certain
+_LEAST = 1e-16  # lower bound of 1 - probability
 Reals = npt.NDArray[np.floating[Any]]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRanker:
-    """Rule that scores documents by their entities.
+    """A rule that scores documents by their entities.
 
     top: only the `top` best entities count; 0 for all.
-    weight: the weight that an entity adds to each document that names it, however often: "rarity", 1 / its number of
-        documents (eq. 15, with top 20); "one"; "score", its probability; or "score-rarity", the product. With top 0,
+    weight: the weight that an entity adds to each document that names it, however often: "rarity", 1 / its number
+        of documents (eq. 15, with top 20); "one"; "score", its probability; or "score-rarity", the product. With top 0,
         "score" and "score-rarity" are the published code's other rankers.
-    power: of the number of documents in either rarity; not in the paper.
-    length: a document's score is divided by the number of entities it names, to this power; not in the paper.
+    power: exponent of the number of documents in "rarity" and "score-rarity"; not in the paper.
+    length: a document's score is divided by the number of its entities, raised to this power; not in the paper.
     """
 
     top: int = 20
@@ -47,7 +47,7 @@ class DocumentRanker:
 
 
 PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
-"""Goes with the weights that come with the package; chosen on HotpotQA's tuning half."""
+"""The rule for the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
 def contributions(
@@ -56,9 +56,10 @@ def contributions(
     ranker: DocumentRanker = DocumentRanker(),
     others: Reals | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the entities that count, and the weight that each adds to every document that names it, before lengths.
+    """Return the entities that count, and the weight that each adds to every document that names it.
 
-    others: the probabilities of nodes that are no entities; they may be among the top, and add nothing.
+    Division by the documents' lengths comes later.
+    others: the probabilities of nodes that are not entities; they may be among the top, but add nothing.
     """
     frequency = mentions.row_sizes()
     scores = probabilities
@@ -66,7 +67,7 @@ def contributions(
         scores = np.concatenate((probabilities, others))
     best = np.arange(len(scores))
     if ranker.top and ranker.top < len(scores):
-        # odds, since probabilities of high logits differ by less than the tolerance of ties
+        # compare odds, since the probabilities of high logits differ by less than the tolerance of ties
         odds = scores / np.maximum(1 - scores.astype(np.float64), _LEAST)
         last = np.partition(odds, -ranker.top)[-ranker.top]
         best = np.flatnonzero(odds >= last * (1 - 2 * TIE))
@@ -87,9 +88,9 @@ def document_scores(
     ranker: DocumentRanker = DocumentRanker(),
     others: Reals | None = None,
 ) -> Floats:
-    """Return the documents' scores (D,), at least 0, of the entities' `probabilities` (N,) and `mentions` (N, D).
+    """Return the documents' scores (D,), at least 0, from the entities' `probabilities` (N,) and `mentions` (N, D).
 
-    An entity that no document names may be among the top, and adds nothing; so may `others`, see `contributions`.
+    An entity that no document names may be among the top, but adds nothing; so may `others`, see `contributions`.
     """
     entities, weights = contributions(probabilities, mentions, ranker, others)
     cells, which = row_entries(mentions.starts, entities)

@@ -1,4 +1,4 @@
-"""A plain function as a retriever: `create_ras_agent(retriever=my_search)`."""
+"""Adapter that makes a plain function a retriever: `create_ras_agent(retriever=my_search)`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ras_agent.tools.retrieve.tool_adapter import hits_in
 
 
 class FunctionRetriever:
-    """Retriever around a function of the query, which may be asynchronous and may also take `k`.
+    """A retriever around a function of the query, which may be asynchronous and may also take `k`.
 
-    The function returns passages, hits, documents of LangChain, dictionaries with a text, or texts, best first. Scores
-    are 1 / rank where it returns no hits.
+    The function returns, best first, hits, passages, LangChain documents, dictionaries with a text, or texts. Unless it
+    returns hits, scores are 1 / rank.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -35,7 +35,7 @@ class FunctionRetriever:
         return self._hits(found, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Do the same as `retrieve`, without blocking the event loop."""
+        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
         if not self._is_async:
             return await asyncio.to_thread(self.retrieve, query, k)
         check_query(query, k)

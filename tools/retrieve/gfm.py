@@ -52,45 +52,45 @@ from ras_agent.tools.retrieve.registered import takes
 if TYPE_CHECKING:
     from torch import Tensor
 
-# queries with scores that are remembered while hits are explained, one a thread
+# queries whose scores are kept until their hits are explained, about one for each thread
 _REMEMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class FactPath:
-    """Chain of facts (subject, relation, object), and how much the score depends on it.
+    """A chain of facts (subject, relation, object), and how much the score depends on it.
 
-    A fact that is walked from its object to its subject has its ends swapped and "^-1" after its relation.
+    A fact that is walked from object to subject has its ends swapped and "^-1" after its relation.
     """
 
     facts: tuple[tuple[str, str, str], ...]
     weight: float
 
     def to_text(self) -> str:
-        """Write one line, in the paper's form: "1.095  (a | sings | b) → (b | owned by^-1 | c)"."""
+        """Return the chain as a line in the paper's form: "1.095  (a | sings | b) → (b | owned by^-1 | c)"."""
         facts = [f"({' | '.join(fact)})" for fact in self.facts]
         return f"{self.weight:.3f}  {' → '.join(facts)}"
 
 
 class PathExplainedRetriever(ExplainedRetriever):
-    """Retriever that explains hits by chains of facts."""
+    """A retriever that explains hits by chains of facts."""
 
     @abstractmethod
     def explain(self, query: str, passage_ids: Sequence[str]) -> list[list[FactPath]]:
-        """Return for each passage the chains of facts that its rank depends on most, heaviest first."""
+        """Return, for each passage, the chains of facts that its rank depends on most, heaviest first."""
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
+        """Return the chains of `explain` as lines of text, or one line with the error if memory is insufficient."""
         try:
             explanations = self.explain(query, passage_ids)
         except (MemoryError, RuntimeError) as error:
-            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
+            # gradients of a large graph take gigabytes; the hits are returned even without reasons
             return [(f"not explained: {error}",)] * len(passage_ids)
         return [tuple(map(FactPath.to_text, paths)) for paths in explanations]
 
 
 class GFMRetriever(PathExplainedRetriever):
-    """Retriever that ranks passages by their entities, and entities by the network's probability that they help.
+    """A retriever that ranks passages by their entities, and these by the network's probability of relevance.
 
     A query that is linked to no entity of the graph has no hits.
     """
@@ -114,9 +114,11 @@ class GFMRetriever(PathExplainedRetriever):
     ) -> None:
         """Put the parts together.
 
-        rows: (D,), the place in `passages` of each of the graph's documents, -1 without one.
-        embedder: made the graph's vectors; it remembers those of `cache_size` queries.
-        config: the network's. paths: the number of chains of facts that explain each hit of `retrieve`.
+        rows: (D,), the position in `passages` of each of the graph's documents, -1 for a document that is not
+            there.
+        embedder: the encoder that made the graph's vectors; the vectors of `cache_size` queries are cached.
+        config: the network's configuration.
+        paths: the number of chains of facts that explain each hit of `retrieve`.
         """
         config = config or GFMConfig()
         if paths < 0:
@@ -130,7 +132,7 @@ class GFMRetriever(PathExplainedRetriever):
         self._config = config
         self._paths = paths
         self._embed = question_vectors(embedder, config, cache_size)
-        # explaining a query's hits starts from the scores that ranked them
+        # explaining a query's hits reuses the scores that ranked them
         scores = partial(
             _score_entities,
             linker,
@@ -166,10 +168,10 @@ class GFMRetriever(PathExplainedRetriever):
         return top_k(scores_in(self.passages, self._rows, by_document), k)
 
     def _others(self, query: str) -> Doubles | None:
-        """Return the probabilities of an imported graph's nodes that are no entities; None for one of our own.
+        """Return the probabilities of an imported graph's nodes that are not entities; None for our own graphs.
 
-        The published code has documents and all others in its graph, where no message leads to them. So they may be
-        among the best nodes.
+        The published code has documents and all other nodes in its graph, although no message leads to them, so they
+        may be among the best nodes.
         """
         if not self.graph.manifest.exact:
             return None
@@ -192,14 +194,16 @@ class GFMRetriever(PathExplainedRetriever):
         beam: int = 10,
         published: bool = False,
     ) -> list[list[FactPath]]:
-        """Return for each passage the chains of facts that its rank depends on most, heaviest first (eq. 19).
+        """Return, for each passage, the chains of facts that its rank depends on most, heaviest first (eq. 19).
 
-        They lead from the query's entities to the entity that adds most to the passage's score and is not one of these; a
-        passage that names no other has no chains. Takes a plain pass of the network, and a gradient for each entity
-        that chains lead to.
+        The chains lead from the query's entities to the entity that adds most to the passage's score and is not one of
+        them; a passage that names no other entity has no chains. This takes a plain pass of the network, and a gradient
+        for each entity to which chains lead.
 
-        count: chains a passage; by default `paths`, or 3. beam: see heaviest_paths. published: chains are ranked by the
-        mean of their derivatives, as the published code does (see published_paths).
+        count: the number of chains for a passage; by default `paths`, or 3.
+        beam: see heaviest_paths.
+        published: whether chains are ranked by the mean of their derivatives, as in the published code (see
+            published_paths).
         """
         start, entities = self._scored(query)
         if entities is None:
@@ -240,7 +244,7 @@ class GFMRetriever(PathExplainedRetriever):
     def _target(
         self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles
     ) -> int | None:
-        """Return the entity that a passage's chains lead to; None for a passage that names only the query's."""
+        """Return the entity to which a passage's chains lead; None if the passage names only entities of the query."""
         document = self.graph.document_id(passage_id)
         if document is None:
             return None
@@ -248,7 +252,7 @@ class GFMRetriever(PathExplainedRetriever):
         others = named[~np.isin(named, start.entities)]
         if not len(others):
             return None
-        # where none of them counts, the likeliest
+        # if none of them adds to the score, take the likeliest
         order = np.lexsort((-entities[others], -adds[others]))
         return int(others[order[0]])
 
@@ -279,11 +283,12 @@ def _score_entities(
     idf_start_weights: bool,
     query: str,
 ) -> tuple[GFMStart, Doubles | None]:
-    """Return the entities of the query, from which the network starts, and the relevance of each of all N entities.
+    """Return the query's entities, at which the network starts, and the probability that each entity is relevant.
 
-    vector: embeds the query. idf_start_weights: whether an entity that many documents name weighs less as a start. The
-    relevance is a probability for each entity, shape (N,), an array that cannot be written to; None where the query
-    names no entity of the graph. Raises WeightsError for a network whose scores are not finite.
+    vector: embeds the query.
+    idf_start_weights: whether an entity that many documents name weighs less as a start. The probabilities, shape
+        (N,), are a read-only array; None if the query names no entity of the graph.
+    Raises WeightsError if the network's scores are not finite.
     """
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
@@ -299,7 +304,11 @@ def _score_entities(
 
 
 def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> Floats:
-    """Return the scores of passages (len(passages),); rows: (D,), the place of each scored document, -1 without one."""
+    """Return the scores of passages (len(passages),), 0 for those that are not among the scored documents.
+
+    rows: (D,), the position of each scored document in `passages`, -1 for one that is not there.
+    by_document: (D,), the documents' scores.
+    """
     scores = np.zeros(len(passages), dtype=np.float32)
     in_corpus = rows >= 0
     scores[rows[in_corpus]] = by_document[in_corpus]
@@ -307,7 +316,7 @@ def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> F
 
 
 def _probabilities(logits: Floats) -> Doubles:
-    wide = logits.astype(np.float64)  # in float32, logits above 16 would all be certain
+    wide = logits.astype(np.float64)  # float32 rounds logits above 16 to 1
     with np.errstate(over="ignore"):
         probabilities: Doubles = 1 / (1 + np.exp(-wide))
     return probabilities
@@ -315,9 +324,11 @@ def _probabilities(logits: Floats) -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class FactWriter:
-    """Writes paths of messages as paths of facts.
+    """Converts paths of messages to paths of facts.
 
-    names, relations: of the graph's nodes, and of its relations without inverses. message_target: see GFMConfig.
+    names: the graph's nodes.
+    relations: the graph's relations, without inverses.
+    message_target: see GFMConfig.
     """
 
     names: Sequence[str]
@@ -326,14 +337,14 @@ class FactWriter:
     message_target: str = "head"
 
     def path(self, path: MessagePath) -> FactPath:
-        """Return the facts of a path's messages."""
+        """Return a path's messages as facts."""
         facts = map(self._fact, path.messages)
         return FactPath(tuple(facts), path.weight)
 
     def _fact(self, message: int) -> tuple[str, str, str]:
         number = int(self.graph.relation[message])
         name = self.relations[number % len(self.relations)]
-        # toward the head, a relation's own message goes from object to subject
+        # if messages go to the head, a relation's message goes from object to subject
         is_own = number < len(self.relations)
         if is_own == (self.message_target == "head"):
             name = f"{name}^-1"
@@ -347,7 +358,10 @@ def fact_paths(
     best_to: Callable[[list[int]], list[list[MessagePath]]],
     writer: FactWriter,
 ) -> list[list[FactPath]]:
-    """Return the paths of facts to each target, [] for None. best_to: returns the best paths to different nodes."""
+    """Return the paths of facts to each target; [] for None.
+
+    best_to: returns the best paths to each of several distinct nodes.
+    """
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
     best = best_to(nodes) if nodes else []
     written: dict[int | None, list[FactPath]] = {}
@@ -357,9 +371,9 @@ def fact_paths(
 
 
 def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
-    """Return the relations' vectors (R, text width) as the graph holds them.
+    """Return the graph's vectors of the relations (R, text width).
 
-    Raises IndexMismatch for a graph without vectors, or with another encoder's.
+    Raises IndexMismatch if the graph has no vectors, or those of another encoder or width.
     """
     if graph.relation_vectors is None:
         raise IndexMismatch(
@@ -389,12 +403,11 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
 def inverse_vectors(
     graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
 ) -> Floats | None:
-    """Return the vectors of the inverse relations (R, text width), None where they are the relations' times -1.
+    """Return the vectors of the inverse relations (R, text width); None if they are the relations' vectors times -1.
 
+    Vectors that are embedded from texts are stored in the graph's database.
+    embedder: the one that made the graph's vectors; by default the one that the graph names.
     Raises IndexMismatch as `gfm` does.
-
-    Vectors that are embedded from texts are stored in the graph's database. embedder: the one that made the graph's
-    vectors, if it is at hand; by default the one that the graph names.
     """
     _checked_vectors(graph, config)
     if config.inverse == "negated":
@@ -420,9 +433,10 @@ def relation_vectors(
 ) -> Vectors:
     """Return the vectors of the relations (R, text width).
 
-    A graph holds them in 16 bits, for which published weights were not made. So for these they are embedded once more,
-    and stored. embedder: the one that made the graph's vectors; by default the one that the graph names. Raises
-    IndexMismatch as `gfm` does.
+    A graph stores vectors in 16 bits, for which published weights were not made, so for these the relations are
+    embedded again and stored.
+    embedder: the one that made the graph's vectors; by default the one that the graph names.
+    Raises IndexMismatch as `gfm` does.
     """
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:
@@ -433,7 +447,7 @@ def relation_vectors(
 def messages_of(
     graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
 ) -> GFMGraph:
-    """Make the network's graph, its nodes and messages, of a knowledge graph. Raises IndexMismatch as `gfm` does.
+    """Return the network's graph, its nodes and messages, for a knowledge graph. Raises IndexMismatch as `gfm` does.
 
     embedder: see `inverse_vectors`.
     """
@@ -451,8 +465,10 @@ def start_of(
 ) -> GFMStart:
     """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
 
-    frequency: (N,), the number of documents that name an entity; one that no document names is left out, as it is by
-    the published code. idf_start_weights: False to weight only by the link.
+    frequency: (N,), the number of documents that name each entity; an entity that no document names is left out, as
+        in the published code.
+    idf_start_weights: whether to weight by the number of documents; if False, entities are weighted only by their
+        link, and none is left out.
     """
     weights: dict[int, float] = {}
     for link in links:
@@ -482,18 +498,18 @@ def gfm(
     half_products: bool = False,
     tolerance: float = TOLERANCE,
 ) -> GFMRetriever:
-    """Make the retriever registered as "gfm", over the index's own graph or `graph`.
+    """Build the retriever registered as "gfm", over the index's own graph or `graph`.
 
     weights: a folder of weights, this package's or published ones, or their id on the Hugging Face hub; by default
         those that come with the package, which read vectors of the packaged MiniLM.
-    ranker: by default that of the weights' configuration, else the paper's, and PACKAGED with the package's own.
+    ranker: by default that of the weights' configuration, else the paper's; PACKAGED for the package's weights.
     paths: see GFMRetriever.
     device: "auto", "cpu", "cuda", "cuda:<number>".
     cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
-    tolerance: how far a probability may be off, because changes of the graph's states that matter less are not
-        computed; 0 computes all of them.
-    Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
-    MissingExtra; SettingsError for a device that is absent, or a tolerance that is no probability.
+    tolerance: the greatest error of a probability, by skipping changes of the graph's states that matter less; 0
+        computes everything.
+    Raises IndexMismatch if there is no graph, or its vectors are not by the network's encoder; WeightsError;
+    MissingExtra; SettingsError for a device that is absent, or a tolerance that is not a probability.
     """
     try:
         import torch  # noqa: F401
@@ -531,7 +547,7 @@ def gfm(
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Read configuration and weights of a folder, of the hub, or those that come with the package.
+    """Return the configuration and weights in a folder or on the hub; None for those that come with the package.
 
     Raises the errors of `weights_folder` and `load_gfm`.
     """

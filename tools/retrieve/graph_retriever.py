@@ -1,6 +1,6 @@
-"""From paths and subgraphs of a knowledge graph to hits: the passages that state their facts.
+"""Turns paths and subgraphs of a knowledge graph into hits: the passages that state their facts.
 
-Facts that no passage states are written out as passages of their own.
+Facts that no passage states are written out as new passages.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ Finder = TypeVar("Finder")
 
 
 class GraphRetriever(ABC, Generic[Finder]):
-    """Retriever with a finder of paths or subgraphs in a graph, and the passages that state the graph's facts."""
+    """A retriever with a finder of paths or subgraphs in a graph, which returns the passages that state their facts."""
 
     filtered: Callable[[Filter], Retriever] | None = None
 
     def __init__(
         self, passages: Sequence[Passage], linked: LinkedGraph, finder: Finder
     ) -> None:
-        """Take the finder and the linked graph that it searches, with places in `passages` as rows."""
+        """Take the passages, the linked graph, and the finder that searches it.
+
+        linked: its `rows` are positions in `passages`.
+        """
         self.passages = passages
         self.index = linked.graph
         self.finder = finder
@@ -61,7 +64,7 @@ class GraphRetriever(ABC, Generic[Finder]):
         """Return at most `k` hits, best first, ties in corpus order.
 
         Raises ValueError for a blank query or k < 1, ModelCallError if a chat model scored nothing, and FilterError for
-        a filter if the retriever was not made by name. A RuntimeWarning reports that a model scored only a part.
+        a filter if the retriever was not built by name. A RuntimeWarning says that a model scored only a part.
         """
         check_query(query, k)
         retrieval = current_retrieval()
@@ -78,7 +81,7 @@ class GraphRetriever(ABC, Generic[Finder]):
             return self.filtered(restriction).retrieve(query, k)
 
     def _best(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits; those behind take the places of copies."""
+        """Return at most `k` hits; further hits fill the places of copies."""
 
         def find(wanted: int) -> tuple[list[Hit], bool]:
             found = self.retrieve_unfiltered(query, wanted)
@@ -88,11 +91,14 @@ class GraphRetriever(ABC, Generic[Finder]):
 
     @abstractmethod
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits, which may be copies of each other; `retrieve` applies a filter."""
+        """Return at most `k` hits, which may be copies of each other. Filters are applied by `retrieve`."""
 
 
 def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
-    """Warn that a chat model failed while it scored. Raises ModelCallError if there is no hit for that reason."""
+    """Warn that a chat model failed while it scored. Raises ModelCallError if there are no hits at all.
+
+    scored: what was being scored, with its verb, such as "paths were".
+    """
     if not failures:
         return
     count = "1 failure" if len(failures) == 1 else f"{len(failures):,} failures"
@@ -103,16 +109,19 @@ def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
 
 
 PassageOf = Callable[[str], tuple[int, Passage] | None]
-"""Finds a passage and its place in the corpus by id; None if it was deleted."""
+"""Returns a passage, with its position in the corpus, by its id; None if it was deleted."""
 
-_AFTER_ALL = 1 << 60  # a place after all passages of a corpus
-_REASONS = 3  # paths listed per passage
+_AFTER_ALL = 1 << 60  # a position after all passages of a corpus
+_REASONS = 3  # most paths listed for a passage
 
 
 def passages_of(
     index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]
 ) -> PassageOf:
-    """Make the function that finds a graph's passages; rows: (D,) each document's place in `passages`, -1 without one."""
+    """Return the function that looks up a graph's passages by id.
+
+    rows: (D,), each document's position in `passages`, -1 for a document that is not there.
+    """
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
         document = index.document_id(passage_id)
@@ -135,10 +144,10 @@ class _Candidate:
 def by_path(
     graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k: int
 ) -> list[Hit]:
-    """Return at most `k` passages; each scores as the best path that has a fact from it, ties in corpus order.
+    """Return at most `k` passages; each scores as the best path with a fact from it, ties in corpus order.
 
-    Its best paths are its reasons. A path without a fact in a passage becomes a passage of its own, after
-    others of its score.
+    A passage's best paths are its reasons. A path without a fact in any passage is written out as a passage, which
+    comes after other passages with its score.
     """
     candidates: dict[str, _Candidate] = {}
     for ranked in paths:
@@ -166,9 +175,10 @@ def by_fact(
 ) -> list[Hit]:
     """Return at most `k` passages, best first, ties in corpus order; the facts that a passage states are its reasons.
 
-    A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. shares: of the
-    question's words that each row of the corpus holds, which are added to its passage's score. If there is room, the
-    subgraph itself follows as a passage that states all of its facts.
+    A passage's score is the sum of the values of its facts. If there is room, the subgraph itself follows as a passage
+    that states all facts.
+    values: one for each edge of the subgraph.
+    shares: the share of the question's words in each row of the corpus, which is added to the passage's score.
     """
     candidates: dict[str, _Candidate] = {}
     for triple, value in zip(subgraph.triples, values, strict=True):
@@ -189,7 +199,7 @@ def by_fact(
 
 
 def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
-    """Write a path as a passage. The same path has the same id."""
+    """Return a path written as a passage. The same path gets the same id."""
     path = ranked.path
     title = plain_name(graph.nodes[path.start])
     about = {"path": path.text(graph)}
@@ -197,16 +207,16 @@ def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
-    """Write a subgraph as a passage, titled after its best connected node. The same subgraph has the same id.
+    """Return a subgraph written as a passage, titled by its best connected node. The same subgraph gets the same id.
 
-    Its metadata has the CSV form under "subgraph".
+    Its metadata has the subgraph's CSV form under "subgraph".
     """
     edges = subgraph.graph.edges[subgraph.edges]
     ends = Counter(edges[:, [0, 2]].ravel().tolist())
     [(centre, _)] = ends.most_common(1)
     title = plain_name(subgraph.graph.nodes[centre])
     about = {"subgraph": textualise(subgraph)}
-    # unchanged names: passages that state a fact of it are hits too, and the fact is to be the same one
+    # names stay unchanged, so that a fact is the same as in the passages that state it, which are hits too
     return _as_passage("subgraph", title, subgraph.triples, about, name_of=str)
 
 
@@ -217,10 +227,10 @@ def _as_passage(
     about: dict[str, str],
     name_of: Callable[[str], str] = plain_name,
 ) -> Passage:
-    """Write one sentence per fact. Equivalences, which no passage stated, are left out.
+    """Return a passage with one sentence for each fact. Equivalences, which no passage states, are left out.
 
-    The facts are in the metadata, so that no extractor needs to read the text; each names the passage that stated it
-    first.
+    The metadata contains the facts, so that no extractor needs to read the text; each names the first passage that
+    stated it.
     """
     facts = []
     for triple in [triple for triple in triples if triple.sources] or triples:

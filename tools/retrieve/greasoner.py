@@ -1,10 +1,10 @@
-"""G-reasoner retrieval: rank passages as nodes of the graph, by a network that reads every node's text.
+"""G-reasoner retrieval: ranks passages as nodes of the graph, by a network that reads every node's text.
 
-The graph has a node for each entity and each document, those of other types that an imported graph has, such as
-attributes and communities, and a message each way for each fact, equivalence, mention and other edge. Texts of nodes
-and relations are embedded once, by the encoder of the weights, and stored with the graph. A query starts at the
-entities it names and at the documents nearest to it, or at the nodes that it was linked to before. A hit can be
-explained by the chains of facts that its node's score depends on most.
+The graph has a node for each entity and each document, and for the nodes of other types in an imported graph, such as
+attributes and communities. It has a message in each direction for each fact, equivalence, mention and other edge. The
+texts of nodes and relations are embedded once, by the weights' encoder, and stored with the graph. A query starts at
+the entities it names and at the documents nearest to it, or at the nodes to which it was linked beforehand. A hit can
+be explained by the chains of facts that its node's score depends on most.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.store.database import Database
 
 NEAREST_DOCUMENTS = 5
-"""So many documents, those nearest to the question, are start nodes in the published evaluation."""
+"""The number of documents, nearest to the question, that are start nodes; as in the published evaluation."""
 
 
 class GReasonerRetriever(PathExplainedRetriever):
-    """Retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
+    """A retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
 
     name = "greasoner"
 
@@ -70,8 +70,9 @@ class GReasonerRetriever(PathExplainedRetriever):
     ) -> None:
         """Put the parts together.
 
-        rows: (D,), the place in `passages` of each document of the graph, -1 without one.
-        network: over `messages_of_nodes(graph, ...)`. embedder: made the vectors of the texts that it reads.
+        rows: (D,), the position in `passages` of each document of the graph, -1 for a document that is not there.
+        network: the network over `messages_of_nodes(graph, ...)`.
+        embedder: the encoder that made the vectors of the texts that the network reads.
         nearest: the number of documents that a query starts from.
         paths: the number of chains of facts that explain each hit of `retrieve`.
         """
@@ -104,10 +105,10 @@ class GReasonerRetriever(PathExplainedRetriever):
         return self._embed(query)
 
     def start(self, query: str) -> GFMStart:
-        """Return the nodes that the network starts from, ascending, each of weight 1.
+        """Return the nodes that the network starts from, ascending, each with weight 1.
 
-        They are those that the query was linked to before, of any type; else the likeliest entity of each name in the
-        query, and the documents nearest to it.
+        These are the nodes, of any type, to which the query was linked beforehand; otherwise the likeliest entity for
+        each name in the query, and the documents nearest to it.
         """
         nodes = start_nodes(
             query,
@@ -121,7 +122,10 @@ class GReasonerRetriever(PathExplainedRetriever):
         return GFMStart(nodes, weights)
 
     def node_scores(self, query: str) -> Floats:
-        """Return the logit of every node (N,), in the order of NodeNumbers. Raises WeightsError for one not finite."""
+        """Return the logit of every node (N,), in the order of NodeNumbers.
+
+        Raises WeightsError if one is not finite.
+        """
         logits: Floats = self._network.scores(
             self.vector(query)[None], [self.start(query)]
         )[0]
@@ -137,7 +141,7 @@ class GReasonerRetriever(PathExplainedRetriever):
         if not len(self._documents):
             return Ranking.empty()
         logits = self.node_scores(query)[self._numbers.documents :]
-        # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
+        # ascends with the logit and is positive, as hits' scores have to be; many probabilities would round to 1
         by_document = np.logaddexp(0, logits.astype(np.float64))
         return top_k(scores_in(self.passages, self._rows, by_document), k)
 
@@ -149,11 +153,13 @@ class GReasonerRetriever(PathExplainedRetriever):
         beam: int = 10,
         published: bool = False,
     ) -> list[list[FactPath]]:
-        """Return for each passage the chains of facts that the score of its node depends on most, heaviest first.
+        """Return, for each passage, the chains of facts that the score of its node depends on most, heaviest first.
 
-        They lead from the query's nodes to that of the passage, which may be one of them. A node that is no entity has
-        its type behind its name. Takes a plain pass of the network, and a gradient for each passage.
-        count: chains a passage; by default `paths`, or 3. beam, published: see GFMRetriever.explain.
+        The chains lead from the query's nodes to that of the passage, which may be one of them. The label of a node
+        that is not an entity ends with its type. This takes a plain pass of the network, and a gradient for each
+        passage.
+        count: the number of chains for a passage; by default `paths`, or 3.
+        beam, published: see GFMRetriever.explain.
         """
         network = self._network
 
@@ -177,7 +183,7 @@ class GReasonerRetriever(PathExplainedRetriever):
 
     @cached_property
     def _labels(self) -> list[str]:
-        """Return the name of each node in an explanation."""
+        """Return each node's name for explanations."""
         labels = list(self.graph.entities)
         for node in self.graph.others.nodes:
             labels.append(f"{node.name} ({node.type})")
@@ -197,7 +203,9 @@ def start_nodes(
 ) -> Ints:
     """Return the nodes that a query starts from, ascending; see GReasonerRetriever.start.
 
-    documents: (D, text width), the vectors of the documents' texts. vector: the query's.
+    documents: (D, text width), the vectors of the documents' texts.
+    vector: (text width,), the query's.
+    nearest: the number of nearest documents to start from.
     """
     nodes: set[int | None] = set()
     for kind, names in linker.starts(query).items():
@@ -211,9 +219,10 @@ def start_nodes(
 
 
 def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
-    """Return which `count` documents, of vectors (D, text width), are nearest to a query, ascending.
+    """Return the indices of the `count` documents nearest to a query, ascending.
 
-    All that tie with the last are among them, so that equal documents have equal scores.
+    All documents that tie with the last are included, so that equal documents get equal scores.
+    documents: (D, text width).
     """
     count = min(count, len(documents))
     if not count:
@@ -224,7 +233,7 @@ def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
 
 
 def _likeliest(links: Sequence[LinkedEntity]) -> Iterable[LinkedEntity]:
-    """Return the link of the largest weight for each mention."""
+    """Return, for each mention, the link with the largest weight."""
     best: dict[str, LinkedEntity] = {}
     for link in links:
         other = best.setdefault(link.mention, link)
@@ -234,7 +243,7 @@ def _likeliest(links: Sequence[LinkedEntity]) -> Iterable[LinkedEntity]:
 
 
 class NodeNumbers:
-    """Numbers of a graph's nodes as the network has them: entities, then other nodes, then documents.
+    """Numbers of a graph's nodes in the network: entities first, then other nodes, then documents.
 
     documents: the number of the first document.
     """
@@ -247,7 +256,7 @@ class NodeNumbers:
         self.documents = len(graph.entities) + len(self._others)
 
     def of(self, node: Node) -> int | None:
-        """Return the number of a node, None for one that the graph lacks."""
+        """Return the number of a node; None if the graph does not contain it."""
         if node in self._others:
             return self._others[node]
         if node.type == DOCUMENT:
@@ -259,10 +268,10 @@ class NodeNumbers:
 
 
 def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[str]:
-    """Return the text of each node in the order of NodeNumbers, as the weights were trained on: name, type, content.
+    """Return the text of each node in the order of NodeNumbers: name, type and content, as in the weights' training.
 
-    A document's name is its title; its id, which means nothing to an encoder, is not in the text. A node of an imported
-    graph has its attributes there.
+    A document's name is its title; its id, which means nothing to an encoder, is left out. The text of a node in an
+    imported graph includes its attributes.
     """
     others = graph.others
     texts = [
@@ -284,20 +293,20 @@ def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[
 
 
 def node_owners(graph: KGIndex) -> list[str]:
-    """Return the name or the id that each node's text is about, in the order of NodeNumbers."""
+    """Return the name or id of the node that each text describes, in the order of NodeNumbers."""
     others = [node.name for node in graph.others.nodes]
     return [*graph.entities, *others, *graph.documents]
 
 
 def relation_names(graph: KGIndex) -> list[str]:
-    """Return the relations as the network has them: the graph's own, that of mentions, and those of other edges."""
+    """Return the network's relations: the graph's own, that of mentions, and those of other edges."""
     known = [*graph.relations, MENTIONED]
     others = {link.relation for link in graph.others.links}
     return known + sorted(others.difference(known))
 
 
 def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
-    """Return the texts of the relations, in the order of `relation_names`, and those of their inverses."""
+    """Return the texts of the relations, in the order of `relation_names`, and the texts of their inverses."""
     texts = []
     inverses = []
     for name in relation_names(graph):
@@ -319,8 +328,9 @@ def text_vectors(
 ) -> Floats:
     """Return unit vectors (len(texts), text width), stored in `database`; `owners`, `part` as in `stored_vectors`.
 
-    Of longer vectors the first numbers are taken, as the published `truncate_dim` does. Raises IndexMismatch for
-    shorter ones.
+    Longer vectors are cut to their first numbers, as by the published `truncate_dim`. Raises IndexMismatch for shorter
+    ones.
+    use: names the vectors in the database.
     """
     vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
     if vectors.shape[1] < config.text_width:
@@ -334,9 +344,9 @@ def text_vectors(
 
 
 def edges_of_nodes(graph: KGIndex) -> Ints:
-    """Return the edges (E, 3) of the network's graph: head, relation, tail, by NodeNumbers and `relation_names`.
+    """Return the edges (E, 3) of the network's graph: head, relation and tail, by NodeNumbers and `relation_names`.
 
-    They are facts and equivalences, mentions from entity to document, and the other edges of an imported graph.
+    They are facts, equivalences, mentions (from entity to document), and the other edges of an imported graph.
     """
     numbers = NodeNumbers(graph)
     mentioned = len(graph.relations)
@@ -355,7 +365,7 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
     documents = mentions.columns.astype(np.int64) + numbers.documents
     relations = np.full(len(entities), mentioned)
     stated = np.column_stack((entities, relations, documents))
-    # the pairs that other edges join have their mentions among these
+    # where another edge joins an entity and a document, that edge replaces the mention
     width = numbers.documents + len(graph.documents)
     joined = np.isin(entities * width + documents, linked[:, 0] * width + linked[:, 2])
     facts = np.asarray(graph.edges, dtype=np.int64)
@@ -365,10 +375,10 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
 def messages_of_nodes(
     graph: KGIndex, vectors: Floats, inverse: Floats | None
 ) -> GFMGraph:
-    """Make the network's graph of all nodes and edges.
+    """Return the network's graph of all nodes and edges.
 
-    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their inverses;
-        see GFMGraph.from_edges.
+    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their
+        inverses; see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
     return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
@@ -378,7 +388,7 @@ def messages_of_nodes(
 class NodeVectors:
     """Vectors of a graph's texts: nodes (N, text width), relations and inverses (R, text width).
 
-    inverses: None where they are the relations' times -1.
+    inverses: None if they are the relations' vectors times -1.
     """
 
     nodes: Floats
@@ -394,7 +404,7 @@ class NodeVectors:
         embedder: Embedder,
         config: ReasonerConfig,
     ) -> NodeVectors:
-        """Embed the texts of a graph with the encoder of the weights; vectors stored with the graph are read."""
+        """Return the vectors of a graph's texts, from the weights' encoder, or as stored with the graph."""
 
         def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
             instructed = [config.passage_instruct + text for text in texts]
@@ -422,7 +432,7 @@ class NodeVectors:
 def encoder_of(
     linked: LinkedGraph, embedder: object, config: ReasonerConfig
 ) -> Embedder:
-    """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
+    """Return the embedder for the network's texts. Raises IndexMismatch if it is not the weights' encoder."""
     encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
     name = encoder.name if encoder else "no embedder"
     if encoder is None or (
@@ -451,18 +461,18 @@ def greasoner(
     half_cache: bool | None = None,
     tolerance: float = TOLERANCE,
 ) -> GReasonerRetriever:
-    """Make the retriever registered as "greasoner", over the index's own graph or `graph`. It computes on the CPU.
+    """Build the retriever registered as "greasoner", over the index's own graph or `graph`. It runs on the CPU.
 
-    The first call embeds the text of every node and relation, which is stored with the graph: with the published
+    The first call embeds the text of every node and relation, and stores the vectors with the graph: with the published
     encoder on a CPU that takes minutes for a thousand passages.
 
-    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the Hugging
-        Face hub. The package has no weights of its own.
+    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the
+        Hugging Face hub. The package includes no weights for it.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
-    nearest: the number of documents that a query starts from, besides the entities it names. paths: see
-        GReasonerRetriever.
+    nearest: the number of documents that a query starts from, besides the entities it names.
+    paths: see GReasonerRetriever.
     cache_bytes, half_cache, tolerance: see ras_agent.tools.gfm.cpu.FastGFM.
-    Raises IndexMismatch where there is no graph, or for another encoder; WeightsError; MissingExtra.
+    Raises IndexMismatch if there is no graph, or for another encoder; WeightsError; MissingExtra.
     """
     try:
         import torch  # noqa: F401

@@ -1,4 +1,4 @@
-"""Adapters between LangChain's retrievers and ours, both ways."""
+"""Adapters between LangChain's retrievers and those of this package, in both directions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 _WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
-"""LangChain's vector stores that take {"key": {"$in": [...]}}, and "$and" of several"""
+"""LangChain's vector stores that accept filters such as {"key": {"$in": [...]}}, and "$and" of several."""
 
 
 def named_object(path: str) -> BaseRetriever | BaseTool:
-    """Import the LangChain vector store, retriever or tool at `module:attribute`.
+    """Return the LangChain vector store (as a retriever), retriever or tool at `module:attribute`.
 
-    A function is called without arguments and makes it. The module may be in the working directory, from which nothing
-    that is installed is replaced. Raises SettingsError where nothing of that kind is there.
+    If the attribute is a function, it is called without arguments and returns the object. The module may be in the
+    working directory, but does not shadow an installed module. Raises SettingsError if there is no such object.
     """
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import BaseTool
@@ -76,7 +76,7 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != top:
             raise
-    # at the end, and only for this import, so that a file here is nobody else's module
+    # appended, and only for this import, so that files here shadow no installed module
     here = os.getcwd()
     sys.path.append(here)
     try:
@@ -92,9 +92,9 @@ def _module(name: str) -> ModuleType:
 
 
 def langchain_retriever(thing: Any) -> BaseRetriever | None:
-    """Return a LangChain retriever, or that of a vector store, and None for anything else.
+    """Return `thing` if it is a LangChain retriever, the retriever of a vector store, or None for anything else.
 
-    Without LangChain loaded, nothing is one of them.
+    Returns None as long as LangChain is not loaded.
     """
     stores = sys.modules.get("langchain_core.vectorstores")
     if stores is not None and isinstance(thing, stores.VectorStore):
@@ -106,28 +106,28 @@ def langchain_retriever(thing: Any) -> BaseRetriever | None:
 
 
 class LangChainRetriever:
-    """Retriever around any LangChain BaseRetriever.
+    """A retriever around any LangChain BaseRetriever.
 
-    A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; ras_agent.tools.index.given
-    lists the other keys of `metadata` that are read. Scores are `metadata["score"]` where every document has one and
-    they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
+    A passage's id is the document's `id`, else `metadata["id"]`, else a hash of its text; ras_agent.tools.index.given
+    lists the other keys of `metadata` that are read. Scores are `metadata["score"]` if every document has one and they
+    descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
     reports_searches = True
-    """LangChain's own retriever tells the callbacks of a run about each search."""
+    """True, since LangChain's retriever reports each search to the callbacks of the run by itself."""
 
     def __init__(self, retriever: BaseRetriever) -> None:
         from langchain_core.vectorstores import VectorStoreRetriever
 
         self.name = type(retriever).__name__
         self._retriever = retriever
-        # others return as many as they were configured to
+        # other retrievers return the number that they were configured for
         self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, in the retriever's order.
 
-        Raises ValueError for a blank query or k < 1, and FilterError where the store cannot be given the filter.
+        Raises ValueError for a blank query or k < 1, and FilterError if the filter cannot be passed to the store.
         """
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
@@ -136,7 +136,7 @@ class LangChainRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do the same as `retrieve`, without blocking the event loop."""
+        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
         return _hits(await self._retriever.ainvoke(query, **options), k)
@@ -150,7 +150,10 @@ class LangChainRetriever:
         return options
 
     def _store_filter(self, filter: Filter) -> object:
-        """Return the filter in the store's own language, together with the one that the retriever was made with."""
+        """Return the filter in the store's form, combined with the filter that the retriever was made with.
+
+        Raises FilterError if the store takes no filter of a known form.
+        """
         if getattr(self._retriever, "takes_filters", False):
             return filter
         store = getattr(self._retriever, "vectorstore", None)
@@ -181,10 +184,10 @@ class LangChainRetriever:
 
 
 def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
-    """Wrap `retriever` as a LangChain BaseRetriever that returns at most `k` documents.
+    """Return `retriever` wrapped as a LangChain BaseRetriever that returns at most `k` documents.
 
     Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
-    `invoke(query, filter={"team": "x"})` finds only passages that the filter admits, if `retriever` can.
+    `invoke(query, filter={"team": "x"})` returns only passages that the filter admits, if `retriever` supports filters.
     """
     from langchain_core.callbacks import (
         AsyncCallbackManagerForRetrieverRun,
@@ -193,7 +196,7 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     from langchain_core.retrievers import BaseRetriever
 
     class PassageRetriever(BaseRetriever):
-        """LangChain retriever around one of ours."""
+        """LangChain retriever around one of this package."""
 
         takes_filters: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
-"""Searches a knowledge graph where it is: `sparql:https://host/sparql`, `neo4j:bolt://host`.
+"""Searches a knowledge graph on another server: `sparql:https://host/sparql`, `neo4j:bolt://host`.
 
-A question's names are looked up among the labels of the graph; the facts next to these entities become passages, one
-or more for each subject, which are ranked by BM25. Nothing is stored, and nothing is written there.
+The names in a question are looked up among the graph's labels; the facts next to these entities become passages, at
+least one for each subject, which BM25 ranks. Nothing is stored here or written there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.registered import retriever_over
 
 MOST_FACTS = 300
-"""How many facts of an entity are read at once, in each direction."""
+"""The number of an entity's facts that are read at once, in each direction."""
 _MOST_ROUNDS = 4
 _FREQUENT = 10
 _MOST_ENTITIES = 8
@@ -32,26 +32,27 @@ _Fact = TypeVar("_Fact")
 
 
 class GraphSource(Protocol):
-    """Graph elsewhere, which is asked for entities and facts."""
+    """Protocol of a graph on another server, which can be asked for entities and facts."""
 
     where: str
-    """Its address, without a password"""
+    """The graph's address, without a password."""
 
     def entities(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the entities with these names, by the names' canonical keys. Raises SearchError."""
+        """Return the ids of the entities with these names, keyed by the names' canonical keys. Raises SearchError."""
         ...
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the facts that begin or end at some entities. Raises SearchError."""
+        """Return the facts whose subject or object is one of these entities. Raises SearchError."""
         ...
 
 
 def in_rounds(
     ask: Callable[[Sequence[str]], list[_Fact]], relation_of: Callable[[_Fact], str]
 ) -> Iterator[_Fact]:
-    """Yield the first facts of an entity, and where it has more, those of relations that are rare among them.
+    """Yield an entity's first facts and, if it has more, further facts of its less frequent relations.
 
-    ask: returns at most MOST_FACTS facts of other relations than those listed.
+    ask: returns at most MOST_FACTS facts whose relation is not in the given list.
+    relation_of: returns a fact's relation.
     """
     frequent: list[str] = []
     for _ in range(_MOST_ROUNDS):
@@ -66,14 +67,17 @@ def in_rounds(
 
 
 class LiveGraph:
-    """Retriever over a graph elsewhere."""
+    """A retriever over a graph on another server."""
 
     def __init__(self, name: str, source: GraphSource) -> None:
         self.name = name
         self._source = source
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits; [] for a query that names no entity. Raises ValueError, SearchError."""
+        """Return at most `k` hits; [] if the query names no entity.
+
+        Raises ValueError for a blank query or k < 1, SearchError if the server cannot be asked.
+        """
         check_query(query, k)
         passages = self._passages(query)
         if not passages:
@@ -96,7 +100,7 @@ class LiveGraph:
         return passages
 
     def _entities(self, query: str) -> list[str]:
-        """Return the ids of the entities that a query names, of names that overlap the longest."""
+        """Return the ids of the entities that a query names; of overlapping names only the longest counts."""
         phrases = phrases_of(query)
         known = self._source.entities(phrases[:_MOST_PHRASES])
 

@@ -1,12 +1,12 @@
-"""Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
+"""Mixes of retrievers: rankings of one corpus are combined by the weighted mean of the roots of their scores in 0..1.
 
-PageRank from a question's names is sure where few passages stand out, and in doubt where many score nearly the same: in
-doubt the parts that read texts count more than those that walk the graph (`shares_by_doubt`). BM25 is sure where few
-passages hold the question's rare terms, so that a name in one passage is found as BM25 finds it. The first passages of
-the mean are ranked again (completeness.py), after a reranker if there is one.
+PageRank from a question's names is sure if few passages stand out, and in doubt if many score nearly the same. In
+doubt, the parts that read texts count more than those that walk the graph (`shares_by_doubt`). BM25 is sure if few
+passages contain the question's rare terms, so that a name in a single passage is found as BM25 finds it. The first
+passages of the mean are ranked again (completeness.py), after a reranker if there is one.
 
-Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
-dense search knows the meaning of texts.
+Any two retrievers can be mixed by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Retrievers that walk a graph know how
+facts connect; dense search knows the meaning of texts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ras_agent.tools.retrieve.ranking import (
 from ras_agent.tools.retrieve.registered import options_of, taken_by
 
 DEPTH = 1000
-"""How far down each ranking counts, at least."""
+"""The least number of rows of each ranking that count."""
 _TRIFLE = np.float32(1e-6)
 _LEAST_DOUBT = 0.02
 
@@ -50,41 +50,42 @@ def mixed(
 ) -> Ranking:
     """Return the `k` best of `size` rows by the weighted mean of the square roots of their scores, scaled to 0..1.
 
-    A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
-    not hold scores 0 in it. Scores of graph searches fall so fast that without roots all but the first few would hardly
-    count next to dense scores, whatever they are worth (lab/graph-retrieval.md).
+    In each ranking the best row scores 1 and the last 0, or all score 1 if their scores are equal; a row that is not in
+    a ranking scores 0 there. Without roots, the scores of graph searches fall so fast that all but the first few would
+    hardly count next to dense scores, whatever they are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
         if not len(ranking.rows):
             continue
         share = root_shares(ranking.scores)
-        # a row that is held scores a trifle more than one that is not, so that it stays a hit
+        # a row in the ranking scores slightly more than one that is not, so that it stays a hit
         scores[ranking.rows] += np.float32(weight) * (share + _TRIFLE)
     return top_k(scores, k)
 
 
 def doubt_of(ranking: Ranking) -> float:
-    """Return how far a search is from being sure: the root of its third score, the scores scaled to 0..1.
+    """Return how unsure a search is: the square root of its third best score, with scores scaled to 0..1.
 
-    A question of two hops needs two passages that stand out. It is 1 for a search without hits, else from 0.02 to 0.98,
-    since every part's passages are hits of a mix.
+    A question of two hops needs two passages that stand out. The doubt is 1 for a search without hits, else from 0.02
+    to 0.98, so that no part of a mix loses all its weight.
     """
     if not len(ranking.rows):
         return 1.0
     above = ranking.scores - ranking.scores.min()
     if len(above) < 3:
         return _LEAST_DOUBT
-    if not above[0]:  # all are alike
+    if not above[0]:  # all scores are equal
         return 1 - _LEAST_DOUBT
     third = float(np.sqrt(above[2] / above[0]))
     return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
 
 
 def shares_by_doubt(doubt: float, sure: Sequence[bool]) -> list[float]:
-    """Return how much each part of a mix counts: the others share the doubt, and its own parts share the rest.
+    """Return the weight of each part of a mix: the doubted parts share 1 - doubt, and the other parts share the doubt.
 
-    sure: whether the doubt is about a part. Where it is about all parts, or about no part, they count alike.
+    sure: for each part, whether the doubt is about it. If it is about all parts or about none, they have equal
+        weights.
     """
     doubted = sum(sure)
     others = len(sure) - doubted
@@ -100,7 +101,10 @@ def _walks(ranker: Ranker) -> bool:
 
 
 def _teller_of(rankers: Sequence[Ranker]) -> int | None:
-    """Return the place of the ranker that decides by its doubt how others count: the first that walks a graph."""
+    """Return the index of the ranker whose doubt decides the weights; None if no ranker tells its doubt.
+
+    It is the first one that walks a graph, else the first that tells its doubt.
+    """
     first = None
     for at, ranker in enumerate(rankers):
         if not getattr(ranker, "tells_doubt", False):
@@ -113,7 +117,7 @@ def _teller_of(rankers: Sequence[Ranker]) -> int | None:
 
 
 class MixedRetriever(ExplainedRetriever):
-    """Retriever that ranks by the weighted mean of the scores of several rankers of the same passages (see `mixed`)."""
+    """A retriever that ranks by the weighted mean of the scores of several rankers (see `mixed`)."""
 
     def __init__(
         self,
@@ -124,11 +128,13 @@ class MixedRetriever(ExplainedRetriever):
         depth: int = DEPTH,
         last: Completeness | None = None,
     ) -> None:
-        """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
+        """Take rankers and their weights. Raises ValueError for rankers of different passages, or invalid weights.
 
-        weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`: PageRank's,
-            which is about all that walk a graph (`walks_graph`), else BM25's; equal ones where no ranker has it.
-        depth: how far down each ranking counts, at least k. last: ranks the first passages again.
+        weights: by default `shares_by_doubt` for each query, by the doubt of a ranker that `tells_doubt`: PageRank,
+            whose doubt is about all rankers that walk a graph (`walks_graph`), else BM25; equal weights without such a
+            ranker.
+        depth: how many rows of each ranking count, at least k.
+        last: ranks the first passages again.
         """
         sizes = {len(ranker.passages) for ranker in rankers}
         if len(sizes) != 1:
@@ -153,10 +159,7 @@ class MixedRetriever(ExplainedRetriever):
         self._last = last
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` passages that the mix ranks first, by their rows in the corpus, best first.
-
-        Raises ValueError for a blank query or k < 1.
-        """
+        """Return the `k` best rows of the mix, best first. Raises ValueError for a blank query or k < 1."""
         if self._last is None:
             return self.rank_candidates(query, k)
         check_query(query, k)
@@ -164,7 +167,7 @@ class MixedRetriever(ExplainedRetriever):
         return self._last.rank(query, first, k)
 
     def rank_candidates(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows by the mean, before any of them are ranked again."""
+        """Return the `k` best rows by the mean, before the first ones are ranked again."""
         check_query(query, k)
         depth = max(k, self._depth)
         rankings = [ranker.rank(query, depth) for ranker in self._rankers]
@@ -172,7 +175,7 @@ class MixedRetriever(ExplainedRetriever):
         return mixed(rankings, weights, len(self.passages), k)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` best of reranked candidates, so that each completes those before it."""
+        """Return the `k` best reranked hits, ranked again so that each complements those before it."""
         if self._last is None:
             return super().completed(query, hits, k)
         return self._last.complete(query, hits, k)
@@ -184,13 +187,11 @@ class MixedRetriever(ExplainedRetriever):
         teller = self._rankers[self._teller]
         doubt = doubt_of(ranking)
         if not _walks(teller):
-            doubt **= (
-                2  # scores of words fall slowly, and are compared without the root
-            )
+            doubt **= 2  # scores of words fall slowly, so the root is undone
         return shares_by_doubt(doubt, self._sure)
 
     def _stands_with_teller(self, ranker: Ranker) -> bool:
-        """Return whether a ranker counts less where the teller doubts: the teller, and with PageRank all that walk."""
+        """Return whether a ranker loses weight by the doubt: the doubting one; if it walks a graph, all that walk."""
         if self._teller is None:
             return False
         teller = self._rankers[self._teller]
@@ -199,7 +200,7 @@ class MixedRetriever(ExplainedRetriever):
         return _walks(teller) and _walks(ranker)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the reasons of its rankers for each passage, one ranker after another."""
+        """Return the reasons for each passage, from one ranker after another."""
         reasons: list[tuple[str, ...]] = [()] * len(passage_ids)
         for ranker in self._rankers:
             more = reasons_of(ranker, query, passage_ids, self._paths)
@@ -208,7 +209,7 @@ class MixedRetriever(ExplainedRetriever):
 
 
 class RankedHits:
-    """Ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
+    """A ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits are ignored."""
 
     def __init__(
         self, retriever: Retriever, passages: Sequence[Passage], name: str
@@ -234,13 +235,13 @@ class RankedHits:
         )
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the reasons of each passage that is among the hits."""
+        """Return the reasons for each passage, if it is among the hits."""
         reasons = {hit.passage.id: hit.why for hit in self._hits(query)}
         return [reasons.get(passage, ()) for passage in passage_ids]
 
 
 class Mix:
-    """Factory of the retriever "a+b+...": the mean of the scores of these retrievers (see `mixed`)."""
+    """Factory of the retriever "a+b+...", which mixes the rankings of the named retrievers (see `mixed`)."""
 
     def __init__(self, parts: Sequence[str], name: str = "") -> None:
         self.parts = tuple(parts)
@@ -252,7 +253,7 @@ class Mix:
 
     @property
     def options(self) -> frozenset[str]:
-        """Return `shares` and `rerank`, and every option that one of the parts takes."""
+        """Return the names of the options: `shares`, `rerank`, and every option that one of the parts takes."""
         options = {"shares", "rerank", *self.takes}
         for factory in self._factories():
             options.update(options_of(factory) or ())
@@ -260,7 +261,7 @@ class Mix:
 
     @property
     def takes(self) -> frozenset[str]:
-        """Return the options that the parts declare, and `linking` and `mentions` if one of them searches a graph."""
+        """Return the offered options that the parts declare, and `linking` and `mentions` if one searches a graph."""
         taken = frozenset[str]().union(*map(taken_by, self._factories()))
         if "graph" in taken:
             return taken | {"linking", "mentions"}
@@ -277,13 +278,15 @@ class Mix:
         mentions: Mentions | None = None,
         **options: Any,
     ) -> MixedRetriever:
-        """Build the mix over `index`. Raises the errors of building the parts, ValueError for wrong shares.
+        """Build the mix over `index`. Raises the errors of building the parts, ValueError for invalid shares.
 
-        shares: how much each part counts, in the order of the names; by default `shares_by_doubt`,
-            equal ones without PageRank and BM25.
-        rerank: whether the first passages of the mean are ranked again, so that those that complete others move up.
-        graph, linking, mentions: for parts that search a knowledge graph; they share one, and its linker and cached query
-            vectors dense search uses too. options: each goes to the parts that take it.
+        shares: the weight of each part, in the order of the names; by default `shares_by_doubt`, or equal weights
+            without PageRank and BM25.
+        rerank: whether the first passages of the mean are ranked again, so that passages which complement others
+            move up.
+        graph, linking, mentions: for parts that search a knowledge graph. They share one graph, and its linker and
+            cached query vectors are also used by dense search.
+        options: each option goes to the parts that take it.
         """
         offered: dict[str, object] = {}
         if "graph" in self.takes:
@@ -309,7 +312,7 @@ class Mix:
 
 
 hybrid = Mix(("bm25", "dense"), name="hybrid")
-"""The retriever registered as "hybrid", which compares the words of texts and their meaning."""
+"""The retriever registered as "hybrid", which compares both the words and the meaning of texts."""
 
 kg_mix = Mix(("gfm", "ppr", "dense"), name="kg-mix")
-"""The retriever registered as "kg-mix", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""
+"""The retriever registered as "kg-mix", the best mix on HotpotQA's tuning half (lab/graph-retrieval.md)."""

@@ -1,4 +1,4 @@
-"""The retriever "neighbours": the facts of the corpus's graph about the entities that a query names."""
+"""The retriever "neighbours": returns the facts in the corpus's graph about the entities that a query names."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
 _MOST_FACTS = 24
-"""Facts of an entity that are shown: those that the most passages state."""
+"""The most facts that are returned; those that the most passages state are kept."""
 
 
 class NeighbourRetriever(GraphRetriever[Graph]):
-    """Retriever of the facts around the query's entities, without a ranking by the question.
+    """A retriever of the facts around the query's entities, without ranking them by the question.
 
-    The passages that state the most of the facts come first. The last hit states the facts themselves, so that no
-    extractor has to read them there; one fact is found by its passage. It is the step of agents that walk a graph from
-    entity to entity (Think-on-Graph, Sun et al., 2024).
+    The passages that state the most of the facts come first. The last hit lists the facts themselves, so that no
+    extractor has to read them there; a single fact is returned by its passage alone. This is the step of agents that
+    walk a graph from entity to entity (Think-on-Graph, Sun et al., 2024).
     """
 
     name = "neighbours"
 
     def facts(self, query: str) -> Subgraph:
-        """Return the facts of the entities that the query names."""
+        """Return the facts about the entities that the query names."""
         edges: list[int] = []
         for link in self.linked(query):
             edges += self.finder.incident.row(link.entity).tolist()
@@ -42,12 +42,12 @@ class NeighbourRetriever(GraphRetriever[Graph]):
         return -len(sources), edge
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits: passages, then the facts."""
+        """Return at most `k` hits: passages, then a hit that lists the facts."""
         facts = self.facts(query)
         values = [1.0] * len(facts.edges)
         hits = by_fact(facts, values, self._passage_of, k)
         if len(facts.edges) < 2 or k < 2:
-            return hits  # of one fact its own passage says as much
+            return hits  # a single fact is already stated by its passage
         whole = subgraph_passage(facts)
         passages: list[Hit] = []
         for hit in hits:
@@ -68,7 +68,10 @@ def neighbours(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> NeighbourRetriever:
-    """Build the retriever over the index's knowledge graph, or `graph`."""
+    """Build the retriever over the index's knowledge graph, or over `graph`.
+
+    linking, mentions: how the query's names are found in the graph.
+    """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     whole = Graph.from_index(linked.graph)
     return NeighbourRetriever(index.snapshot.passages, linked, whole)

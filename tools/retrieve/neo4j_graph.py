@@ -1,4 +1,4 @@
-"""Asks Neo4j for entities and facts: `neo4j:bolt://host` through its driver, `neo4j:https://host:7473` by HTTP."""
+"""Neo4j as a graph to search: `neo4j:bolt://host` through its driver, `neo4j:https://host:7473` over HTTP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BOLT = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 _DATABASE = "neo4j"
 _NAMES = "name,title,label"
 _RETRIES = 3.0  # seconds
-_LONGEST = 1000  # characters of a value: vectors and whole texts are no facts
+_LONGEST = 1000  # characters of a value; longer ones, such as vectors and whole texts, are not facts
 _FIND = """\
 MATCH (n) WHERE any(key IN $keys WHERE toLower(toStringOrNull(n[key])) IN $names)
 RETURN elementId(n), [key IN $keys WHERE toStringOrNull(n[key]) IS NOT NULL | toStringOrNull(n[key])] LIMIT 50"""
@@ -40,19 +40,22 @@ _EDGES = """\
 MATCH (n)-[r]-(m) WHERE elementId(n) = $id AND NOT type(r) IN $frequent
 RETURN elementId(m), labels(m), properties(m), type(r), elementId(startNode(r)), elementId(endNode(r)) LIMIT $most"""
 _TYPE = 3
-"""The place of the type in a row of `_EDGES`."""
+"""The index of the relationship's type in a row of `_EDGES`."""
 
 
 def neo4j_retriever(address: str) -> Retriever:
-    """Make the retriever over the database at an address. Raises SettingsError for no address, MissingExtra."""
+    """Build the retriever over the database at an address.
+
+    Raises SettingsError for an invalid address, MissingExtra.
+    """
     return LiveGraph("neo4j", Neo4jGraph(address))
 
 
 class Neo4jGraph:
-    """Graph in a Neo4j database, which the path of the address names: bolt://host:7687/movies?names=title.
+    """A graph in a Neo4j database. Its path is the database's name: bolt://host:7687/movies?names=title.
 
-    `names` are the properties that name a node. User and password are in the address, or in NEO4J_USERNAME and
-    NEO4J_PASSWORD.
+    The parameter `names` lists the properties that name a node. User and password are in the address, or in
+    NEO4J_USERNAME and NEO4J_PASSWORD.
     """
 
     def __init__(self, address: str) -> None:
@@ -74,7 +77,7 @@ class Neo4jGraph:
             self._driver  # noqa: B018  # a missing package is an error now, not at the first question
 
     def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the ids of the nodes with these names, by the names' canonical keys."""
+        """Return the ids of the nodes with these names, keyed by the names' canonical keys."""
         lowered = [name.lower() for name in names]
         found: dict[str, list[str]] = {}
         parameters = {"keys": self._names, "names": lowered}
@@ -85,7 +88,7 @@ class Neo4jGraph:
         return found
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the values of some nodes, and the relationships that begin or end there."""
+        """Return the property values of nodes, and the relationships that begin or end at them, as facts."""
         graph = NodesAndEdges()
         known: set[str] = set()
         for entity in entities:
@@ -116,7 +119,10 @@ class Neo4jGraph:
         *,
         with_values: bool = True,
     ) -> None:
-        """Add a node by its name, and once the facts of its values."""
+        """Add a node's name to the graph and, the first time, its property values as facts.
+
+        known: the nodes whose values were already added.
+        """
         entity, labels, properties = node
         texts = texts_of(properties)
         if entity not in graph.labels:
@@ -137,7 +143,7 @@ class Neo4jGraph:
         return f"{self.where} node {entity}"
 
     def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
-        """Return the rows of a statement. Raises SearchError."""
+        """Return the rows that a statement yields. Raises SearchError."""
         if self._is_http:
             return self._rows_by_http(statement, parameters)
         from neo4j.exceptions import DriverError, Neo4jError  # pyright: ignore[reportMissingImports]
@@ -160,7 +166,7 @@ class Neo4jGraph:
     def _rows_by_http(
         self, statement: str, parameters: Mapping[str, Any]
     ) -> list[list[Any]]:
-        """Ask by Neo4j's Query API."""
+        """Return the rows that a statement yields through Neo4j's Query API. Raises SearchError."""
         request = {
             "statement": statement,
             "parameters": parameters,

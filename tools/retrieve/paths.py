@@ -1,4 +1,4 @@
-"""The retriever "paths": passages with facts that make reasoning paths from the question's entities."""
+"""The retriever "paths": returns passages with facts that form reasoning paths from the question's entities."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 INTERACTIVE = PathSettings(
     Extraction(max_ent=500), limits=PathLimits(longest=3, width=8)
 )
-"""Smaller bounds than the paper's, so that a question takes about a second of one core on a graph of text. Chosen on
-HotpotQA's tuning half."""
+"""Smaller bounds than the paper's, so that a question takes about a second of one core on a graph read from text.
+
+They were chosen on HotpotQA's tuning half.
+"""
 
 
 class PathRetriever(GraphRetriever[PathFinder]):
-    """Retriever that ranks passages by the best path that has a fact from them."""
+    """A retriever that scores each passage by the best path with a fact from that passage."""
 
     name = "paths"
 
     def paths(self, query: str) -> FoundPaths:
-        """Find the paths themselves, with the subgraph and the time of each module."""
+        """Return the paths themselves, with the subgraph and the time that each module took."""
         starts = [link.entity for link in self.linked(query)]
         return self.finder.find(query, starts)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits; see `by_path`."""
+        """Return at most `k` hits, made by `by_path`."""
         result = self.paths(query)
         hits = by_path(self.finder.graph, result.paths, self._passage_of, k)
         warn_of(result.failures, "paths were", any_hit=bool(hits))
@@ -52,10 +54,10 @@ def paths(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PathRetriever:
-    """Build the retriever over the index's knowledge graph, or `graph`.
+    """Build the retriever over the index's knowledge graph, or over `graph`.
 
-    composition: of the three modules. By default PageRank, a beam led by the graph's own vectors, and a choice by their
-        encoder; for a graph without vectors BM25 leads and chooses.
+    composition: the three modules that find paths. By default PageRank, a beam guided by the graph's vectors, and a
+        choice by their encoder; for a graph without vectors BM25 guides and chooses.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     everything = Graph.from_index(linked.graph)

@@ -1,4 +1,4 @@
-"""The retriever "pcst": passages that state the facts of a question's connected subgraph."""
+"""The retriever "pcst": returns passages that state the facts of a connected subgraph for the question."""
 
 from __future__ import annotations
 
@@ -23,22 +23,26 @@ from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 OF_TEXT = PCSTSettings(
     nodes=20, edges=0, named_prize=210.0, neighbourhood=Extraction(max_ent=500)
 )
-"""Settings for graphs read from text. Few of their facts share a relation, so edges have no prizes and more nodes have
-one than in the paper. A name of the question gets a prize as large as all others together, less where it is linked by
-meaning: no subgraph without a certain name is then better than only that name. The neighbourhood is smaller, so that a
-question takes well under a second. Chosen on HotpotQA's tuning half."""
+"""Settings for graphs that were read from text.
+
+Few facts of such a graph share a relation, so edges have no prizes, and more nodes have one than in the paper. A name
+in
+the question gets a prize as large as all other prizes together, less if it is linked by meaning: then no subgraph
+    without a certainly linked name is better than that name alone. The neighbourhood is smaller, so that a question
+    takes well under a second. The values were chosen on HotpotQA's tuning half.
+"""
 
 
 _HUB = 100
-"""Facts of an entity from which on a tree misses those that are asked for."""
+"""The number of an entity's facts above which a tree tends to miss those that the question asks for."""
 _MOST_ADDED = 5
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):
-    """Retriever over PCST subgraphs (prize-collecting Steiner trees).
+    """A retriever over PCST subgraphs (prize-collecting Steiner trees).
 
-    A passage scores the sum of the prizes of those facts of the question's subgraph that it states, and of the entities
-    that these facts join. Where nothing is worth connecting, those passages come first that hold the question's words.
+    A passage's score is the sum of the prizes of the subgraph's facts that it states, and of the entities that these
+    facts join. If nothing is worth connecting, the passages with most of the question's words come first.
     """
 
     name = "pcst"
@@ -49,26 +53,26 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         linked: LinkedGraph,
         finder: PCSTFinder,
     ) -> None:
-        """Take the passages' snapshot, the linked graph, and the finder of its subgraphs."""
+        """Take the snapshot of the passages, the linked graph, and the finder of subgraphs in it."""
         super().__init__(snapshot.passages, linked, finder)
         self._snapshot = snapshot
 
     def subgraph(self, query: str) -> QuestionSubgraph:
-        """Find the question's subgraph, to show it (`textualise`) or to use its facts (`subgraph.triples`)."""
+        """Return the question's subgraph, to show it (`textualise`) or to use its facts (`subgraph.triples`)."""
         links = self.linked(query)
         entities = [link.entity for link in links]
         weights = [link.weight for link in links]
         return self.finder.find(query, entities, weights)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits; see `by_fact`."""
+        """Return at most `k` hits, made by `by_fact`."""
         result = self.subgraph(query)
         tree = result.subgraph
         warn_of(result.failures, "a graph was", any_hit=len(tree.nodes) > 0)
         values = _values(result)
         shares = None
         if not values:
-            # nothing was worth connecting: take the facts of the nodes themselves
+            # nothing was worth connecting, so take the facts of the single nodes
             edges: list[int] = []
             for node in tree.nodes.tolist():
                 edges += self.finder.graph.incident.row(node).tolist()
@@ -82,10 +86,10 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
     def _with_facts_of_hubs(
         self, query: str, tree: Subgraph, values: list[float]
     ) -> tuple[Subgraph, list[float]]:
-        """Add those facts of entities with very many that their passages state in the question's words.
+        """Add facts of entities with very many facts, if their passages share most words with the question.
 
-        A tree joins what the question means, and a hub is next to too much for it. Each of them is worth more than the
-        best fact of the tree.
+        A tree connects what is similar to the question, and next to a hub too much is. Each added fact is worth more
+        than the best fact of the tree. Nothing is added if too many facts share equally many words.
         """
         near = self._facts_of_hubs(query)
         if not near:
@@ -108,7 +112,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         return wider, [worth[edge] for edge in ordered]
 
     def _facts_of_hubs(self, query: str) -> list[int]:
-        """Return the edges of those entities of a question that have very many."""
+        """Return the edges of those entities in the question that have more than _HUB facts."""
         found: list[int] = []
         for link in self.linked(query):
             edges = self.finder.graph.incident.row(link.entity)
@@ -117,7 +121,10 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         return found
 
     def _share_of(self, edge: int, shares: Floats) -> float:
-        """Return the largest share of the question's words that a passage has which states a fact."""
+        """Return the largest share of the question's words in any passage that states the fact `edge`.
+
+        shares: (D,), the share of the question's words that each passage contains.
+        """
         triple = self.finder.graph.triple(edge)
         share = 0.0
         for source in triple.sources:
@@ -130,7 +137,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
 
 
 def _values(result: QuestionSubgraph) -> list[float]:
-    """Add the prizes of each edge and its ends."""
+    """Return, for each edge, the sum of its prize and those of its two nodes."""
     subgraph = result.subgraph
     edges = subgraph.graph.edges[subgraph.edges]
     ends = np.searchsorted(subgraph.nodes, edges[:, [0, 2]])
@@ -149,9 +156,10 @@ def pcst(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PCSTRetriever:
-    """Build the retriever over the index's knowledge graph, or `graph`.
+    """Build the retriever over the index's knowledge graph, or over `graph`.
 
-    scorer: of names of entities and relations; by default the graph's own vectors, or BM25 for a graph without any.
+    scorer: scores names of entities and relations; by default by the graph's vectors, or BM25 for a graph without
+        any.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     if scorer is None and linked.graph.entity_vectors is None:

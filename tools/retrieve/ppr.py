@@ -1,4 +1,4 @@
-"""The retriever "ppr": which passages name entities that the question's entities lead to? (after HippoRAG, 2024)"""
+"""The retriever "ppr": ranks passages by the PageRank of their entities, from the question's (after HippoRAG, 2024)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 _ASKED = np.float32(1)
-"""The gain of a passage that holds all of the question's terms.
+"""How much a passage's score grows, as a multiple, if it contains all of the question's terms.
 
 Chosen on MuSiQue: 2 finds a little more, and less in a mix.
 """
 
 
 class PPRRetriever(RankedRetriever):
-    """Retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
+    """A retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
 
-    A walk knows only names: of thousands of passages that name the same ones, those come first that hold the
-    question's other words. A passage that no walk reaches is no hit.
+    Since a walk only sees names, thousands of passages with the same names would score alike; those with more of the
+    question's other words come first. Passages that no walk reaches are not returned.
     """
 
     name = "ppr"
@@ -54,11 +54,12 @@ class PPRRetriever(RankedRetriever):
     ) -> None:
         """Prepare the walk. Raises SettingsError for numbers outside their ranges.
 
-        rows: (D,), the place in the snapshot of each of the graph's documents, -1 without one.
-        damping: the chance that a walk goes on instead of starting again.
+        rows: (D,), the position in the snapshot of each of the graph's documents, -1 for a document that is not
+            there.
+        damping: the probability that a walk goes on instead of starting again.
         specificity: whether an entity's weight as a start is divided by the number of passages that name it.
         equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
-        length: a passage's score is divided by the number of names in it to this power, 0 to 1.
+        length: a passage's score is divided by the number of names in it, raised to this power, 0 to 1.
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
             raise SettingsError(
@@ -77,7 +78,7 @@ class PPRRetriever(RankedRetriever):
         self._naming = _weights(graph, length)[in_corpus]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities that walks start from."""
+        """Return the entities at which walks start."""
         return self._linker.link(query)
 
     def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
@@ -107,7 +108,7 @@ class PPRRetriever(RankedRetriever):
 def _weights(graph: KGIndex, length: float) -> csr_matrix:
     """Return (D, N): how strongly each document names each entity.
 
-    It is the logarithm of the count, divided by a power of the document's sum.
+    This is log(1 + count), divided by a power of the document's sum.
     """
     counts = graph.mentions.to_scipy().T.tocsr()
     counts.data = np.log1p(counts.data)
@@ -129,7 +130,7 @@ def ppr(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PPRRetriever:
-    """Build the retriever over the index's knowledge graph, or `graph`; parameters as in `PPRRetriever`."""
+    """Build the retriever over the index's knowledge graph, or over `graph`; parameters as in `PPRRetriever`."""
     linked = LinkedGraph.of(index, graph, linking, mentions)
     return PPRRetriever(
         index.snapshot,

@@ -26,7 +26,7 @@ Rank = Callable[[str, int], Ranking]
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Protocol of a ranker of the rows of a corpus; rankings of the same rows can be fused."""
+    """Protocol of what ranks the rows of a corpus; rankings of the same rows can be mixed."""
 
     passages: Sequence[Passage]
 
@@ -38,9 +38,10 @@ class Ranker(Protocol):
 def reasons_of(
     retriever: object, query: str, passage_ids: Sequence[str], reasons: int
 ) -> list[tuple[str, ...]]:
-    """Return at most `reasons` lines for each passage that say why it was found, as far as a retriever gives any.
+    """Return, for each passage, at most `reasons` lines that say why the retriever found it; () if it gives none.
 
-    One that does has the methods `explained(reasons)`, which returns such a retriever, and `why(query, passage_ids)`.
+    A retriever that gives reasons has the methods `explained(reasons)`, which returns such a retriever, and `why(query,
+    passage_ids)`.
     """
     explaining = explained(retriever, reasons)
     why = getattr(explaining, "why", None)
@@ -51,7 +52,7 @@ def reasons_of(
 
 
 def explained(retriever: Any, reasons: int) -> Any:
-    """Return `retriever` with hits that carry reasons, if it can give any."""
+    """Return a copy of `retriever` whose hits carry at most `reasons` reasons, or itself if it can give none."""
     explain = getattr(retriever, "explained", None)
     if explain is None:
         return retriever
@@ -59,7 +60,7 @@ def explained(retriever: Any, reasons: int) -> Any:
 
 
 def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> list[Hit]:
-    """Return hits with reasons in front of those that they carry."""
+    """Return the hits with further reasons before those that they already carry."""
     explained_hits = []
     for hit, why in zip(hits, reasons, strict=True):
         explained_hits.append(replace(hit, why=why + hit.why))
@@ -69,9 +70,9 @@ def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> lis
 def hits(
     passages: Sequence[Passage], ranking: Ranking, *, whole: bool = False
 ) -> list[Hit]:
-    """Look up the ranking's passages and return them as hits, without those that were erased after they were ranked.
+    """Return the passages of a ranking as hits, without those that were erased after they were ranked.
 
-    whole: raise ErasedPassage instead of leaving any out.
+    whole: whether to raise ErasedPassage instead of leaving any out.
     """
     found: Sequence[Passage | None]
     if isinstance(passages, StoredPassages):
@@ -87,11 +88,14 @@ def hits(
 
 
 class RankedRetriever(ABC):
-    """Retriever that ranks rows; a subclass implements `rank`."""
+    """A retriever that ranks rows; subclasses implement `rank`."""
 
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
-    """without it a filter goes through the ranking of all passages"""
+    """Returns the retriever over only the passages that a filter admits.
+
+    Without it, a filter is applied to the ranking of all passages.
+    """
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
@@ -102,25 +106,25 @@ class RankedRetriever(ABC):
         return self._found("retrieve", self.rank, query, k, filter)
 
     def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the stages before a reranker; `completed` has those after it."""
+        """Return at most `k` hits of the stages before a reranker; `completed` applies the stages after it."""
         return self._found("candidates", self.rank_candidates, query, k, filter)
 
     def rank_candidates(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows of the stages before a reranker."""
+        """Return the `k` best rows by the stages before a reranker."""
         return self.rank(query, k)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` hits that are left of reranked candidates after the last stage of this retriever."""
+        """Return `k` of the reranked hits, after the stages that follow a reranker."""
         return list(hits[:k])
 
     def reasons_for(
         self, query: str, passage_ids: Sequence[str]
     ) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, within the filter of the search that is running."""
+        """Return each passage's reasons, within the filter of the running search."""
         retrieval = current_retrieval()
         retriever: object = self
         if retrieval.filter and self.filtered is None:
-            # reasons may hold facts of passages that the filter leaves out
+            # reasons could contain facts of passages that the filter excludes
             return [()] * len(passage_ids)
         if self.filtered is not None and retrieval.filter:
             retriever = self.filtered(retrieval.filter)
@@ -129,7 +133,10 @@ class RankedRetriever(ABC):
     def _found(
         self, method: str, rank: Rank, query: str, k: int, filter: object
     ) -> list[Hit]:
-        """Return at most `k` hits of `rank` within a filter; `method` is that of a retriever over a part."""
+        """Return at most `k` hits of `rank` that a filter admits.
+
+        method: the name of the method to call on the filtered retriever, if there is one.
+        """
         retrieval = current_retrieval()
         restriction = retrieval.filter.both(Filter.of(filter))
         retrieval.is_filtered = True
@@ -152,7 +159,7 @@ class RankedRetriever(ABC):
     def _best(self, rank: Rank, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits.
 
-        Those behind take the places of copies, and of passages that were erased after they were ranked.
+        Further hits fill the places of copies, and of passages that were erased after they were ranked.
         """
 
         whole = current_retrieval().is_whole
@@ -166,13 +173,13 @@ class RankedRetriever(ABC):
 
 
 class ExplainedRetriever(RankedRetriever):
-    """Retriever of hits with at most `_paths` reasons each; without any by default, since they cost time."""
+    """A retriever whose hits carry at most `_paths` reasons; 0 by default, since reasons take time."""
 
     _paths = 0
 
     @abstractmethod
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, one line per reason, or an empty tuple."""
+        """Return each passage's reasons, one line for each, or an empty tuple."""
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
@@ -186,7 +193,7 @@ class ExplainedRetriever(RankedRetriever):
         return with_reasons(found, reasons)
 
     def explained(self, paths: int) -> Self:
-        """Return a copy of the retriever that gives hits at most `paths` reasons each."""
+        """Return a copy of the retriever whose hits carry at most `paths` reasons."""
         other = copy(self)
         other._paths = paths
         return other

@@ -1,4 +1,4 @@
-"""Rankings of a corpus: the k best rows by score, with stable ties."""
+"""Rankings of a corpus: the k best rows by score, in a stable order of ties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST = np.finfo(np.float32).smallest_subnormal
 
 
 class Ranking(NamedTuple):
-    """Rows of a corpus, best first, ties in corpus order, with their descending scores (float32)."""
+    """The best rows of a corpus with their scores (float32), in descending order; ties are in corpus order."""
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
@@ -25,8 +25,8 @@ class Ranking(NamedTuple):
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
-    """Return the `k` highest of the positive `scores`, ties (see ties.py) in the order of rows."""
-    # a score that ties with the k-th best may come before it
+    """Return the `k` highest of the positive `scores`; ties (see ties.py) are in the order of rows."""
+    # rows that tie with the k-th best score may come before it
     tied = np.float32(1 - 2 * TIE)
     rows = np.flatnonzero(scores >= max(_floor(scores, k) * tied, _LEAST))
     if len(rows) > k:
@@ -40,7 +40,7 @@ def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
 
 
 def root_shares(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the square roots of scores that are scaled to 0..1: the best is 1, the last 0; 1 where all are equal."""
+    """Return the square roots of the scores after scaling them to 0..1; 1 for all if the scores are equal."""
     above = scores - scores.min()
     highest = above.max()
     if not highest:
@@ -50,10 +50,10 @@ def root_shares(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
-    """Return a positive bound that at least `k` scores reach, if that many are positive.
+    """Return a positive bound that at least `k` scores reach, or the least positive number.
 
-    The k-th highest of the maxima of 256 blocks is such a bound, and few scores reach it. Finding it reads the
-    scores once; a partition of all of them, most being 0, takes numpy 20 to 100 times as long.
+    The bound is the k-th highest of the maxima of 256 blocks, which few scores reach. Finding it reads the scores once;
+    partitioning all of them, most being 0, would take numpy 20 to 100 times as long.
     """
     width = len(scores) // _BLOCKS
     if k > _BLOCKS or width < 2:

@@ -1,7 +1,7 @@
-"""Registered retrievers are made by name over an index, and declare the options that they take.
+"""Registry of retrievers: they are built by name over an index, and declare the options that they take.
 
-A factory is called with an index, `make(index, **options)`. Options come from a caller who names them; but some are
-offered by an agent's settings, by a mix and by evaluations to whichever retriever declares that it takes them:
+A factory is called with an index, `make(index, **options)`. Callers may pass any of its options by name. Some options
+are also offered, by an agent's settings, by a mix and by evaluations, to each retriever that declares them:
 
     @takes("graph", "weights")
     def mine(index, *, graph=None, weights=None, depth=3): ...
@@ -23,18 +23,20 @@ from ras_agent.tools.index.store import PassageIndex
 Factory = TypeVar("Factory", bound=Callable[..., Retriever])
 
 OFFERED = ("graph", "linking", "mentions", "queries", "weights")
-"""Options that are offered to factories which declare them.
+"""The options that are offered to factories which declare them.
 
-graph: the index's knowledge graph, opened or linked already. linking, mentions: how a query's names are found in it.
-queries: the embedder of queries. weights: those of a graph network, a folder.
+graph: the index's knowledge graph, opened or already linked.
+linking, mentions: how a query's names are found in the graph.
+queries: the embedder of queries.
+weights: the folder of a graph network's weights.
 """
 _FILTERED = 8
 
 
 def takes(*options: str) -> Callable[[Factory], Factory]:
-    """Return a decorator that declares which of OFFERED a retriever's factory takes.
+    """Return a decorator that declares which of the options in OFFERED a retriever's factory takes.
 
-    Raises UnknownName for any other option, and TypeError for a factory without a parameter of that name.
+    Raises UnknownName for any other option, and TypeError if the factory has no parameter of that name.
     """
 
     def declared(factory: Factory) -> Factory:
@@ -59,15 +61,15 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
 
 
 def taken_by(factory: object) -> frozenset[str]:
-    """Return the options of OFFERED that a factory has declared to take."""
+    """Return the options in OFFERED that a factory has declared."""
     taken: frozenset[str] = getattr(factory, "takes", frozenset())
     return taken
 
 
 def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
-    """List the options of a factory: all parameters but the index; None if it takes any.
+    """Return the names of a factory's options, which are all its parameters but the index; None if it takes any option.
 
-    A factory that is an object may list them itself, as `options`.
+    A factory that is an object may list them itself, in its attribute `options`.
     """
     options = getattr(factory, "options", None)
     if options is not None:
@@ -98,20 +100,20 @@ def check_options(
 
 @runtime_checkable
 class MakesRetrievers(Protocol):
-    """Index that makes its retrievers itself, such as one that stands for many."""
+    """An index that builds its retrievers itself, such as one that stands for several indexes."""
 
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
-        """Return the retriever of that name. Raises UnknownName for a name or an option."""
+        """Return the retriever with this name. Raises UnknownName for an unknown name or option."""
         ...
 
 
 def retriever_over(
     index: PassageIndex, name: str = "bm25", **options: Any
 ) -> Retriever:
-    """Make the retriever registered as `name` over an index in its present state.
+    """Build the retriever registered as `name` over an index in its present state.
 
-    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs a part which the index
-    lacks.
+    Raises UnknownName for an unknown name or option, and IndexMismatch if the index lacks a part that the retriever
+    needs.
     """
     if isinstance(index, MakesRetrievers):
         return index.make_retriever(name, options)
@@ -122,7 +124,7 @@ def retriever_over(
         whole = index.within()
 
         def filtered(filter: Filter) -> Retriever:
-            """Make the retriever over the passages that a filter admits."""
+            """Build the retriever over only the passages that a filter admits."""
             return retriever_over(whole.within(filter), name, **options)
 
         retriever.filtered = lru_cache(_FILTERED)(filtered)

@@ -1,4 +1,4 @@
-"""Asks a graph database over HTTP: bounded in time and size, without redirects, and errors say what to do."""
+"""HTTP client for graph databases: bounded in time and size, without redirects, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ras_agent.errors import SearchError, SettingsError
 from ras_agent.tools.chat.http import trusted
 
 PATIENCE = 30.0
-"""How many seconds one query may take."""
+"""The most seconds that one query may take."""
 _MOST = 16 * 2**20
 _PIECE = 64 * 1024
 _EXCERPT = 200
 
 
 class RemoteAddress(NamedTuple):
-    """Holds the address of a database without a password, and the user and password that it had."""
+    """A database's address without its login, and the user and password from it."""
 
     url: str
     user: str = ""
@@ -31,12 +31,12 @@ class RemoteAddress(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the address without its query, which may hold a key."""
+        """Return the address without its query, which may contain a key."""
         return self.url.partition("?")[0]
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the header that names the user; {} without one."""
+        """Return the authorization header for the user; {} without a user."""
         if not self.user:
             return {}
         pair = f"{self.user}:{self.password}"
@@ -45,7 +45,7 @@ class RemoteAddress(NamedTuple):
 
 
 def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
-    """Read an address. Raises SettingsError for one with another scheme, or without a host."""
+    """Parse an address. Raises SettingsError for another scheme, or without a host."""
     try:
         parts = urlsplit(text)
         host = parts.hostname
@@ -73,7 +73,10 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
 def post(
     address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = ""
 ) -> Any:
-    """Post a body and return the JSON that comes back. Raises SearchError, which names the address and a remedy."""
+    """Post a body and return the JSON reply. Raises SearchError, with the address and advice.
+
+    url: where to post, if not to the address itself.
+    """
     request = Request(url or address.url, body, {**address.headers, **headers})
     opener = build_opener(_NoRedirects, HTTPSHandler(context=trusted()))
     where = address.shown
@@ -104,14 +107,14 @@ def post(
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect, which would send the user's key elsewhere."""
+    """Refuses redirects, which would send the user's key elsewhere."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _whole(response: HTTPResponse, where: str) -> bytes:
-    """Read a response whole. Raises SearchError for one that is too large, or comes too slowly."""
+    """Read a whole response. Raises SearchError if it is too large or arrives too slowly."""
     end = time.monotonic() + PATIENCE
     pieces = []
     size = 0
@@ -134,7 +137,7 @@ def _too_slow(where: str) -> SearchError:
 
 
 def _refused(error: HTTPError, where: str) -> SearchError:
-    """Say why a server refused a query, and name a remedy."""
+    """Return an error that says why a server refused a query, with advice."""
     said = _excerpt(error.read(_EXCERPT * 4))
     if error.code in (401, 403):
         remedy = "give user and password in the address, as in //user:password@host"

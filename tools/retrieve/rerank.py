@@ -1,4 +1,4 @@
-"""Rerankers rank the hits of a search again: each reads the query and the texts of the first hits together.
+"""Rerankers, which rank the first hits of a search again by reading the query and the hits' texts together.
 
 ce:MODEL                    a cross-encoder of sentence-transformers, a name or a folder
 http://host/rerank#MODEL    a server (ras_agent.tools.retrieve.rerank_server)
@@ -21,14 +21,14 @@ from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 
 CANDIDATES = 40
-"""How many hits a reranker reads, unless a setting says otherwise."""
+"""The number of hits that a reranker reads, unless a setting says otherwise."""
 _MOST_READ = 1000
 
 
 def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-    """Return hits in the order of a reranker's scores, which become theirs; ties keep the order of `hits`.
+    """Return the hits sorted by a reranker's scores, which replace their own; ties keep their order.
 
-    Raises ModelCallError for scores that are not one finite number for each hit.
+    Raises ModelCallError unless there is one finite score for each hit.
     """
     numbers = [float(score) for score in scores]
     if len(numbers) != len(hits):
@@ -42,14 +42,14 @@ def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
 
 
 class ScorerReranker:
-    """Reranker by a scorer of texts, such as those that choose paths of facts."""
+    """A reranker that uses a scorer of texts, such as those that choose paths of facts."""
 
     def __init__(self, scorer: Scorer, name: str) -> None:
         self.name = name
         self._scorer = scorer
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return one score for each text. Raises ModelCallError where the scorer read none of them."""
+        """Return one score for each text. Raises ModelCallError if the scorer could read none of them."""
         scored = self._scorer.score(query, texts)
         messages = [failure.message for failure in scored.failures]
         if messages and not (scored.values >= 0).any():
@@ -61,7 +61,7 @@ class ScorerReranker:
 
 
 def cross_encoder(model: str, options: RoleOptions) -> ScorerReranker:
-    """Make the reranker "ce:MODEL". Raises SettingsError without a model, MissingExtra without the package."""
+    """Build the reranker "ce:MODEL". Raises SettingsError without a model name, MissingExtra without the package."""
     if not model:
         raise SettingsError(
             "reranker 'ce' needs a model: ce:NAME or ce:/folder of a cross-encoder"
@@ -72,7 +72,7 @@ def cross_encoder(model: str, options: RoleOptions) -> ScorerReranker:
 
 
 def llm_reranker(model: object, options: RoleOptions) -> ScorerReranker:
-    """Make the reranker on a chat model, which divides a score of 1 among the texts."""
+    """Build the reranker on a chat model, which divides a score of 1 among the texts."""
     scorer = LLMScorer(
         model,
         at_most=_MOST_READ,

@@ -1,8 +1,8 @@
 """The reranker "http://host/rerank#model": a server that scores texts for a query.
 
-The request is that of Jina, Cohere's v2, vLLM, llama.cpp, Infinity and LiteLLM: {"model", "query", "documents",
-"top_n"}. A server that refuses it is asked in the form of TEI, {"query", "texts", "truncate"}, and from then on in that
-form only.
+The request has the form of Jina, Cohere's v2, vLLM, llama.cpp, Infinity and LiteLLM: {"model", "query", "documents",
+"top_n"}. If a server refuses it, the form of TEI, {"query", "texts", "truncate"}, is tried, and if that works it is
+used from then on.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.roles import RoleOptions
 
 _OWN_PATHS = ("/rerank", "/reranking", "/rank")
-# the replies of servers to a body of another form
+# status codes of servers that expect another form of body
 _OTHER_FORM = frozenset((400, 404, 415, 422))
 _SCORES = ("relevance_score", "score")
 _LISTS = ("results", "data")
 
 
 class RerankServer:
-    """Reranker behind an address. Thread safe; nothing is sent before the first query."""
+    """A reranker on a server. Thread safe; nothing is sent before the first query."""
 
     def __init__(self, address: str, options: RoleOptions) -> None:
-        """Read an address, `http://host:port/rerank#model`. Raises SettingsError, and MissingExtra without `aiohttp`.
+        """Parse an address, `http://host:port/rerank#model`. Raises SettingsError, and MissingExtra without `aiohttp`.
 
-        The key is in the variable that the setting roles.reranker.api_keys names, else in VLLM_API_KEY. Keys and headers
-        of the models of other roles are not sent.
+        The key is read from the variable that the setting roles.reranker.api_keys names, else from VLLM_API_KEY. Keys
+        and headers for the models of other roles are not sent.
         """
         url, model, key = server_address(address, "")
         chat = options.for_role("reranker").chat
@@ -62,7 +62,7 @@ class RerankServer:
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the server's score of each text.
 
-        Raises ModelCallError; ModelRefused if the server is not there, refuses the key or does not know the model.
+        Raises ModelCallError; ModelRefused if the server cannot be reached, refuses the key or does not know the model.
         """
         # servers refuse an empty text
         sent = [text or " " for text in texts]
@@ -84,7 +84,7 @@ class RerankServer:
         try:
             found = self._posted(of_tei, len(texts))
         except ErrorStatus:
-            # the form was not the reason
+            # the form was not the reason of the refusal
             raise refused from None
         self._takes_texts = True
         return found
@@ -102,7 +102,7 @@ class RerankServer:
 
 
 def scores_in(reply: Any, count: int) -> list[float]:
-    """Return the scores in a server's reply, in the order of the texts. Raises BrokenReply for any other reply.
+    """Return the scores in a server's reply, in the order of the texts. Raises BrokenReply if it has not one for each.
 
     >>> scores_in({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}]}, 2)
     [0.1, 0.9]
@@ -131,10 +131,10 @@ def _results_in(reply: Any) -> list[dict[str, Any]]:
 
 
 def over_http(place: str, options: RoleOptions) -> RerankServer:
-    """Make the reranker "http://host/rerank#model" of what stands after the colon."""
+    """Build the reranker "http://host/rerank#model". place: what follows "http:"."""
     return RerankServer(f"http:{place}", options)
 
 
 def over_https(place: str, options: RoleOptions) -> RerankServer:
-    """Make the reranker "https://host/rerank#model" of what stands after the colon."""
+    """Build the reranker "https://host/rerank#model". place: what follows "https:"."""
     return RerankServer(f"https:{place}", options)

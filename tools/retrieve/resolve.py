@@ -1,4 +1,4 @@
-"""Retrievers by name or object."""
+"""Resolution of a name or an object to a retriever."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ _USES = {
 
 
 def resolve_retriever(spec: object, index: object = None, **options: Any) -> Retriever:
-    """Return the retriever that `spec` names.
+    """Return the retriever that `spec` means.
 
-    spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that takes
-        a query, such as one of an MCP server; a registered name ("bm25", "dense", "hybrid", entry points of
-        `ras_agent.retriever`), built over `index` with `options`, which follows the commits of the index; or a source
+    spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that
+        takes a query, such as one of an MCP server; a registered name ("bm25", "dense", "hybrid", entry points of
+        `ras_agent.retriever`), built over `index` with `options` and following the commits of the index; or a source
         without an index, "langchain:module:attribute", "sparql:https://host/path", "neo4j:bolt://host".
-    index: an open index, where one is, or texts, which are then indexed in memory (see `open_for`). For the last two
-        the option `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
+    index: an open index, the path or address of one, or texts, which are then indexed in memory (see `open_for`).
+        For a path or texts, the option `embedder` says how to embed (see
+        ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
-    TypeError for an object that is no retriever.
+    TypeError for an object that is not a retriever.
     """
     if isinstance(spec, str) and ":" in spec:
         source, _, address = spec.partition(":")
@@ -84,11 +85,12 @@ def open_for(
     chunking: Chunking = DEFAULT_CHUNKING,
     embedder: object = None,
 ) -> Any:
-    """Open the index that is given, if `spec` is a name of a retriever that searches one; else return it unchanged.
+    """Return an open index if `spec` is the name of a retriever that searches one; else return `index` unchanged.
 
-    index: an open one, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by `chunking`,
-    embedded by `embedder`, if any, and indexed in memory. language: of the texts, which they are indexed for; an index
-    that was made for another is IndexMismatch.
+    index: an open index, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by
+        `chunking`, embedded by `embedder` if it is given, and indexed in memory.
+    language: the language of the texts, for which they are indexed. Raises IndexMismatch if an index was made for
+        another.
     """
     if not isinstance(spec, str) or ":" in spec or index is None:
         return index
@@ -107,10 +109,10 @@ def open_for(
 def retriever_options(
     settings: Settings, name: object = None, linker: Linker | None = None
 ) -> dict[str, Any]:
-    """Return the options that settings give the retriever they name, or the one named `name`; {} for an object.
+    """Return the options that the settings give to the retriever `name`, or to the one they name; {} for an object.
 
-    linker: that of the settings, for retrievers that search a graph.
-    Raises SettingsError for a setting that this retriever has no use for, and the errors of reading the file of starts.
+    linker: the linker of the settings, for retrievers that search a graph.
+    Raises SettingsError for a setting that this retriever does not use, and the errors of reading the file of starts.
     """
     if name is None:
         name = settings.retriever
@@ -133,7 +135,10 @@ def retriever_options(
 
 
 def graph_options(settings: Settings, linker: Linker | None = None) -> dict[str, Any]:
-    """Return the options that settings give to retrievers of a graph. Raises the errors of reading a file of starts."""
+    """Return the options that settings give to retrievers of a graph.
+
+    Raises the errors of reading the file of starts.
+    """
     options: dict[str, Any] = {}
     if settings.weights:
         options["weights"] = settings.weights
@@ -149,12 +154,12 @@ def graph_options(settings: Settings, linker: Linker | None = None) -> dict[str,
 
 
 def takes_option(name: str, option: str) -> bool:
-    """Tell whether the retriever of that name declares that it takes an option. Raises UnknownName."""
+    """Return whether the retriever with this name declares that it takes an option. Raises UnknownName."""
     if ":" in name:
         return False
     return option in taken_by(find("retriever", name))
 
 
 def reads_graph(name: str) -> bool:
-    """Tell whether the retriever of that name searches the index's knowledge graph. Raises UnknownName."""
+    """Return whether the retriever with this name searches the index's knowledge graph. Raises UnknownName."""
     return takes_option(name, "graph")

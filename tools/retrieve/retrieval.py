@@ -1,9 +1,9 @@
-"""Holds one search on its way through its stages: candidates, filter, mix, reranker, reasons.
+"""The record of one search while it goes through its stages: candidates, filter, mix, reranker, reasons.
 
-A Search keeps the record of each search in a context variable, as a run keeps its ledger. Retrievers by name and those
-that rank rows read there which passages may be seen. So a wrapper around one of them, which knows nothing of filters,
-commits and reasons, loses none of them. A thread that does not copy the context finds nothing there; then the filter
-is not applied, and the search is refused.
+A Search keeps its record in a context variable, as a run keeps its ledger. Retrievers made by name and those that rank
+rows read there which passages may be seen. So a wrapper around such a retriever works even if it knows nothing of
+filters, commits and reasons. A thread that does not copy the context has no record; then the filter is not applied, and
+the search is refused.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from ras_agent.tools.index.store import PassageIndex
 
 @dataclass
 class Retrieval:
-    """One search: what it asks for, what it may see, and what its stages have found so far."""
+    """The record of one search: what it asks for, what it may see, and what its stages have found so far."""
 
     query: str = ""
     filter: Filter = ALL
-    """Admits the passages that may be found."""
+    """The filter that passages must pass to be found."""
     commit: str = ""
-    """The state of the index to search, "" for the last one; afterwards the state that was searched."""
+    """The commit of the index to search, "" for the last one; afterwards the commit that was searched."""
     reasons: int = 0
-    """How many reasons a hit carries at most."""
+    """The most reasons that a hit carries."""
     hits: Sequence[Hit] = ()
     is_filtered: bool = False
     """Whether a retriever has applied the filter."""
     is_whole: bool = False
-    """Whether a hit that was erased meanwhile is an ErasedPassage, so that the search can be made again, not left out."""
+    """Whether a hit that was erased meanwhile raises ErasedPassage, so that the search is repeated, or is left out."""
     views: list[PassageIndex] = field(default_factory=list)
-    """Views that were searched, which hold only admitted passages."""
+    """The views of the index that were searched; they contain only admitted passages."""
     failures: list[Failure] = field(default_factory=list)
-    """Stages that failed, and were left out."""
+    """The failures of stages that were skipped."""
 
     def saw(self, view: PassageIndex, commit: str) -> None:
-        """Note that a view within the filter was searched."""
+        """Record that a filtered view of the index was searched."""
         self.is_filtered = True
         self.commit = commit
         self.views.append(view)
 
     def receive(self, inner: Retrieval) -> None:
-        """Take over what a search inside this one has seen."""
+        """Take over what a search inside this one has recorded."""
         self.is_filtered = True
         self.commit = inner.commit
         self.views += inner.views
         self.failures += inner.failures
 
     def admits(self, passage: Passage) -> bool:
-        """Tell whether the filter admits a passage, or all passages whose facts it writes out."""
+        """Return whether the filter admits a passage, or all passages whose facts it writes out."""
         if self.filter.matches(passage):
             return True
-        # a path or subgraph that is written out as a passage is made of facts that admitted passages state
+        # a path or subgraph that is written out as a passage consists of facts that admitted passages state
         places: set[str] = set()
         for fact in stated_facts(passage) or ():
             for source in fact.sources:
@@ -74,10 +74,10 @@ _retrieval: ContextVar[Retrieval | None] = ContextVar(
 
 
 def current_retrieval() -> Retrieval:
-    """Return the search that is running, or one without a filter where nothing runs."""
+    """Return the record of the running search; a new one without a filter if no search is running."""
     return _retrieval.get() or Retrieval()
 
 
 def retrieving(retrieval: Retrieval) -> ScopedValue[Retrieval]:
-    """Let the retrievers inside the block, also in threads that copy the context, see a search."""
+    """Make a record visible to the retrievers inside the block, including threads that copy the context."""
     return ScopedValue(_retrieval, retrieval)

@@ -1,4 +1,4 @@
-"""Searches for a run see the index as of its last commit, and only the passages that a filter admits.
+"""Searches of a run, which see the index as of its last commit, and only the passages that a filter admits.
 
 LiveRetriever   a retriever by name, which follows the commits of its index
 Search          any retriever within a filter that no caller can widen, in the state of the index that a run began with
@@ -45,15 +45,17 @@ _COMMITS = 4
 _RETRIEVERS = 16
 _FILTERS = 1000
 _SECONDS = 600.0
-"""How long a run that goes on sees the commit that it began with, once there is a later one: erased passages are gone
-from memory then, too"""
+"""How long a run still sees the commit it began with after a later commit.
+
+Afterwards erased passages are gone from memory too.
+"""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitView:
-    """Retriever over a view of an index, with the commit that the view shows."""
+    """A retriever over a view of an index, and the commit that the view shows."""
 
     retriever: Retriever
     commit: str
@@ -61,11 +63,12 @@ class CommitView:
 
 
 class LiveRetriever:
-    """Registered retriever `name` over the last commit of an index, for any filter.
+    """The retriever registered as `name` over the last commit of an index, for any filter.
 
-    It is made again for each commit and filter, over a view of the index, so that nothing outside is searched at all.
-    The last few are cached, those of earlier commits for ten minutes. Filters with which runs have come back keep half
-    of the places at least: a caller with a new filter for each question costs nobody else a retriever.
+    It is built again for each commit and filter, over a view of the index, so that no passage outside the filter is
+    searched at all. The last few are cached; those of earlier commits for ten minutes. At least half of the places are
+    kept for filters that several runs have used, so a caller with a new filter for each question does not evict those
+    of others.
     """
 
     def __init__(
@@ -76,27 +79,27 @@ class LiveRetriever:
         *,
         at_once: bool = True,
     ) -> None:
-        """Check name and options by making the retriever once. Raises the errors of making it.
+        """Check name and options by building the retriever once. Raises the errors of building it.
 
-        at_once: if not, it is made at its first search.
+        at_once: whether to build it now; if not, it is built at its first search.
         """
         self.name = name
         self._index = index
         self._options = options
         self._lock = Lock()
-        # a view of the index for each commit
+        # commit -> view of the index
         self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()
         self._last_seen: dict[
             str, float
         ] = {}  # when each commit was last known to be the last one
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
-        # that began with each of the last filters
+        # filter -> number of runs that began with it, for the last filters
         self._runs: OrderedDict[Filter, int] = OrderedDict()
         if at_once:
             self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the last commit, or of the one that the running search has seen.
+        """Return at most `k` hits of the last commit, or of the commit that the running search has seen.
 
         Raises ValueError for a blank query or k < 1, and FilterError.
         """
@@ -105,7 +108,7 @@ class LiveRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do the same as `retrieve`, without blocking the event loop."""
+        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
         retrieval = current_retrieval()
         restriction = retrieval.filter.both(Filter.of(filter))
         view: CommitView = await acall(self, "at", retrieval.commit, restriction)
@@ -119,16 +122,16 @@ class LiveRetriever:
                 hits = await acall(view.retriever, "retrieve", query, k)
         if not restriction and not retrieval.reasons:
             return self._received(query, hits, view, restriction)
-        # these read passages and search the graph
+        # checking the filter and giving reasons read passages and search the graph
         received = partial(self._received, query, hits, view, restriction)
         return await asyncio.to_thread(received)
 
     def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the stages before a reranker, as `retrieve` returns those of all stages."""
+        """Return at most `k` hits of the stages before a reranker; `retrieve` applies all stages."""
         return self._searched("candidates", query, k, filter)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` hits that are left of reranked candidates after the last stage of the retriever."""
+        """Return `k` of the reranked hits, after the retriever's stages that follow a reranker."""
         retrieval = current_retrieval()
         view = self.at(retrieval.commit, retrieval.filter)
         complete = getattr(view.retriever, "completed", None)
@@ -140,7 +143,7 @@ class LiveRetriever:
     def reasons_for(
         self, query: str, passage_ids: Sequence[str]
     ) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, of what the running search may see."""
+        """Return each passage's reasons, within what the running search may see."""
         retrieval = current_retrieval()
         view = self.at(retrieval.commit, retrieval.filter)
         return reasons_of(view.retriever, query, passage_ids, retrieval.reasons)
@@ -160,7 +163,7 @@ class LiveRetriever:
     def _received(
         self, query: str, hits: list[Hit], view: CommitView, restriction: Filter
     ) -> list[Hit]:
-        """Check that the filter admits the hits, tell the running search of the commit, and give the hits reasons."""
+        """Check that the filter admits the hits, report the commit to the running search, and give the hits reasons."""
         seen = Retrieval(filter=restriction)
         seen.saw(view.view, view.commit)
         check_admitted(self.name, hits, seen)
@@ -173,7 +176,7 @@ class LiveRetriever:
         return with_reasons(hits, reasons)
 
     def at(self, commit: str, filter: Filter) -> CommitView:
-        """Return the retriever within `filter` over `commit`, or over the last commit where that one is not cached."""
+        """Return the retriever for `filter` over `commit`, or over the last commit if that one is no longer cached."""
         is_new_run = not commit
         commit, index = self._index_at(commit)
         key = (commit, filter)
@@ -187,7 +190,7 @@ class LiveRetriever:
         return lazy.get(partial(self._view, index, filter, commit))
 
     def _least_needed(self) -> tuple[str, Filter]:
-        """Return the oldest view of a filter with which one run came, if these are many; else of the other filters."""
+        """Return the oldest cached view whose filter only one run used, if these are many; else the oldest other."""
         of_one_run: list[tuple[str, Filter]] = []
         of_several: list[tuple[str, Filter]] = []
         for key in self._views:
@@ -202,9 +205,9 @@ class LiveRetriever:
             self._runs.popitem(last=False)
 
     def _index_at(self, commit: str) -> tuple[str, PassageIndex]:
-        """Return `commit` with a view of the index; the last commit and its view where that one is not cached."""
+        """Return `commit` and its view of the index, or the last commit and its view if it is no longer cached."""
         with self._lock:
-            self._index.refresh()  # for an earlier commit, too: it may be seen for so long after it was the last
+            self._index.refresh()  # earlier commits expire too
             last = self._index.commit
             now = time.monotonic()
             if last not in self._indexes:
@@ -229,7 +232,7 @@ class LiveRetriever:
 
 
 class _Lazy(Generic[T]):
-    """Value that is made at its first use, while other threads wait. After a failure the next use tries again."""
+    """A value that is made at its first use, while other threads wait. After a failure the next use tries again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -243,7 +246,10 @@ class _Lazy(Generic[T]):
 
 
 def _hits_of(view: CommitView, method: str, query: str, k: int) -> list[Hit]:
-    """Search a view. It holds only admitted passages, so that the retrievers inside have no filter to apply."""
+    """Search a view with one of the retriever's methods.
+
+    The view contains only admitted passages, so the retrievers inside have no filter to apply.
+    """
     search = getattr(view.retriever, method, view.retriever.retrieve)
     with retrieving(Retrieval(is_whole=True)):
         hits: list[Hit] = search(query, k)
@@ -270,9 +276,10 @@ _NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
 
 
 class Search:
-    """Retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
+    """A retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
 
-    retriever: finds the candidates. commit: the state of the index that was searched last.
+    retriever: returns the candidates.
+    commit: the commit of the index that was searched last.
     """
 
     retriever: Retriever
@@ -288,10 +295,11 @@ class Search:
         candidates: int = CANDIDATES,
         reasons: int = 0,
     ) -> None:
-        """Bind a retriever, which may be a search itself: what it finds, this one narrows.
+        """Wrap a retriever. If it is a Search itself, its filter applies too.
 
-        commit: the state of the index that every search sees; "" for the last one. candidates: how many hits the
-        reranker reads. reasons: how many of them a hit carries at most.
+        commit: the commit of the index that every search sees; "" for the last one.
+        candidates: the number of hits that the reranker reads.
+        reasons: the most reasons that a hit carries.
         """
         self.retriever = retriever
         self.filter = filter.both(scope_of(retriever))
@@ -306,7 +314,8 @@ class Search:
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits that both this search's filter and `filter` admit.
 
-        Raises FilterError if the retriever returns any other passage or cannot apply a filter, and its own errors.
+        Raises FilterError if the retriever returns any other passage or cannot apply a filter, and the retriever's own
+        errors.
         """
         hits: list[Hit] = self.find(query, k, filter).hits  # type: ignore[assignment]
         return hits
@@ -314,14 +323,14 @@ class Search:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do the same as `retrieve`, without blocking the event loop."""
+        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
         retrieval = self._begin(query, filter)
         with retrieving(retrieval):
             await arun_steps(self._stages(retrieval, k), _Call.amade)
         return self._end(retrieval).hits  # type: ignore[return-value]
 
     def find(self, query: str, k: int = 5, filter: object = None) -> Retrieval:
-        """Return the whole record of a search: hits, the commit that was seen, and stages that failed."""
+        """Return the record of a search: its hits, the commit that was seen, and the stages that failed."""
         retrieval = self._begin(query, filter)
         with retrieving(retrieval):
             run_steps(self._stages(retrieval, k), _Call.made)
@@ -342,11 +351,11 @@ class Search:
         return retrieval
 
     def _stages(self, retrieval: Retrieval, k: int) -> _Stages:
-        """Take a search through its stages; each call is made by whoever runs this, in its own way."""
+        """Take a search through its stages, yielding each call for the runner to make (synchronously or not)."""
         gives_reasons = hasattr(self.retriever, "reasons_for")
         reasons = retrieval.reasons
         if gives_reasons:
-            # for the last hits only: they cost time
+            # only the final hits get reasons, since they take time
             retrieval.reasons = 0
         if self._reranker is None:
             yield from self._find(retrieval, "retrieve", k)
@@ -360,7 +369,7 @@ class Search:
         retrieval.hits = with_reasons(retrieval.hits, why)
 
     def _find(self, retrieval: Retrieval, method: str, k: int) -> _Stages:
-        """Find hits within the filter. Raises FilterError where it was not applied."""
+        """Find hits within the filter. Raises FilterError if the retriever did not apply it."""
         applies = not retrieval.filter or takes_filter(self.retriever)
         role: object = self.retriever
         if retrieval.filter and applies:
@@ -377,7 +386,7 @@ class Search:
     def _find_reranked(
         self, retrieval: Retrieval, reranker: Reranker, k: int
     ) -> _Stages:
-        """Find candidates and rank them again. Where that fails, the hits are those without a reranker."""
+        """Find candidates and rerank them. If the reranker fails, the hits are those of a search without one."""
         has_last_stage = hasattr(self.retriever, "candidates")
         method = "candidates" if has_last_stage else "retrieve"
         yield from self._find(retrieval, method, max(k, self._candidates))
@@ -403,7 +412,7 @@ class Search:
 
 
 def _failure_of(reranker: Reranker, error: Exception) -> Failure:
-    """Return the failure of a reranker, which the ledger of a run is told."""
+    """Return the failure of a reranker, after noting it in the run's ledger."""
     name = getattr(reranker, "name", type(reranker).__name__)
     message = without_secrets(
         f"reranker {name} failed, and the hits stay as they were found: {type(error).__name__}: {error}"
@@ -414,7 +423,7 @@ def _failure_of(reranker: Reranker, error: Exception) -> Failure:
 
 
 def _are_hits(found: object) -> bool:
-    """Tell whether there are hits, and nothing else, which is refused where the search is used."""
+    """Return whether `found` is a non-empty list of hits only. Anything else is rejected where the search is used."""
     if not isinstance(found, Sequence) or not found:
         return False
     return all(
@@ -423,7 +432,7 @@ def _are_hits(found: object) -> bool:
 
 
 def _within(retriever: Retriever, filter: Filter) -> object:
-    """Return the retriever with the filter as an argument of every search."""
+    """Return an object with the retriever's search methods, each with the filter as an argument."""
     bound = SimpleNamespace()
     for name in ("retrieve", "aretrieve", "candidates", "acandidates"):
         method = getattr(retriever, name, None)
@@ -433,14 +442,14 @@ def _within(retriever: Retriever, filter: Filter) -> object:
 
 
 def check_admitted(name: str, hits: object, retrieval: Retrieval) -> None:
-    """Raise FilterError for a passage outside the filter, however it came among the hits."""
+    """Raise FilterError if a hit is outside the filter of a search."""
     if not retrieval.filter or not isinstance(hits, Sequence):
         return
     for hit in hits:
         if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage):
             continue
         if not retrieval.admits(hit.passage):
-            # without the passage: the message may be shown to somebody who must not know it
+            # the message does not name the passage, as its reader may not be allowed to know it
             raise FilterError(
                 f"retriever {name!r} was to find only passages that the filter admits ({retrieval.filter}), and "
                 "found one that it leaves out: apply the filter before choosing the best k"
@@ -453,7 +462,7 @@ def scoped(
     reranker: Reranker | None = None,
     candidates: int = CANDIDATES,
 ) -> Retriever:
-    """Return `retriever` bound to the filter `scope` and a reranker, or unchanged without both. Raises FilterError."""
+    """Return `retriever` with the filter `scope` and a reranker; unchanged if there is neither. Raises FilterError."""
     filter = Filter.of(scope)
     if not filter and reranker is None:
         return retriever
@@ -461,13 +470,13 @@ def scoped(
 
 
 def scope_of(retriever: object) -> Filter:
-    """Return the filter that a retriever is bound to, if any."""
+    """Return the filter that a retriever is bound to; ALL if there is none."""
     bound = getattr(retriever, "filter", ALL)
     return bound if isinstance(bound, Filter) else ALL
 
 
 def searched_by(role: object) -> object:
-    """Return the retriever inside a Search; any other object unchanged."""
+    """Return the retriever inside a Search; any other object is returned unchanged."""
     return getattr(role, "searched", role)
 
 

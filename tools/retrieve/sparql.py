@@ -1,4 +1,4 @@
-"""Asks an endpoint of the SPARQL 1.1 protocol for entities and facts: `sparql:https://query.wikidata.org/sparql`."""
+"""A SPARQL 1.1 endpoint as a graph to search: `sparql:https://query.wikidata.org/sparql`."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _KINDS = {
 }
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
 _ANY_LANGUAGE = "mul"
-"""Wikidata's tag of a name that is the same in all languages."""
+"""Wikidata's language tag for a name that is the same in all languages."""
 _ENGLISH = ("en", "en-GB", "en-US")
 _AT_ONCE = 200
 _LONGEST_INITIALS = 5
 
 
 def sparql_retriever(address: str) -> Retriever:
-    """Make the retriever over the endpoint at an address. Raises SettingsError for no address."""
+    """Build the retriever over the endpoint at an address. Raises SettingsError for an invalid address."""
     return LiveGraph("sparql", SparqlGraph(address))
 
 
 class SparqlGraph:
-    """Graph behind a SPARQL endpoint: https://host/sparql, or https://host/sparql#de,fr for names in these languages.
+    """A graph behind a SPARQL endpoint: https://host/sparql, or https://host/sparql#de,fr for names in these languages.
 
-    English names and those without a language are known always.
+    English names, and names without a language, are always used too.
     """
 
     def __init__(self, address: str) -> None:
-        """Raises SettingsError for what is no address, or no language."""
+        """Parse an address. Raises SettingsError if the address or a language in it is invalid."""
         place, _, listed = address.partition("#")
         languages = listed.split(",") if listed else []
         for language in languages:
@@ -68,7 +68,7 @@ class SparqlGraph:
         self.where = self._address.shown
 
     def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the IRIs with these labels, by the labels' canonical keys."""
+        """Return the IRIs with these labels, keyed by the labels' canonical keys."""
         labels = list(self._literals(names))
         if not labels:
             return {}
@@ -84,7 +84,7 @@ class SparqlGraph:
         return found
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the facts that begin or end at some entities, by the labels of all that they name."""
+        """Return the facts whose subject or object is one of these entities, with IRIs replaced by their labels."""
         statements: dict[Statement, None] = {}
         for entity in entities:
             statements.update(dict.fromkeys(self._next_to(entity)))
@@ -99,7 +99,7 @@ class SparqlGraph:
         return facts_of_statements(lambda: iter(placed), self.where, language)
 
     def _literals(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield the literals that names may be written as, with each language and without one."""
+        """Yield the literals as which names may be written, in each language and without one."""
         for name in names:
             for form in forms_of(name):
                 literal = json.dumps(form, ensure_ascii=False)
@@ -108,7 +108,7 @@ class SparqlGraph:
                     yield f"{literal}@{language}"
 
     def _in_languages(self) -> str:
-        """Return the condition that an object is in one of the languages, or in none."""
+        """Return the SPARQL condition that an object's language is one of the graph's, or missing."""
         conditions = ['lang(?o) = ""']
         for language in self._languages:
             conditions.append(f'langMatches(lang(?o), "{language}")')
@@ -150,7 +150,10 @@ class SparqlGraph:
             yield Statement(row["s"], row["p"], row["o"])
 
     def _rows(self, query: str) -> list[dict[str, Term]]:
-        """Return the rows of a query's results. Raises SearchError if the endpoint gives no rows."""
+        """Return the rows of a query's results.
+
+        Raises SearchError if the endpoint returns none in the expected form.
+        """
         body = urlencode({"query": query}).encode()
         found = post(self._address, body, _HEADERS)
         try:
@@ -163,7 +166,7 @@ class SparqlGraph:
 
 
 def _row(binding: Mapping[str, Any]) -> dict[str, Term]:
-    """Return the terms of a row by their variables."""
+    """Return the terms of a result row, by their variables."""
     row = {}
     for name, value in binding.items():
         row[name] = _term(value)
@@ -171,7 +174,7 @@ def _row(binding: Mapping[str, Any]) -> dict[str, Term]:
 
 
 def _term(value: Mapping[str, Any]) -> Term:
-    """Return a term of the JSON form of results."""
+    """Return a term from the JSON form of results."""
     language = value.get("xml:lang", "")
     return Term(
         value=str(value["value"]), kind=_KINDS[value["type"]], language=language.lower()
@@ -179,7 +182,7 @@ def _term(value: Mapping[str, Any]) -> Term:
 
 
 def forms_of(name: str) -> list[str]:
-    """Return the ways to write a name with capitals and without: labels are compared letter by letter.
+    """Return a name in different capitalisations, since labels are compared exactly.
 
     >>> forms_of("NATO Treaty")
     ['NATO Treaty', 'Nato Treaty', 'nato treaty', 'NATO treaty']
@@ -213,7 +216,7 @@ def _iris(values: Iterable[str]) -> str:
 
 
 def _named_in(statements: Iterable[Statement]) -> list[str]:
-    """Return the IRIs in statements that may have labels, a direct property of Wikidata as the property itself."""
+    """Return the IRIs in statements that may have labels, including the properties behind Wikidata's direct ones."""
     terms: dict[str, None] = {}
     for subject, predicate, object_ in statements:
         values = [subject.value, predicate.value, direct_property(predicate.value)]
@@ -224,11 +227,11 @@ def _named_in(statements: Iterable[Statement]) -> list[str]:
 
 
 def _is_iri(text: str) -> bool:
-    """Tell whether a text can stand between < and > in a query."""
+    """Return whether a text may stand between < and > in a query."""
     has_blank = min(text, default=" ") <= " "
     return not has_blank and not _NOT_IN_IRIS.intersection(text)
 
 
 def _is_repeated(predicate: str) -> bool:
-    """Tell whether a predicate leads to Wikidata's second form of a fact."""
+    """Return whether a predicate leads to Wikidata's second form of a fact, which repeats the direct one."""
     return "/prop/" in predicate and "/prop/direct" not in predicate

@@ -1,4 +1,4 @@
-"""Any LangChain or MCP tool that takes a query is a retriever: web search, a company's search, another agent's."""
+"""Adapter that makes any LangChain or MCP tool with a query a retriever: web search, in-house search, an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEXTS = (
 )
 _TITLES = ("title", "name", "headline")
 _SOURCES = ("url", "link", "href", "source", "file")
-_IDS = ("id", "passage_id")  # not document_id, which several passages have
+_IDS = ("id", "passage_id")  # not document_id, which several passages share
 _LISTS = (
     "results",
     "result",
@@ -42,30 +42,33 @@ _LISTS = (
     "data",
 )
 _DEEPEST = 4
-"""The depth in an answer to which its list of results is looked for."""
+"""The depth to which an answer is searched for its list of results."""
 
 
 def is_langchain_tool(thing: object) -> bool:
-    """Tell whether `thing` is a LangChain BaseTool; without LangChain's tools loaded it is not."""
+    """Return whether `thing` is a LangChain BaseTool; False as long as LangChain's tools are not loaded."""
     module = sys.modules.get("langchain_core.tools")
     return module is not None and isinstance(thing, module.BaseTool)
 
 
 class ToolRetriever:
-    """Retriever around a tool: the tool's results for the query become passages, in their order.
+    """A retriever around a tool: the tool's results for the query become passages, in their order.
 
-    tool: a LangChain tool, as `@tool` makes it or as langchain-mcp-adapters makes it of an MCP server's.
-    argument: the name of the argument that takes the query; without it one called query, q, question or the like, else
-        the only one that has to be given. Other arguments keep their defaults.
+    tool: a LangChain tool, as made by `@tool`, or by langchain-mcp-adapters from an MCP server's tool.
+    argument: the name of the argument that takes the query; by default one named query, q, question or the like,
+        else the only required one. Other arguments keep their defaults.
 
     An answer is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...), or a list of
-    these, perhaps under `results`; JSON in a text is read. The address of a result becomes its source and is never
-    fetched. A passage's id is the result's own, if it has one, and a hash of the text and address. A score
-    is 1 / rank, since a tool promises an order at most.
+    these, perhaps under `results`; JSON inside a text is parsed. A result's address becomes the passage's source and is
+    never fetched. A passage's id combines the result's own id, if it has one, with a hash of text and address. Scores
+    are 1 / rank, since a tool promises no more than an order.
     """
 
     def __init__(self, tool: BaseTool, argument: str = "") -> None:
-        """Raises SettingsError for a tool with an unclear query argument."""
+        """Prepare the retriever.
+
+        Raises SettingsError if it is unclear which of the tool's arguments takes the query.
+        """
         self.name = tool.name
         self._tool = tool
         self._argument = argument or _argument_of(tool)
@@ -81,7 +84,7 @@ class ToolRetriever:
         return hits_in(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Do the same as `retrieve`, without blocking the event loop."""
+        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
         check_query(query, k)
         answer = await self._tool.ainvoke({self._argument: query})
         return hits_in(answer, k)
@@ -102,7 +105,7 @@ def _argument_of(tool: BaseTool) -> str:
 
 
 def hits_in(answer: Any, k: int) -> list[Hit]:
-    """Return a hit for each of the first `k` different passages in an answer, with 1 / rank as the score."""
+    """Return a hit for each of the first `k` different passages in an answer, with a score of 1 / rank."""
     hits: dict[str, Hit] = {}
     for passage in _passages(answer):
         score = 1 / (len(hits) + 1)
@@ -113,7 +116,7 @@ def hits_in(answer: Any, k: int) -> list[Hit]:
 
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
-    """Yield the passages in a tool's answer, whatever its form; parts without text give no passage."""
+    """Yield the passages in a tool's answer, whatever its form; parts without text are skipped."""
     if isinstance(answer, Passage):
         yield answer
     elif isinstance(answer, str):
@@ -143,7 +146,7 @@ def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
         if isinstance(value, str) and value.strip()
     }
     text = _first(texts, _TEXTS)
-    is_block = answer.get("type") == "text"  # of an MCP answer
+    is_block = answer.get("type") == "text"  # a block of an MCP answer
     if text and not (is_block and depth < _DEEPEST):
         yield _passage(text, answer)
     elif text:
@@ -156,7 +159,7 @@ def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
 
 
 def _first(about: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return the value of the first key that has a text or a number; "" if no key has one."""
+    """Return the value of the first key with a text or an integer; "" if no key has one."""
     for key in keys:
         value = about.get(key)
         if isinstance(value, str | int) and value != "":
@@ -169,7 +172,7 @@ def _passage(text: str, about: Mapping[str, Any]) -> Passage:
     hashed = f"{source}\n{text}".encode("utf-8", "surrogatepass")
     name = hashlib.blake2b(hashed, digest_size=8).hexdigest()
     if own_id := _first(about, _IDS):
-        name = f"{own_id}/{name}"  # its own is not enough: many tools count the results of each search from 1
+        name = f"{own_id}/{name}"  # many tools number the results of each search from 1, so the id is not unique
     metadata = {
         key: value
         for key, value in about.items()

@@ -23,6 +23,7 @@ import pytest
 from ras_agent.app.sample import sample_passages
 from ras_agent.logs import LOGGER
 from ras_agent.telemetry import stop_tracing
+from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from tests import inspect_stand_in
 
@@ -106,6 +107,26 @@ def test_a_how_to_runs_as_it_is_shown(
         for number, block in enumerate(_BLOCK.findall(page.read_text("utf-8")), 1):
             code = _MODEL.sub(scripted_llm.spec, block)
             _run(code, f"{page.name}, block {number}", names, runner)
+
+
+def _statements() -> list[str]:
+    """Return the statements over passages and files that docs/howto/read-the-rows.md shows."""
+    page = (ROOT / "docs" / "howto" / "read-the-rows.md").read_text("utf-8")
+    return re.findall(r'"(select [^*"]+ from [^"]+|select document[^"]+)"', page)
+
+
+@pytest.mark.parametrize("kind", ["file", "postgres"])
+@pytest.mark.parametrize("statement", _statements())
+def test_rows_are_read_by_the_statements_shown(
+    statement: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = tmp_path / "i" if kind == "file" else request.getfixturevalue("address")
+    (tmp_path / "a.md").write_text("Bell was born in Edinburgh.")
+    ingest([tmp_path / "a.md"], place)
+    with PassageIndex.open(place).database.reading() as connection:
+        rows = connection.execute(statement).fetchall()
+    assert len(rows) == 1
+    assert rows[0][0] == "a.md"
 
 
 @pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)

@@ -136,10 +136,22 @@ def test_an_interrupted_removal_is_ended_by_the_same_command(
     with monkeypatch.context() as patch:
         patch.setattr(PassageIndex, "finish", full_disk)
         assert cli("index", "docs", "--out", "my.index", "--prune").exit_code == 1
+    assert not PassageIndex.open("my.index").is_finished()
     assert cli("index", "docs", "--out", "my.index", "--prune").stdout == (
-        "finished removing docs/phone.md, which an interrupted command had begun\n"
         "my.index 1 passage · 1 file unchanged\n"
     )
+    assert PassageIndex.open("my.index").is_finished()
+
+
+def test_compaction_may_be_left_to_a_later_command(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    cli("index", "--forget", "docs/phone.md", "--out", "my.index", "--compact", "later")
+    cli("kg", "delete", "my.index", "docs/bell.txt", "--compact", "later")
+    assert len(PassageIndex.open("my.index")) == 0
+    assert not PassageIndex.open("my.index").is_finished()
+    (docs / "phone.md").unlink()
+    cli("index", "docs", "--out", "my.index")
+    assert PassageIndex.open("my.index").is_finished()
 
 
 def test_what_is_removed_is_erased_from_the_graph(cli: Cli, docs: Path) -> None:

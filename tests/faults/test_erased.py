@@ -392,7 +392,7 @@ def _state(out: Path) -> dict[str, Any]:
         "finished": index.is_finished(),
     }
     if snapshot.manifest.embedder:
-        held["vectors"] = snapshot.read_vectors(snapshot.column("vector")).tobytes()
+        held["vectors"] = snapshot.read_vectors(snapshot.column("cell")).tobytes()
     held |= {
         name: snapshot.column(name).tobytes()
         for name in ("id", "document", "text", "length")
@@ -420,7 +420,6 @@ def _state(out: Path) -> dict[str, Any]:
             held[table] = journal.execute(
                 f"SELECT {columns} FROM {table} ORDER BY 1"
             ).fetchall()
-        held["erasing"] = journal.execute("SELECT * FROM erasing").fetchall()
         held["names"] = journal.execute(
             "SELECT name FROM kg_names ORDER BY 1"
         ).fetchall()
@@ -482,9 +481,9 @@ def _difference(expected: dict[str, Any], found: dict[str, Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save segments of few passages, and take few erased rows out of the database."""
+    """Save segments of few passages, and forget few cells of deleted ones."""
     monkeypatch.setattr(segment, "SAVED_FROM", 2)
-    monkeypatch.setattr(store, "_COMPACT_FROM", 1)
+    monkeypatch.setattr(store, "_RENUMBER_FROM", 1)
 
 
 @pytest.fixture(params=COMMANDS, ids=lambda command: command.name)

@@ -54,7 +54,7 @@ def test_several_writers_of_one_index(
 ) -> None:
     """Three objects add, replace and delete in turn, the cache is deleted: all find the same, nothing gone is left."""
     monkeypatch.setattr(segment, "SAVED_FROM", 4)
-    monkeypatch.setattr(store, "_COMPACT_FROM", 6)
+    monkeypatch.setattr(store, "_RENUMBER_FROM", 6)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     for walk in attack.times(40):
         path, random = tmp_path / f"i{walk}", attack.random

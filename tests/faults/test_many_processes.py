@@ -272,7 +272,7 @@ def test_nine_processes_on_one_index_and_its_graph(
 ) -> None:
     """nine processes on one index and graph: two ingests, upserts, deletions, `kg build` and four readers."""
     monkeypatch.setattr(segment, "SAVED_FROM", 4)
-    monkeypatch.setattr(store, "_COMPACT_FROM", 20)
+    monkeypatch.setattr(store, "_RENUMBER_FROM", 20)
     if vectors:
         pytest.importorskip("faiss")
     out, embedder = tmp_path / "i", Hashes() if vectors else None

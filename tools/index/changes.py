@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.arrays import Floats
+from ras_agent.errors import IndexMismatch
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import (
-    NO_VECTOR,
-    check_free,
+    cells_of_documents,
     erase,
-    erase_vectors,
     find_rows,
     hashes,
     indexed_text,
     insert,
     insert_vectors,
-    leave_remains,
-    passage_line,
     row_of,
+    rows_of_ids,
+    storable_passage,
 )
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.store.database import Connection
@@ -60,89 +59,50 @@ def put(
 
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
-    _check_distinct(passages)
-    existing = find_rows(
-        snapshot.column("id"), hashes(passage.id for passage in passages)
-    )
-    old = np.flatnonzero(existing >= 0)
-    stored: list[Passage | None] = [None] * len(passages)
-    for at, passage in zip(
-        old.tolist(), snapshot.passages.take(existing[old]), strict=True
-    ):
-        stored[at] = passage
-    _check_ids(passages, stored, replace_existing)
-    lines = [passage_line(passage) for passage in passages]
+    given = [storable_passage(passage) for passage in passages]
+    _check_distinct(given)
+    database = snapshot.database
+    known = rows_of_ids(connection, database, [passage.id for passage in given])
+    if known and not replace_existing:
+        raise _already_there(next(one.id for one in given if one.id in known))
     fresh = [
-        at
-        for at, (before, passage) in enumerate(zip(stored, passages, strict=True))
-        if before is None or (before != passage and passage_line(before) != lines[at])
+        passage
+        for passage in given
+        if passage.id not in known or known[passage.id][1] != passage
     ]
-    gone = (
-        _left_over(snapshot, passages, existing)
-        if whole_documents
-        else np.empty(0, dtype=np.int64)
-    )
-    replaced = (
-        existing[fresh][existing[fresh] >= 0] if fresh else np.empty(0, dtype=np.int64)
-    )
+    gone = [known[passage.id][0].cell for passage in fresh if passage.id in known]
+    replaced = len(gone)
+    if whole_documents:
+        gone += _left_over(connection, given)
     changes = Changes(
-        added=len(fresh) - len(replaced),
-        replaced=len(replaced),
-        unchanged=len(passages) - len(fresh),
-        deleted=len(gone),
+        added=len(fresh) - replaced,
+        replaced=replaced,
+        unchanged=len(given) - len(fresh),
+        deleted=len(gone) - replaced,
     )
     if not changes:
         return changes
-    state = snapshot.state
-    check_free(connection, snapshot.database, state.cells, state.vectors)
-    vectors, new = _vectors(snapshot, [passages[at] for at in fresh], embedder)
-    insert_vectors(connection, state.vectors, new)
-    place_of = snapshot.column("place")
-    places = state.places
+    vectors, embedded = _vectors(snapshot, fresh, embedder)
     rows = []
-    for number, (at, vector) in enumerate(zip(fresh, vectors.tolist(), strict=True)):
-        if existing[at] >= 0:
-            place = int(place_of[existing[at]])
-        else:
-            place = places
-            places = places + 1
-        rows.append(
-            row_of(
-                passages[at],
-                lines[at],
-                state.cells + number,
-                place,
-                vector,
-                snapshot.tokeniser,
-            )
-        )
+    for cell, passage in enumerate(fresh, start=snapshot.state.cells):
+        before = known.get(passage.id)
+        place = before[0].place if before else cell
+        rows.append(row_of(passage, cell, place, snapshot.tokeniser))
+    erase(connection, gone, snapshot.state.revision + 1)
     insert(connection, rows)
-    _erase(
-        connection,
-        snapshot,
-        np.concatenate([replaced, gone]),
-        keep=set(vectors.tolist()),
-    )
-    more = changes.added - changes.deleted
-    _advance(
-        connection,
-        cells=len(rows),
-        places=places - state.places,
-        passages=more,
-        vectors=len(new),
-    )
-    return Changes(
-        changes.added, changes.replaced, changes.unchanged, changes.deleted, len(new)
-    )
+    insert_vectors(connection, [row.cell for row in rows[: len(vectors)]], vectors)
+    _advance(connection, passages=changes.added - changes.deleted, cells=len(rows))
+    return replace(changes, embedded=embedded)
 
 
 def delete(
     connection: Connection, snapshot: Snapshot, document_ids: Collection[str]
 ) -> Changes:
     """Delete the passages of documents. Passages without a document are never deleted."""
-    gone = _rows_of_documents(snapshot, set(document_ids) - {""})
-    if len(gone):
-        _erase(connection, snapshot, gone, keep=set())
+    named = list(map(storable, document_ids))
+    gone = list(cells_of_documents(connection, named).values())
+    if gone:
+        erase(connection, gone, snapshot.state.revision + 1)
         _advance(connection, passages=-len(gone))
     return Changes(deleted=len(gone))
 
@@ -180,96 +140,45 @@ def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
     return vectors
 
 
-def _check_ids(
-    passages: Sequence[Passage],
-    stored: Sequence[Passage | None],
-    replace_existing: bool,
-) -> None:
-    for passage, before in zip(passages, stored, strict=True):
-        if before is None:
-            continue
-        if before.id != passage.id:
-            raise RasError(
-                f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them"
-            )
-        if not replace_existing:
-            raise _already_there(passage.id)
-
-
-def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Ints:
-    return np.flatnonzero(np.isin(snapshot.column("document"), hashes(documents)))
-
-
-def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Ints) -> Ints:
-    """Return the rows of the passages' documents that are not rows of these passages."""
-    documents = {passage.document_id for passage in passages} - {""}
-    return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
+def _left_over(connection: Connection, passages: Sequence[Passage]) -> list[int]:
+    """Return the cells of the passages' documents that are not of these passages."""
+    documents = {passage.document_id for passage in passages}
+    cells = cells_of_documents(connection, documents)
+    for passage in passages:
+        cells.pop(passage.id, None)
+    return list(cells.values())
 
 
 def _vectors(
     snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None
-) -> tuple[Ints, Floats]:
-    """Return the number of each passage's vector, and those to be written, which begin at the state's next number.
+) -> tuple[Floats, int]:
+    """Return the vectors of passages, (n, d), none without an embedder; and how many texts were embedded.
 
-    Equal texts share a vector, whether they are in the index already or come together.
+    A text that is in the index already, or that comes twice, is not embedded again.
     """
-    numbers = np.full(len(passages), NO_VECTOR, dtype=np.int64)
     identity = snapshot.manifest.embedder
     if identity is None or embedder is None:
-        return numbers, np.empty((0, 0), dtype=np.float32)
+        return np.empty((0, 0), dtype=np.float32), 0
     texts = [indexed_text(passage) for passage in passages]
+    vectors = np.empty((len(texts), identity.dimension), dtype=np.float32)
     same = find_rows(snapshot.column("text"), hashes(texts))
     there = np.flatnonzero(same >= 0)
-    numbers[there] = snapshot.column("vector")[same[there]]
-    unseen = dict.fromkeys(texts[at] for at in np.flatnonzero(numbers < 0).tolist())
-    number_of = {
-        text: snapshot.state.vectors + number for number, text in enumerate(unseen)
-    }
-    for at in np.flatnonzero(numbers < 0).tolist():
-        numbers[at] = number_of[texts[at]]
-    wanted = list(unseen)
+    vectors[there] = snapshot.read_vectors(snapshot.column("cell")[same[there]])
+    unseen = np.flatnonzero(same < 0).tolist()
+    wanted = list(dict.fromkeys(texts[at] for at in unseen))
+    row_of_text = {text: row for row, text in enumerate(wanted)}
     batches = [
-        wanted[start : start + _EMBED_AT_ONCE]
+        _embed(wanted[start : start + _EMBED_AT_ONCE], embedder, identity.dimension)
         for start in range(0, len(wanted), _EMBED_AT_ONCE)
     ]
-    found = [_embed(batch, embedder, identity.dimension) for batch in batches]
-    return numbers, np.concatenate(
-        [np.empty((0, identity.dimension), np.float32), *found]
-    )
+    if batches:
+        rows = [row_of_text[texts[at]] for at in unseen]
+        vectors[unseen] = np.concatenate(batches)[rows]
+    return vectors, len(wanted)
 
 
-def _erase(
-    connection: Connection, snapshot: Snapshot, rows: Ints, keep: set[int]
-) -> None:
-    """Erase passages, and the vectors that no other passage has. keep: vectors of passages that are new."""
-    if not len(rows):
-        return
-    erase(
-        connection, snapshot.column("cell")[rows].tolist(), snapshot.state.revision + 1
-    )
-    all_vectors = snapshot.column("vector")
-    stay = np.ones(len(all_vectors), dtype=bool)
-    stay[rows] = False
-    numbers = np.setdiff1d(
-        all_vectors[rows], all_vectors[stay & np.isin(all_vectors, all_vectors[rows])]
-    )
-    erase_vectors(
-        connection,
-        (one for one in numbers.tolist() if one != NO_VECTOR and one not in keep),
-    )
-    leave_remains(connection)
-
-
-def _advance(
-    connection: Connection,
-    *,
-    passages: int,
-    cells: int = 0,
-    places: int = 0,
-    vectors: int = 0,
-) -> None:
+def _advance(connection: Connection, *, passages: int, cells: int = 0) -> None:
     connection.execute(
-        "UPDATE index_state SET revision = revision + 1, cells = cells + ?, places = places + ?, "
-        "passages = passages + ?, vectors = vectors + ?",
-        (cells, places, passages, vectors),
+        "UPDATE index_state SET revision = revision + 1, cells = cells + ?, passages = passages + ?",
+        (cells, passages),
     )

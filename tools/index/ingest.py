@@ -50,7 +50,7 @@ from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import SUFFIXES, Convert, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.snapshot import read_state
-from ras_agent.tools.index.store import PassageIndex, database_at
+from ras_agent.tools.index.store import Compact, PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
@@ -88,8 +88,8 @@ class IngestReport:
     those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
     folders and files that were named before and are gone, if this run brought new ones; their documents stay.
     long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
-    finished: names whose removal an interrupted command began and this one ended. remaining: files that were forgotten
-    and still lie where they were, so that the next run over their folder reads them again.
+    remaining: files that were forgotten and still lie where they were, so that the next run over their folder reads them
+    again.
     """
 
     files: int
@@ -104,7 +104,6 @@ class IngestReport:
     moved: tuple[tuple[str, str], ...] = ()
     stranded: tuple[str, ...] = ()
     long_records: int = 0
-    finished: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
 
     @property
@@ -129,6 +128,7 @@ def ingest(
     as_text: Sequence[str] = (),
     ocr: Sequence[str] = (),
     vision: str = "",
+    compact: Compact = "now",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if it does not exist.
@@ -141,12 +141,13 @@ def ingest(
     remembered in the same way; None as a value takes one away. language: of the texts, which a new index remembers, and
     by which it stems words; by default english. prune: remove the documents of files that were indexed from the named
     folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents,
-    or paths of files and folders, to remove whether or not they still exist. Removed and replaced texts are gone from
-    every file of the index, and from its graph, when this returns; if it is interrupted, the same call completes the
-    removal. follow_links: load the files to which links inside the named folders lead. as_text: patterns of files of
-    other kinds that are read as plain text, remembered as `fields` are. ocr: a program with its arguments that reads
-    the pages of a PDF without text, see `with_ocr`; it is not remembered, but the text that it has read stays while the
-    file does. vision: a chat model that describes pictures, see `with_vision`; without it they are left out.
+    or paths of files and folders, to remove whether or not they still exist. compact: when removed and replaced texts,
+    which no answer finds once they are written, are gone from the bytes of every file, too: when this returns, also if
+    an earlier call was interrupted, or "later", with the next call that says "now". follow_links: load the files to
+    which links inside the named folders lead. as_text: patterns of files of other kinds that are read as plain text,
+    remembered as `fields` are. ocr: a program with its arguments that reads the pages of a PDF without text, see
+    `with_ocr`; it is not remembered, but the text that it has read stays while the file does. vision: a chat model that
+    describes pictures, see `with_vision`; without it they are left out.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
@@ -204,10 +205,9 @@ def ingest(
             place, embedder, tokeniser=Tokeniser(language or ENGLISH)
         )
     with open_journal(index.database) as journal:
-        finished = journal.erasing()
         if not index.is_finished():
-            index.finish()  # the work that an interrupted run left, though this one may find nothing to do
-        with index.batch():
+            index.finish(compact)  # this run may find nothing to do
+        with index.batch(compact):
             run = _IngestRun(
                 index,
                 journal,
@@ -219,9 +219,7 @@ def ingest(
                 vision=sees,
                 on_progress=on_progress,
             )
-            report = run.take(found, prune=prune, forget=forget)
-        journal.end_erasing()
-        return replace(report, finished=finished)
+            return run.take(found, prune=prune, forget=forget)
 
 
 def _text_patterns(place: Path | Address) -> tuple[str, ...]:
@@ -486,12 +484,9 @@ class _IngestRun:
         elif self._journal.document(name):
             self._remove([name])
         elif files := _files_at(path_of(name), self._journal):
-            self._journal.begin_erasing(name)
             for file in files:
                 self._forget_file(file.label)
-        elif (
-            name not in self._journal.erasing()
-        ):  # else an interrupted run removed it, and this one erases it
+        else:
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
                 command = f"`ras-agent kg delete {as_argument(self._index)} {as_argument(name)}`"

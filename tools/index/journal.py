@@ -1,8 +1,6 @@
 """Records the files and documents that an index was made from, in the database of the index.
 
-A run commits its writes to the index and to the journal together, batch by batch. Names that were deleted are
-listed as being erased until nothing of them is left in any file, so that a command that was killed before can be given
-again.
+A run commits its writes to the index and to the journal together, batch by batch.
 """
 
 from __future__ import annotations
@@ -14,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ras_agent.tools.index.passages import leave_remains
 from ras_agent.tools.index.uploads import drop_upload, put_upload
 from ras_agent.tools.store.database import Connection, Database
-from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES, UPLOADS
+from ras_agent.tools.store.schema import JOURNAL, PASSAGES, UPLOADS
 from ras_agent.tools.store.sqlite import SqliteDatabase
 
 _ENTRY = "id, file, own, place, digest, run"
@@ -190,14 +189,14 @@ class Journal:
                 drop_upload(self._connection.begin(), known.path)
 
     def drop_file(self, label: str) -> None:
-        """Delete a file's entry, its own metadata and its bytes; its label is being erased from here on."""
+        """Delete a file's entry, its own metadata and its bytes."""
         self._drop_upload(label)
         own = (
             "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
         )
         self._connection.execute(own, (label,))
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
-        self.begin_erasing(label)
+        leave_remains(self._connection.begin())
 
     def document(self, name: str) -> JournalEntry | None:
         """Return the document of that id, if there is one."""
@@ -227,11 +226,11 @@ class Journal:
         self._connection.execute(_PUT_DOCUMENT, values)
 
     def drop_document(self, name: str) -> None:
-        """Delete a document's entry, and the bytes of an upload that held it; its id is being erased from here on."""
+        """Delete a document's entry, and the bytes of an upload that held it."""
         if known := self.document(name):
             self._drop_upload(known.file)
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
-        self.begin_erasing(name)
+        leave_remains(self._connection.begin())
 
     def forget_document(self, name: str) -> None:
         """Delete a document and the stamp of its file, so that the next run indexes it again if it still exists."""
@@ -267,47 +266,6 @@ class Journal:
         if not self._compared:
             self._compared = True
             self._database.check(("sources", "files", "documents"))
-
-    def begin_erasing(self, name: str) -> None:
-        """Record that something of that name was deleted, until `end_erasing`."""
-        self._connection.execute(
-            "INSERT INTO erasing VALUES (?) ON CONFLICT DO NOTHING", (name,)
-        )
-
-    def erasing(self) -> tuple[str, ...]:
-        """Return the names of deleted files and documents of which something may still be in a file of the index."""
-        return tuple(
-            name
-            for (name,) in self._connection.execute(
-                "SELECT name FROM erasing ORDER BY name"
-            )
-        )
-
-    def end_erasing(self) -> None:
-        """Forget the names that were being erased, and leave nothing of them in the journal.
-
-        Call it as the last thing, when no other file holds anything of them.
-        """
-        self.commit()
-        if not self.erasing():
-            return
-        self.begin()
-        self._database.rewrite(JOURNAL_TABLES)
-        self._connection.execute("DELETE FROM erasing")
-        # the names lie in the file until it is swept: the next writer does it, should this process end before
-        revision, remains = self._connection.execute(
-            "SELECT revision, remains FROM index_state"
-        ).fetchone()
-        mark = revision + 1
-        self._connection.execute(
-            "UPDATE index_state SET remains = ? WHERE remains = 0", (mark,)
-        )
-        self.commit()
-        if self._database.sweep() and not remains:
-            self._connection.execute(
-                "UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,)
-            )
-            self.commit()
 
     def begin(self) -> None:
         """Begin the transaction that `commit` ends, unless one is under way."""
@@ -384,7 +342,7 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
             for statement in (*PASSAGES, *JOURNAL, *UPLOADS):
                 connection.execute(statement)
             connection.execute(
-                "INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')"
+                "INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, '')"
             )
     with database.alone():
         journal = Journal(database)

@@ -1,12 +1,10 @@
-"""Rows of passages and vectors in the database of an index: written once, read by number, overwritten in place."""
+"""Rows of passages and vectors in the database of an index: written once, read by their cells, deleted."""
 
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,6 +16,7 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import ErasedPassage, IndexMismatch
 from ras_agent.filters import OWN_FIELDS, texts_of
 from ras_agent.records import Passage
+from ras_agent.text.normal_form import storable
 from ras_agent.text.titles import with_title
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.store.database import Connection, Database
@@ -25,33 +24,24 @@ from ras_agent.tools.store.database import Connection, Database
 Hashes = npt.NDArray[np.uint64]
 
 _FULL = 1 << 62
-"""Set in every hash and checksum, so that each takes eight bytes in the database and can be overwritten in place."""
-ERASED = _FULL
-"""The hash of nothing, which replaces the hashes of an erased passage."""
-NO_VECTOR = -1
-_LOW = (1 << 31) - 1
-COLUMNS = ("cell", "place", "id", "document", "text", "vector", "length")
-_PACKED = struct.Struct(f"<{len(COLUMNS)}q")
+"""Set in every hash, so that none is 0."""
+COLUMNS = ("cell", "place", "id", "document", "text", "length")
+"""Of the arrays that are searched: id, document and text are hashes, length is in terms."""
 _AT_ONCE = 500  # parameters of one statement, rows of one reading
+_ROW = "cell, place, id, document, title, text, metadata"
 
 
 class Row(NamedTuple):
-    """Row of the table `passages`, as it is written.
-
-    id, document, text: hashes of the passage's id, of its document's id, and of its indexed text. length: in terms.
-    """
+    """Row of the table `passages`. metadata: JSON. terms: as `terms_of` returns them."""
 
     cell: int
     place: int
-    id: int
-    document: int
-    text: int
-    vector: int
-    length: int
-    crc: int
-    data: bytes
-    terms: bytes
-    fields: bytes
+    id: str
+    document: str
+    title: str
+    text: str
+    metadata: str
+    terms: bytes = b""
 
 
 def indexed_text(passage: Passage) -> str:
@@ -60,8 +50,8 @@ def indexed_text(passage: Passage) -> str:
 
 
 def hash_of(text: str) -> int:
-    """Return 62 bits of a digest of `text`, and a 63rd that is always set."""
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    """Return 62 bits of a digest of `text` as a database holds it, and a 63rd that is always set."""
+    digest = blake2b(storable(text).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") & (_FULL - 1)) | _FULL
 
 
@@ -97,44 +87,47 @@ def find_rows(column: Hashes, wanted: Hashes) -> Ints:
     return rows_of_values[inverse]
 
 
-def passage_line(passage: Passage) -> bytes:
-    """Return the passage as JSON. Raises ValueError for metadata that JSON cannot hold."""
+def storable_passage(passage: Passage) -> Passage:
+    """Return the passage as a database can hold it: with U+FFFD for halves of characters and the character 0.
+
+    Raises ValueError for metadata that JSON cannot hold.
+    """
     try:
-        line = json.dumps(passage.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        metadata = json.dumps(passage.metadata, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"passage {passage.id!r}: its metadata is not JSON: {error}"
         ) from error
-    # text may hold lone surrogates, which plain UTF-8 cannot
-    return line.encode("utf-8", "surrogatepass")
-
-
-def row_of(
-    passage: Passage,
-    line: bytes,
-    cell: int,
-    place: int,
-    vector: int,
-    tokeniser: Tokeniser,
-) -> Row:
-    """Return the row of a passage. line: the passage as JSON."""
-    text = indexed_text(passage)
-    terms, length = terms_of(text, tokeniser)
-    fields = np.array(sorted(_fields_of(passage)), dtype="<u8").tobytes()
-    identity = hash_of(passage.id), hash_of(passage.document_id), hash_of(text)
-    columns = cell, place, *identity, vector, length
-    return Row(
-        *columns,
-        _data_crc(line) | checksum(as_bytes(columns), terms, fields),
-        line,
-        terms,
-        fields,
+    return Passage(
+        storable(passage.id),
+        storable(passage.text),
+        storable(passage.title),
+        storable(passage.document_id),
+        json.loads(storable(metadata)),
     )
 
 
-def _fields_of(passage: Passage) -> set[int]:
+def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row:
+    """Return the row of a storable passage."""
+    terms, _ = terms_of(indexed_text(passage), tokeniser)
+    metadata = json.dumps(passage.metadata, ensure_ascii=False)
+    return Row(
+        cell,
+        place,
+        passage.id,
+        passage.document_id,
+        passage.title,
+        passage.text,
+        metadata,
+        terms,
+    )
+
+
+def fields_of(passage: Passage) -> bytes:
+    """Return the hashes of the values of a passage's title and metadata, ascending."""
     keys = ["title", *(key for key in passage.metadata if key not in OWN_FIELDS)]
-    return {field_hash(key, text) for key in keys for text in texts_of(passage, key)}
+    found = {field_hash(key, text) for key in keys for text in texts_of(passage, key)}
+    return np.array(sorted(found), dtype="<u8").tobytes()
 
 
 def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
@@ -147,186 +140,128 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
     ).tobytes(), len(terms)
 
 
-def check_free(
-    connection: Connection, database: Database, cell: int, vector: int
-) -> None:
-    """Raise IndexMismatch if a cell or a vector's number from those on is taken, which come next."""
-    for table, name, number in (
-        ("passages", "cell", cell),
-        ("vectors", "number", vector),
-    ):
-        if connection.execute(
-            f"SELECT 1 FROM {table} WHERE {name} >= ?", (number,)
-        ).fetchone():
-            raise damaged(
-                database, f"a row of {table} has a number that was never given"
-            )
+def rows_of_ids(
+    connection: Connection, database: Database, ids: Sequence[str]
+) -> dict[str, tuple[Row, Passage]]:
+    """Return the rows and passages of those ids that are there."""
+    found = {}
+    for row in _rows_having(connection, "id", ids):
+        found[row.id] = (row, passage_in(row, database))
+    return found
+
+
+def cells_of_documents(
+    connection: Connection, documents: Collection[str]
+) -> dict[str, int]:
+    """Return the cell of each passage of some documents by its id. Passages without a document are of none."""
+    named = sorted(set(documents) - {""})
+    return {row.id: row.cell for row in _rows_having(connection, "document", named)}
+
+
+def _rows_having(
+    connection: Connection, column: str, values: Sequence[object]
+) -> Iterator[Row]:
+    for start in range(0, len(values), _AT_ONCE):
+        part = values[start : start + _AT_ONCE]
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT {_ROW} FROM passages WHERE {column} IN ({marks})"
+        for row in connection.execute(query, part):
+            yield Row(*row)
 
 
 def insert(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows of new cells."""
-    connection.executemany(f"INSERT INTO passages VALUES ({', '.join('?' * 11)})", rows)
+    marks = ", ".join("?" * len(Row._fields))
+    connection.executemany(f"INSERT INTO passages VALUES ({marks})", rows)
 
 
-def insert_vectors(connection: Connection, first: int, vectors: Floats) -> None:
-    """Write vectors (n, d) under the numbers from `first` on."""
+def insert_vectors(
+    connection: Connection, cells: Sequence[int], vectors: Floats
+) -> None:
+    """Write the vectors (n, d) of cells."""
     data = [vector.tobytes() for vector in np.ascontiguousarray(vectors, dtype="<f4")]
-    rows = [
-        (first + number, _vector_crc(first + number, one), one)
-        for number, one in enumerate(data)
-    ]
-    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", rows)
+    rows = list(zip(cells, data, strict=True))
+    connection.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
 
 
 def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
-    """List cells as dead, and overwrite their contents."""
-    listed = list(cells)
-    connection.executemany(
-        "INSERT INTO dead VALUES (?, ?)", [(cell, revision) for cell in listed]
-    )
-    blank = f"""UPDATE passages SET id = {ERASED}, document = {ERASED}, text = {ERASED}, crc = {ERASED},
-        data = zeroblob(length(data)), terms = zeroblob(length(terms)), fields = zeroblob(length(fields))
-        WHERE cell = ?"""
-    connection.executemany(blank, [(cell,) for cell in listed])
-
-
-def erase_vectors(connection: Connection, numbers: Iterable[int]) -> None:
-    """Overwrite vectors that no passage uses any more."""
-    blank = f"UPDATE vectors SET crc = {ERASED}, data = zeroblob(length(data)) WHERE number = ?"
-    connection.executemany(blank, [(number,) for number in numbers])
-
-
-def take_out_dead(connection: Connection, used: set[int]) -> None:
-    """Delete the rows of dead cells, and the vectors with numbers that are not in `used`."""
-    connection.execute("DELETE FROM passages WHERE cell IN (SELECT cell FROM dead)")
-    numbers = [
-        number
-        for (number,) in connection.execute("SELECT number FROM vectors")
-        if number not in used
-    ]
-    connection.executemany(
-        "DELETE FROM vectors WHERE number = ?", [(number,) for number in numbers]
-    )
-
-
-def rows_between(
-    connection: Connection, first: int, end: int, database: Database
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns of COLUMNS, then terms and fields, of the living cells from `first` up to `end`.
-
-    Raises IndexMismatch for a damaged row.
-    """
-    query = f"""SELECT {", ".join(COLUMNS)}, terms, fields, crc FROM passages
-        WHERE cell >= ? AND cell < ? AND crc <> {ERASED} ORDER BY cell"""
-    cursor = connection.execute(query, (first, end))
-    while rows := cursor.fetchmany(_AT_ONCE):
-        for *columns, terms, fields, crc in rows:
-            try:
-                whole = (
-                    crc & _LOW == checksum(_PACKED.pack(*columns), terms, fields) & _LOW
-                )
-            except (
-                struct.error,
-                TypeError,
-            ):  # a damaged page may hold values that are no numbers
-                whole = False
-            if not whole:
-                raise damaged(
-                    database,
-                    f"the passage in cell {columns[0]:,} is not what was written",
-                )
-            yield *columns, terms, fields
-
-
-def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
-    """Return the passages in some cells, with None for an erased one. Raises IndexMismatch for a damaged one."""
-    by_cell: dict[int, Passage | None] = {}
-    with database.reading(once=len(cells) <= _AT_ONCE) as connection:
-        for start in range(0, len(cells), _AT_ONCE):
-            part = cells[start : start + _AT_ONCE]
-            query = f"SELECT cell, crc, data FROM passages WHERE cell IN ({', '.join('?' * len(part))})"
-            for cell, crc, data in connection.execute(query, part):
-                if crc != ERASED and crc & ~_LOW != _data_crc(data):
-                    raise damaged(
-                        database,
-                        f"the passage in cell {cell:,} is not what was written",
-                    )
-                by_cell[cell] = None if crc == ERASED else passage_in(data)
-    return [by_cell.get(cell) for cell in cells]
-
-
-def read_vectors(
-    database: Database, numbers: Ints, dimension: int, epoch: int | None = None
-) -> Floats:
-    """Return vectors by number, (len(numbers), dimension). Raises IndexMismatch for a damaged one.
-
-    epoch: that of the numbers; in a later one those that were erased are missing, and zeros as all that are erased.
-    """
-    wanted, inverse = np.unique(numbers, return_inverse=True)
-    vectors = np.zeros((len(wanted), dimension), dtype=np.float32)
-    row = {number: row for row, number in enumerate(wanted.tolist())}
-    width = 4 * dimension
-    with database.reading() as connection:
-        listed = list(row)
-        dense = len(listed) and listed[-1] - listed[0] < 4 * len(listed)
-        step = len(listed) if dense else _AT_ONCE
-        for start in range(0, len(listed), max(step, 1)):
-            part = listed[start : start + step]
-            if dense:
-                found = connection.execute(
-                    "SELECT number, crc, data FROM vectors WHERE number BETWEEN ? AND ?",
-                    (part[0], part[-1]),
-                )
-            else:
-                query = f"SELECT number, crc, data FROM vectors WHERE number IN ({', '.join('?' * len(part))})"
-                found = connection.execute(query, part)
-            for number, crc, data in found:
-                if number not in row:
-                    continue
-                if crc != ERASED and (
-                    crc != _vector_crc(number, data) or len(data) != width
-                ):
-                    raise damaged(
-                        database, f"vector {number:,} is not what was written"
-                    )
-                if crc != ERASED:
-                    vectors[row[number]] = np.frombuffer(data, "<f4")
-                del row[number]
-        if (
-            row
-            and epoch is not None
-            and connection.execute("SELECT epoch FROM index_state").fetchone()
-            != (epoch,)
-        ):
-            row = {}
-    if row:
-        raise damaged(database, f"vector {next(iter(row)):,} is missing")
-    return vectors[inverse]
-
-
-def check_rows(database: Database) -> None:
-    """Read all passages and vectors. Raises IndexMismatch for a row that differs from the one that was written."""
-    with database.reading() as connection:
-        cells = [
-            cell
-            for (cell,) in connection.execute("SELECT cell FROM passages ORDER BY cell")
-        ]
-        for start in range(0, len(cells), _AT_ONCE):
-            read_passages(database, cells[start : start + _AT_ONCE])
-        for _ in rows_between(connection, 0, _FULL, database):
-            pass
-        for number, crc, data in connection.execute(
-            "SELECT number, crc, data FROM vectors"
-        ):
-            if crc != ERASED and crc != _vector_crc(number, data):
-                raise damaged(database, f"vector {number:,} is not what was written")
+    """Delete the passages in some cells, with all that the database has of them, and list the cells as dead."""
+    gone = [(cell,) for cell in cells]
+    dead = [(cell, revision) for (cell,) in gone]
+    connection.executemany("DELETE FROM passages WHERE cell = ?", gone)
+    connection.executemany("INSERT INTO dead VALUES (?, ?)", dead)
+    if gone:
+        leave_remains(connection)
 
 
 def leave_remains(connection: Connection) -> None:
-    """Have erased text overwritten in the index's files, too, once this is committed."""
-    connection.execute(
-        "UPDATE index_state SET remains = revision + 1 WHERE remains = 0"
+    """Note that rows were deleted of which bytes are left until the database is compacted."""
+    connection.execute("UPDATE index_state SET erasures = erasures + 1")
+
+
+def rows_between(connection: Connection, first: int, end: int) -> Iterator[Row]:
+    """Yield the rows of the cells from `first` up to `end`."""
+    query = (
+        f"SELECT {_ROW}, terms FROM passages WHERE cell >= ? AND cell < ? ORDER BY cell"
     )
+    cursor = connection.execute(query, (first, end))
+    while rows := cursor.fetchmany(_AT_ONCE):
+        yield from map(Row._make, rows)
+
+
+def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
+    """Return the passages in some cells, with None for one that is gone. Raises IndexMismatch for a damaged one."""
+    by_cell: dict[int, Passage] = {}
+    with database.reading(once=len(cells) <= _AT_ONCE) as connection:
+        for row in _rows_having(connection, "cell", cells):
+            by_cell[row.cell] = passage_in(row, database)
+    return [by_cell.get(cell) for cell in cells]
+
+
+def read_vectors(database: Database, cells: Ints, dimension: int) -> Floats:
+    """Return the vectors of cells, (len(cells), dimension), zeros for one that is gone.
+
+    Raises IndexMismatch for a damaged one.
+    """
+    wanted, inverse = np.unique(cells, return_inverse=True)
+    vectors = np.zeros((len(wanted), dimension), dtype=np.float32)
+    left = {cell: row for row, cell in enumerate(wanted.tolist())}
+    with database.reading() as connection:
+        for cell, data in _vectors_of(connection, list(left)):
+            row = left.pop(cell, None)
+            if row is not None:
+                vectors[row] = _vector_in(cell, data, dimension, database)
+        for passage in _rows_having(connection, "cell", list(left)):
+            raise damaged(database, f"the vector of cell {passage.cell:,} is missing")
+    return vectors[inverse]
+
+
+def _vectors_of(
+    connection: Connection, cells: Sequence[int]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the vectors of ascending cells, and of others between them where these are many."""
+    if cells and cells[-1] - cells[0] < 4 * len(cells):
+        query = "SELECT cell, data FROM vectors WHERE cell BETWEEN ? AND ?"
+        yield from connection.execute(query, (cells[0], cells[-1]))
+        return
+    for start in range(0, len(cells), _AT_ONCE):
+        part = cells[start : start + _AT_ONCE]
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT cell, data FROM vectors WHERE cell IN ({marks})"
+        yield from connection.execute(query, part)
+
+
+def _vector_in(cell: int, data: bytes, dimension: int, database: Database) -> Floats:
+    if not isinstance(data, bytes) or len(data) != 4 * dimension:
+        raise damaged(database, f"the vector of cell {cell:,} has another size")
+    return np.frombuffer(data, "<f4")
+
+
+def check_rows(database: Database) -> None:
+    """Read all passages. Raises IndexMismatch for one that is none."""
+    with database.reading() as connection:
+        for row in rows_between(connection, 0, _FULL):
+            passage_in(row, database)
 
 
 def read_passage(database: Database, cell: int) -> Passage:
@@ -339,51 +274,17 @@ def read_passage(database: Database, cell: int) -> Passage:
     return passage
 
 
-def passage_in(data: bytes) -> Passage:
-    """Return the passage of a row."""
-    return Passage.from_dict(json.loads(data.decode("utf-8", "surrogatepass")))
-
-
-def checksum(*blobs: bytes, number: int | None = None) -> int:
-    """Return 31 bits of a checksum, never 0, so that it is not that of an erased row, and a 63rd that is set.
-
-    number: of up to 64 bits, which are summed first. A value that is not bytes, as a cell of a damaged page can be, has
-    -1, the sum of nothing that was ever written.
-    """
-    crc = 0 if number is None else crc_of_number(number)
+def passage_in(row: Row, database: Database) -> Passage:
+    """Return the passage of a row. Raises IndexMismatch for a damaged one."""
     try:
-        for blob in blobs:
-            crc = zlib.crc32(blob, crc)
-    except TypeError:
-        return -1
-    return _FULL | crc & _LOW | 1
-
-
-def crc_of_number(number: int) -> int:
-    """Return the CRC-32 of a number, with which that of its row begins."""
-    return zlib.crc32((number & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"))
-
-
-def checksums(crcs: Ints) -> Ints:
-    """Return the values of `checksum` for rows of which the sums are known."""
-    return _FULL | crcs & _LOW | 1
-
-
-def _data_crc(data: bytes) -> int:
-    """Return the checksum of a passage's stored JSON, shifted to where a row's checksum has it.
-
-    The lower half is of the hashes and terms, so that the data to search is checked without reading the text.
-    """
-    return _FULL | (checksum(data) & _LOW) << 31
-
-
-def _vector_crc(number: int, data: bytes) -> int:
-    return checksum(as_bytes([number]), data)
-
-
-def as_bytes(numbers: Sequence[int]) -> bytes:
-    """Return whole numbers as checksums read them."""
-    return np.array(numbers, "<i8").tobytes()
+        metadata = json.loads(row.metadata)
+    except (TypeError, ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise damaged(
+            database, f"the metadata of the passage in cell {row.cell:,} is not JSON"
+        )
+    return Passage(row.id, row.text, row.title, row.document, metadata)
 
 
 def damaged(database: Database, what: str) -> IndexMismatch:

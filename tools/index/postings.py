@@ -92,17 +92,6 @@ class Postings(NamedTuple):
         part = slice(self.starts[number], self.starts[number + 1])
         return self.slots[part], self.counts[part]
 
-    def numbers_of(self, slots: Ints) -> Ints:
-        """Return the numbers of the keys that nothing but `slots` has; reads all postings."""
-        living = np.ones(int(self.slots.max(initial=-1)) + 1, dtype=bool)
-        living[slots[slots < len(living)]] = False
-        total = (
-            np.add.reduceat(living[self.slots], self.starts[:-1])
-            if len(self.slots)
-            else np.zeros(0)
-        )
-        return np.flatnonzero(total == 0)
-
 
 def _order(keys: Hashes) -> Ints:
     """Return where the keys are, the lowest first, and equal ones as they come.

@@ -4,18 +4,17 @@
                                      vectors     FAISS's index, where the index has vectors
 
 A write makes a segment of its own cells, and joins it with segments that are not much larger, so that there are few of
-them and every passage is joined with others a logarithmic number of times. Erased data is overwritten in place.
+them and every passage is joined with others a logarithmic number of times. A segment with passages that were deleted since is
+made again without them when the index is compacted.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.index.passages import COLUMNS, ERASED
+from ras_agent.tools.index.passages import (
+    COLUMNS,
+    Row,
+    damaged,
+    fields_of,
+    hash_of,
+    indexed_text,
+    passage_in,
+)
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.store import array_file
+from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.durable import sync_folder, writing
 
 SAVED_FROM = 256
 """Segments of so many passages are saved; smaller ones are read from the database as quickly."""
 _FACTOR = 4
-_AT_ONCE = 500
 _ARRAYS = "arrays"
 _VECTORS = "vectors"
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
@@ -72,7 +79,7 @@ class Segment:
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
         """Return the index of the vectors, numbered by slots: as it is saved, else made of the vectors from `read`."""
         if self.vectors_at_hand() is None:
-            self._vectors = VectorIndex.build(read(self.columns["vector"]), settings)
+            self._vectors = VectorIndex.build(read(self.columns["cell"]), settings)
         assert self._vectors is not None
         return self._vectors
 
@@ -97,7 +104,7 @@ class Segment:
         if self._vectors is not None:
             self._vectors.save(fresh / _VECTORS)
             with writing(fresh):
-                array_file.sum_anew(fresh / _VECTORS)
+                array_file.write_sum(fresh / _VECTORS)
         sync_folder(fresh)
         with writing(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -109,56 +116,6 @@ class Segment:
         """Notice that the files were deleted, which may happen at any time."""
         if self.folder is not None and not (self.folder / _ARRAYS).exists():
             self.folder = None
-
-    def forget(self, cells: Ints, dead: Ints) -> None:
-        """Overwrite the data of some cells in the saved files: hashes, terms that no other cell has, and vectors.
-
-        dead: all cells that are no passages any more; a term that only they have is overwritten too.
-        """
-        if (
-            self.folder is None
-            or not ((cells >= self.first) & (cells < self.end)).any()
-        ):
-            return
-        # as it lies there: another process may have saved the same cells again, with other slots
-        saved = load(self.folder.parent, self.first, self.end)
-        if saved is None:  # gone or damaged: it is made again from the database
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
-            return
-        slots = saved.slots_of(cells)
-        path = self.folder / _ARRAYS
-        with (
-            writing(path),
-            path.open("rb+") as file,
-            mmap.mmap(file.fileno(), 0) as mapped,
-        ):
-            arrays = array_file.arrays_in(mapped, path)
-            for name in ("id", "document", "text"):
-                arrays[name][slots] = ERASED
-            for name in ("terms", "fields"):
-                keys = arrays[f"{name}.keys"]
-                # a key that nothing has any more becomes the one before it, so that keys go on ascending
-                for number in (
-                    getattr(saved, name).numbers_of(saved.slots_of(dead)).tolist()
-                ):
-                    keys[number] = keys[number - 1] if number else 0
-            del arrays, keys
-            mapped.flush()
-            os.fsync(file.fileno())
-        array_file.sum_anew(path, whole=path.stat().st_size <= array_file.SMALL)
-        vectors = self.folder / _VECTORS
-        if not os.path.lexists(vectors):
-            return
-        whole = _load_vectors(vectors, len(saved)) is not None
-        if whole and VectorIndex.overwrite(vectors, slots, len(saved)):
-            array_file.sum_anew(
-                vectors, whole=vectors.stat().st_size <= array_file.SMALL
-            )
-        elif vectors.is_dir():  # it is made again from the database
-            shutil.rmtree(vectors)
-        else:
-            vectors.unlink()
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays = {
@@ -172,21 +129,35 @@ class Segment:
         return arrays
 
 
-def from_rows(first: int, end: int, rows: Iterable[Sequence[Any]]) -> Segment:
-    """Make a segment of the rows in the cells from `first` up to `end` of the database."""
-    both: list[list[Any]] = [[] for _ in (*COLUMNS, "terms", "fields")]
-    rest = iter(rows)
-    while some := list(islice(rest, _AT_ONCE)):  # few at a time, as in read_columns
-        for column, values in zip(both, zip(*some, strict=True), strict=True):
-            column.extend(values)
-    *columns, terms, fields = both
-    by_name = {
-        name: np.array(column, dtype=dtype)
-        for (name, dtype), column in zip(_COLUMN_TYPES.items(), columns, strict=True)
+def from_rows(first: int, end: int, rows: Iterable[Row], database: Database) -> Segment:
+    """Make a segment of the rows in the cells from `first` up to `end` of a database.
+
+    Raises IndexMismatch for a damaged row.
+    """
+    columns: dict[str, list[int]] = {name: [] for name in _COLUMN_TYPES}
+    terms = []
+    fields = []
+    for row in rows:
+        passage = passage_in(row, database)
+        columns["cell"].append(row.cell)
+        columns["place"].append(row.place)
+        columns["id"].append(hash_of(row.id))
+        columns["document"].append(hash_of(row.document))
+        columns["text"].append(hash_of(indexed_text(passage)))
+        terms.append(row.terms)
+        fields.append(fields_of(passage))
+    try:
+        postings = Postings.of_terms(terms)
+    except (ValueError, IndexError) as error:
+        raise damaged(database, f"terms of its passages: {error}") from error
+    counts = np.bincount(postings.slots, postings.counts, minlength=len(terms))
+    arrays = {
+        name: counts.astype(dtype) if name == "length" else np.array(column, dtype)
+        for (name, dtype), column in zip(
+            _COLUMN_TYPES.items(), columns.values(), strict=True
+        )
     }
-    return Segment(
-        first, end, by_name, Postings.of_terms(terms), Postings.of_keys(fields)
-    )
+    return Segment(first, end, arrays, postings, Postings.of_keys(fields))
 
 
 def joined(
@@ -242,7 +213,7 @@ def joined(
         vectors = [
             made.vectors()[mask]
             if made is not None
-            else read(one.columns["vector"][mask])
+            else read(one.columns["cell"][mask])
             for one, made, mask in zip(segments, at_hand, living, strict=True)
         ]
         whole.take_vectors(VectorIndex.build(np.concatenate(vectors), settings))

@@ -50,10 +50,7 @@ class State:
     epoch: int
     revision: int
     cells: int
-    places: int
     passages: int
-    vectors: int
-    remains: bool
     manifest: Manifest
 
 
@@ -68,22 +65,10 @@ def read_state(connection: Connection, database: Database) -> State:
         raise IndexMismatch(
             f"{where} has version {found[0]}, this ras-agent reads version {VERSION}: {anew}"
         )
-    epoch, revision, cells, places, passages, vectors, remains, manifest = (
-        connection.execute(
-            "SELECT epoch, revision, cells, places, passages, vectors, remains, manifest FROM index_state"
-        ).fetchone()
-    )
+    query = "SELECT epoch, revision, cells, passages, manifest FROM index_state"
+    epoch, revision, cells, passages, manifest = connection.execute(query).fetchone()
     try:
-        return State(
-            epoch,
-            revision,
-            cells,
-            places,
-            passages,
-            vectors,
-            bool(remains),
-            Manifest.from_json(manifest),
-        )
+        return State(epoch, revision, cells, passages, Manifest.from_json(manifest))
     except (KeyError, TypeError, ValueError) as error:
         raise IndexMismatch(f"{where} is damaged ({error}): {anew}") from error
 
@@ -189,7 +174,7 @@ class Snapshot:
         )
 
     def column(self, name: str) -> Any:
-        """Return a column of the passages in corpus order: "cell", "id", "document", "text", "vector", or "length"."""
+        """Return a column of the passages in corpus order: "cell", "id", "document", "text", or "length"."""
         slots = self._slots(name)
         return slots if self.order is None else slots[self.order]
 
@@ -258,12 +243,10 @@ class Snapshot:
                 self._vectors = JoinedVectors(embedder.dimension, parts)
             return self._vectors
 
-    def read_vectors(self, numbers: Ints) -> Floats:
-        """Return vectors by number, (len(numbers), dimension), zeros for erased ones."""
+    def read_vectors(self, cells: Ints) -> Floats:
+        """Return the vectors of cells, (len(cells), dimension), zeros for one that is gone."""
         assert self.manifest.embedder
-        return read_vectors(
-            self.database, numbers, self.manifest.embedder.dimension, self.state.epoch
-        )
+        return read_vectors(self.database, cells, self.manifest.embedder.dimension)
 
     def rows(self, filter: Filter) -> Ints:
         """Return the rows of the passages that `filter` admits, ascending."""
@@ -372,7 +355,7 @@ class PartOfSnapshot(Snapshot):
             ):
                 # an approximate search visits few rows of a small part, and may miss all of them
                 self._vectors = VectorIndex.build(
-                    self.read_vectors(self.column("vector")), VectorSettings()
+                    self.read_vectors(self.column("cell")), VectorSettings()
                 )
             elif self._vectors is None:
                 self._vectors = whole.of_rows(self._rows)
@@ -408,9 +391,8 @@ def take_snapshot(
                     first for first in (*at_hand, *saved) if at < first < state.cells
                 ]
                 end = min(ahead, default=state.cells)
-                segment = from_rows(
-                    at, end, rows_between(connection, at, end, database)
-                )
+                rows = rows_between(connection, at, end)
+                segment = from_rows(at, end, rows, database)
             segments.append(segment)
             at = segment.end
         since = known.state.revision if known else -1

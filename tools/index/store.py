@@ -2,8 +2,9 @@
 
 A write is a transaction of the database: readers see all of it or nothing, and a second writer waits for the first.
 Searches read BM25's postings and vectors from segments that are made from the database: in a folder they are saved next
-to it and can be deleted at any time, elsewhere each process has its own in memory. Deleted and replaced passages are
-overwritten in every file of a folder before the write returns.
+to it and can be deleted at any time, elsewhere each process has its own in memory. Deleted and replaced passages are gone
+from answers with the commit, and from the bytes of every file of a folder when the index is compacted: before the write
+returns, or later.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ras_agent.errors import IndexExists, IndexMismatch, StoreError
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index import segment
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
@@ -34,7 +36,7 @@ from ras_agent.tools.index.manifest_embedder import (
     remembered_embedder,
 )
 from ras_agent.tools.index.missing import index_not_found
-from ras_agent.tools.index.passages import hash_of, take_out_dead
+from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import (
     PartOfSnapshot,
@@ -43,12 +45,7 @@ from ras_agent.tools.index.snapshot import (
     take_snapshot,
 )
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.index.uploads import (
-    is_wasteful,
-    read_upload,
-    take_out_overwritten,
-    uploaded_as,
-)
+from ras_agent.tools.index.uploads import read_upload, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.forget import forget_passages
@@ -67,8 +64,11 @@ from ras_agent.tools.store.sqlite import (
 CACHE = "cache"
 _EARLIER = "index.json"
 _OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", *LOCKS.values(), CACHE}
-_COMPACT_FROM = 1000
-"""Rows of erased passages that are always left; more are taken out once they are more than the passages."""
+_RENUMBER_FROM = 1000
+"""Cells of deleted passages that are always listed; more are forgotten once they are more than the passages."""
+
+Compact = Literal["now", "later"]
+"""When the bytes of deleted text go: before a write returns, or with a later write that compacts."""
 
 
 class PassageIndex:
@@ -202,15 +202,14 @@ class PassageIndex:
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
-        return next(
-            (passage for passage in there if passage and passage.id == passage_id), None
-        )
+        name = storable(passage_id)
+        return next((one for one in there if one and one.id == name), None)
 
     def uploaded(self, name: str) -> bytes | None:
         """Return a file that was sent to a server of this index, as it was sent, if there is one of that name.
 
         name: as it was sent to the server; part/name for one that a token sent which sees a part of the index. Raises
-        IndexMismatch for a damaged one, TypeError for a view, which shows only passages.
+        TypeError for a view, which shows only passages.
         """
         if self._whole is not None:
             raise TypeError(
@@ -345,20 +344,24 @@ class PassageIndex:
         """Delete a document's passages; it is no error if it has no passages."""
         return self.delete_documents([document_id])
 
-    def delete_documents(self, document_ids: Iterable[str]) -> Changes:
+    def delete_documents(
+        self, document_ids: Iterable[str], *, compact: Compact = "now"
+    ) -> Changes:
         """Delete several documents' passages in one write, with the parts of the graph that rest only on them.
 
-        They are gone from every file.
+        compact: when they are gone from the bytes of every file, too.
         """
         names = list(document_ids)
-        return self._write(lambda connection, now: delete(connection, now, names))
+        return self._write(
+            lambda connection, now: delete(connection, now, names), compact
+        )
 
     @contextmanager
-    def batch(self) -> Iterator[Self]:
+    def batch(self, compact: Compact = "now") -> Iterator[Self]:
         """Make many writes, each durable when it returns, that are tidied up once, at the end.
 
         If the process stops before the end, nothing written is lost, and no search finds deleted passages; the next
-        write or batch overwrites them.
+        write or batch that compacts takes their bytes out.
         """
         with self._lock:
             self._in_batch = True
@@ -366,46 +369,30 @@ class PassageIndex:
                 yield self
             finally:
                 self._in_batch = False
-            self.finish()
+            self.finish(compact)
 
     def is_finished(self) -> bool:
-        """Return whether nothing that was erased is left in any file."""
-        return not self._remains()
+        """Return whether nothing that was deleted is left in any file."""
+        with self.database.reading() as connection:
+            erasures, compacted = _erasures(connection)
+        return erasures == compacted
 
-    def finish(self) -> None:
-        """Join and save segments, save the graph's arrays, and overwrite the remains of erased text."""
-        if self._whole is not None:
-            raise TypeError(
-                "a view of an index cannot be written to: write to the index itself"
-            )
+    def finish(self, compact: Compact = "now") -> None:
+        """Join and save segments, save the graph's arrays, and leave no bytes of deleted text, unless that is for later."""
+        self._refuse_view()
         with self._lock:
-            now = self._take()
-            with self.database.reading() as connection:
-                wasteful = is_wasteful(connection)
-            if wasteful or len(now.dead) > max(_COMPACT_FROM, len(now)):
-                self._compact()
+            self._renumber()
             # one writer at a time, in the cache too
             with self.database.writing() as connection:
-                self._tidy(connection)
+                erasures, compacted = _erasures(connection)
+                remains = compact == "now" and erasures > compacted
+                self._tidy(remains)
             make.keep_graph(self.database, self.cache)
-            remains = self._remains()
-            if remains:
-                # deleted rows leave copies where others were moved
-                self.database.compact()
-            if remains and self.database.sweep():
+            if remains and self.database.compact():
                 with self.database.writing() as connection:
                     connection.execute(
-                        "UPDATE index_state SET remains = 0 WHERE remains = ?",
-                        (remains,),
+                        "UPDATE index_state SET compacted = ?", (erasures,)
                     )
-
-    def _remains(self) -> int:
-        """Return the first commit with erasures that may not have ended, 0 without one."""
-        with self.database.reading() as connection:
-            (remains,) = connection.execute(
-                "SELECT remains FROM index_state"
-            ).fetchone()
-        return int(remains)
 
     def close(self) -> None:
         """Close the connections to the database; the next use opens new ones."""
@@ -415,11 +402,18 @@ class PassageIndex:
         """Take the writes of this index in a transaction of its database as the last commit, once that has ended."""
         self._committed = self.snapshot
 
-    def _write(self, change: Callable[[Connection, Snapshot], Changes]) -> Changes:
+    def _refuse_view(self) -> None:
         if self._whole is not None:
             raise TypeError(
                 "a view of an index cannot be written to: write to the index itself"
             )
+
+    def _write(
+        self,
+        change: Callable[[Connection, Snapshot], Changes],
+        compact: Compact = "now",
+    ) -> Changes:
+        self._refuse_view()
         with self._lock:
             inside = self.database.is_writing()
             with self.database.writing() as connection:
@@ -431,25 +425,22 @@ class PassageIndex:
                 if changes.replaced or changes.deleted:
                     forget_passages(connection, self.database, self._take().table)
             if not inside and not self._in_batch:
-                self.finish()
+                self.finish(compact)
             elif changes:
                 self._take()
             return changes
 
-    def _tidy(self, connection: Connection) -> None:
-        """Join segments and save them, and overwrite erased data in those that are saved."""
+    def _tidy(self, remains: bool) -> None:
+        """Join segments and save them. remains: leave no deleted passages in those that are saved."""
         now = self._take()
         for one in now.segments:
             one.look()
         settings = _vector_settings(now)
         segments = _joined(now)
         for number, one in enumerate(segments):
-            # nothing that was erased is saved; where nothing is saved, making them again would cost what is there
-            if (
-                self.cache is not None
-                and one.folder is None
-                and len(one.slots_of(now.dead))
-            ):
+            # nothing that was deleted is saved; where nothing is saved, making them again would cost what is there
+            saves = self.cache is not None and (one.folder is None or remains)
+            if saves and len(one.slots_of(now.dead)):
                 segments[number] = segment.joined(
                     [one], now.dead, settings, now.read_vectors
                 )
@@ -466,38 +457,33 @@ class PassageIndex:
             if settings is not None:
                 one.vectors(settings, now.read_vectors)
             one.save(folder)
-        remains = self._remains()
         if fresh or remains:
             segment.clear_away(folder, segments)
             for other in self.cache.iterdir() if self.cache.is_dir() else ():
                 if other.name not in (folder.name, make.CACHE):
                     shutil.rmtree(other, ignore_errors=True)
-        if remains:
-            query = "SELECT cell FROM dead WHERE revision >= ? ORDER BY cell"
-            fresh_dead = np.array(
-                [cell for (cell,) in connection.execute(query, (remains,))],
-                dtype=np.int64,
-            )
-            for one in segments:
-                one.forget(fresh_dead, now.dead)
 
-    def _compact(self) -> None:
-        """Take the rows of erased passages out of the database; the other rows keep their numbers."""
+    def _renumber(self) -> None:
+        """Forget the cells of deleted passages where they are many, and have all segments made again."""
+        now = self._take()
+        if len(now.dead) <= max(_RENUMBER_FROM, len(now)):
+            return
         with self.database.writing() as connection:
-            now = self._take()
-            used = set(now.column("vector").tolist())
-            take_out_dead(connection, used)
-            take_out_overwritten(connection)
-            connection.execute(
-                "UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),)
-            )
-        self.database.compact()
+            connection.execute("DELETE FROM dead")
+            connection.execute("UPDATE index_state SET epoch = ?", (_epoch(),))
 
     def _writing_embedder(self) -> Embedder | None:
         embedder = self.embedder
         if embedder is not None:
             require_faiss()  # before hours of embedding, not after
         return embedder
+
+
+def _erasures(connection: Connection) -> tuple[int, int]:
+    """Return how many writes have deleted something, and how many had when the index was last compacted."""
+    query = "SELECT erasures, compacted FROM index_state"
+    erasures, compacted = connection.execute(query).fetchone()
+    return erasures, compacted
 
 
 def database_at(place: Path | Address) -> Database:
@@ -550,7 +536,7 @@ def _check_free(path: Path) -> None:
 
 def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
     """Return the statements that make an empty index."""
-    state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?)"
+    state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, ?)"
     return [
         *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)),
         (state, (VERSION, _epoch(), manifest.to_json())),

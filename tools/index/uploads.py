@@ -1,7 +1,6 @@
 """Files that were sent to a server: their bytes lie in the database of the index, written with their passages.
 
-The journal knows such a file by a path that no file on a disk has. Bytes are written once, under a number that is not
-used again, and overwritten where they lie: rows that move would leave copies of themselves in the database's file.
+The journal knows such a file by a path that no file on a disk has.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ import os
 from pathlib import Path
 
 from ras_agent.filters import Filter
-from ras_agent.tools.index.passages import ERASED, checksum, damaged, leave_remains
+from ras_agent.tools.index.passages import leave_remains
 from ras_agent.tools.store.database import Connection, Database
 
 _ROOT = "upload:"
 _LONGEST_PLAIN = 40  # characters of a part's name that are there to be read
-COMPACT_FROM = 64 << 20
-"""Bytes of overwritten uploads that are always left; more are taken out once they are more than those of others."""
-_WASTED = "SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NULL"
 
 
 def upload_path(*names: str) -> Path:
@@ -65,75 +61,23 @@ def name_in_part(name: str, part: str) -> str:
 
 
 def put_upload(connection: Connection, path: Path, data: bytes) -> None:
-    """Store the bytes of a file, and overwrite those that it had."""
+    """Store the bytes of a file in place of those that it had."""
     drop_upload(connection, path)
-    (number,) = connection.execute(
-        "SELECT coalesce(max(number), 0) + 1 FROM upload_data"
-    ).fetchone()
-    connection.execute(
-        "INSERT INTO upload_data VALUES (?, ?, ?)",
-        (number, checksum(data, number=number), data),
-    )
-    connection.execute(
-        "INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data))
-    )
+    values = (os.fsencode(path), data)
+    connection.execute("INSERT INTO uploads VALUES (?, ?)", values)
 
 
 def drop_upload(connection: Connection, path: Path) -> None:
-    """Overwrite the bytes of a file, if it has any."""
-    row = connection.execute(
-        "SELECT number FROM uploads WHERE path = ?", (os.fsencode(path),)
-    ).fetchone()
-    if row:
-        blank = f"UPDATE upload_data SET crc = {ERASED}, data = zeroblob(length(data)) WHERE number = ?"
-        connection.execute(blank, row)
-        connection.execute("UPDATE uploads SET path = NULL WHERE number = ?", row)
+    """Delete the bytes of a file, if it has any."""
+    known = (os.fsencode(path),)
+    if connection.execute("SELECT 1 FROM uploads WHERE path = ?", known).fetchone():
+        connection.execute("DELETE FROM uploads WHERE path = ?", known)
         leave_remains(connection)
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file, if there is one. Raises IndexMismatch for damaged or missing bytes."""
-    query = "SELECT number, crc, data FROM uploads NATURAL LEFT JOIN upload_data WHERE path = ?"
-    with database.reading() as connection:
+    """Return the bytes of an uploaded file, if there is one."""
+    query = "SELECT data FROM uploads WHERE path = ?"
+    with database.reading(once=True) as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()
-    if row is None:
-        # a page of another table may lie in this one's place, and have no such row
-        database.check(("uploads",))
-        return None
-    return _checked(database, *row)
-
-
-def check_uploads(database: Database) -> None:
-    """Read all uploaded files. Raises IndexMismatch for one that differs from the bytes that were written."""
-    with database.reading() as connection:
-        for number, crc, data in connection.execute(
-            "SELECT number, crc, data FROM upload_data"
-        ):
-            if crc != ERASED:
-                _checked(database, number, crc, data)
-
-
-def is_wasteful(connection: Connection) -> bool:
-    """Return whether overwritten bytes take more room than those of files that are there."""
-    (wasted,) = connection.execute(_WASTED).fetchone()
-    if wasted <= COMPACT_FROM:
-        return False
-    (held,) = connection.execute(
-        "SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NOT NULL"
-    ).fetchone()
-    return bool(wasted > held)
-
-
-def take_out_overwritten(connection: Connection) -> None:
-    """Delete the rows of overwritten bytes."""
-    connection.execute(
-        "DELETE FROM upload_data WHERE number IN (SELECT number FROM uploads WHERE path IS NULL)"
-    )
-
-
-def _checked(
-    database: Database, number: int, crc: int | None, data: bytes | None
-) -> bytes:
-    if data is None or crc != checksum(data, number=number):
-        raise damaged(database, f"the uploaded file {number:,} is not what was written")
-    return data
+    return row[0] if row else None

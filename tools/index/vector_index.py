@@ -6,7 +6,6 @@ The index that is built, saved and loaded is in the processor's own memory; only
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,29 +112,6 @@ class VectorIndex:
             known.make_direct_map()
         vectors: Floats = known.reconstruct_n(0, self.count)
         return vectors
-
-    @staticmethod
-    def overwrite(path: Path, rows: Ints, count: int) -> bool:
-        """Overwrite some of the `count` vectors of a saved index with zeros; return False for a kind that cannot be.
-
-        A flat index, and a graph, end with their vectors in order.
-        """
-        faiss = _faiss()
-        loaded = VectorIndex.load(path)._index
-        known = faiss.downcast_index(
-            loaded
-        )  # lives as long as the index that it was made of
-        if isinstance(known, faiss.IndexIVF):
-            return False
-        width = 4 * known.d
-        with writing(path), path.open("rb+") as file:
-            end = file.seek(0, 2)
-            for row in rows.tolist():
-                file.seek(end - (count - row) * width)
-                file.write(bytes(width))
-            file.flush()
-            os.fsync(file.fileno())
-        return True
 
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.

@@ -6,7 +6,6 @@ ras_agent.tools.structure.build_graph reads its passages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +22,7 @@ from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts
-from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.store import Compact, PassageIndex
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
@@ -40,8 +39,7 @@ class KGReport:
     """Reports how a graph was brought up to date, in numbers of passages.
 
     graph: the graph now; an empty one in memory if `delete_documents` found no graph. skipped: the parts of files that
-    could not be used. finished: names of documents that an interrupted command had begun to delete and this one has
-    deleted. edits_gone: how many edits of persons went with the texts that they were about.
+    could not be used. edits_gone: how many edits of persons went with the texts that they were about.
     """
 
     graph: KGIndex
@@ -51,7 +49,6 @@ class KGReport:
     erased: int = 0
     failures: tuple[Failure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    finished: tuple[str, ...] = ()
     edits_gone: int = 0
 
 
@@ -94,7 +91,6 @@ def add_triples(
     if not passages:
         raise IngestError(f"{', '.join(map(str, paths))} hold no triple")
     store = open_passages(place, embedder)
-    finished = finish_deletion(store)
     if KGIndex.exists(store):
         embedder = _known(KGIndex.open(store).manifest.embedder, embedder)
     with open_writer(
@@ -123,36 +119,33 @@ def add_triples(
         store.committed()
         graph = writer.write()
     gone = before_edits - len(graph.edits)
-    return KGReport(
-        graph, 0, len(passages), 0, deleted, (), tuple(skipped), finished, gone
-    )
+    return KGReport(graph, 0, len(passages), 0, deleted, (), tuple(skipped), gone)
 
 
 def delete_documents(
     index: str | Path | Address,
     document_ids: str | Sequence[str],
     *,
+    compact: Compact = "now",
     on_progress: OnProgress = None,
 ) -> KGReport:
     """Delete documents from the index and its journal of files, with all in its graph that rests only on them.
 
-    The next `ingest` of their files reads them again. When this returns, nothing of them is in any file of the index;
-    the same call ends one that was interrupted. Raises IngestError for a document that is not in the index.
+    The next `ingest` of their files reads them again. compact: when nothing of them is in any file of the index: when
+    this returns, or "later", with the next write that compacts. Raises IngestError for a document that is not in the
+    index.
     """
     place = place_of(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
     store = PassageIndex.open(place)
     with open_journal(store.database) as journal:
-        finished = journal.erasing()
         if not store.is_finished():
-            store.finish()
+            store.finish(compact)
         store.refresh()  # under the lock: passages that others added before are deleted, too
         held = store.snapshot.table["document"]
         erased = int(np.isin(held, hashes(wanted - {""})).sum())
         if missing := sorted(
-            name
-            for name in wanted - set(finished)
-            if not name or hash_of(name) not in held
+            name for name in wanted if not name or hash_of(name) not in held
         ):
             raise IngestError(
                 f"there is no document {missing[0]!r} in {place}: give the id of a document"
@@ -165,28 +158,14 @@ def delete_documents(
         store.delete_documents(wanted)
         journal.commit()
         store.committed()
-        store.finish()
-        journal.end_erasing()
+        store.finish(compact)
     graph = KGIndex.open(store) if KGIndex.exists(store) else KGIndex.in_memory([])
-    return KGReport(
-        graph, erased=erased, finished=finished, edits_gone=before - _edits(store)
-    )
+    return KGReport(graph, erased=erased, edits_gone=before - _edits(store))
 
 
 def _edits(store: PassageIndex) -> int:
     with store.database.reading() as connection:
         return len(read_edits(connection, store.database))
-
-
-def finish_deletion(store: PassageIndex) -> tuple[str, ...]:
-    """Finish the deletion that an interrupted command left undone in the index; return the names it was deleting."""
-    # the process that holds the journal is writing, and finishes itself
-    with suppress(IngestError), open_journal(store.database) as journal:
-        finished = journal.erasing()
-        store.finish()
-        journal.end_erasing()
-        return finished
-    return ()
 
 
 def regular_file(path: str | Path) -> Path:

@@ -13,7 +13,6 @@ from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.segment import check_saved
 from ras_agent.tools.index.store import CACHE, PassageIndex
-from ras_agent.tools.index.uploads import check_uploads
 from ras_agent.tools.kg.disk import read_graph
 from ras_agent.tools.kg.facts import check_graph
 from ras_agent.tools.kg.make import CACHE as GRAPHS
@@ -69,7 +68,6 @@ def _read_index(folder: Path) -> None:
         database.check()
         check_rows(database)
         check_graph(database)
-        check_uploads(database)
         PassageIndex(database, None, folder)
     finally:
         database.close()

@@ -67,7 +67,7 @@ def write_arrays(
             crc = zlib.crc32(plain, crc)
         file.flush()
         os.fsync(file.fileno())
-    _write_sum(path, b"%d" % crc)
+    _write_sum(path, crc)
 
 
 def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
@@ -81,13 +81,12 @@ def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
     if size <= SMALL and not is_whole(path):
         raise ValueError("its bytes are not those that were written")
     about = _header(mapped, path)[0].get(_METADATA, {})
-    return arrays_in(mapped, path), {
+    return _arrays_in(mapped, path), {
         str(name): str(text) for name, text in about.items()
     }
 
 
-def arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
-    """Return the arrays in a map of the file `path`; they can be written to where the map can."""
+def _arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
     header, start = _header(mapped, path)
     arrays = {}
     for name, said in header.items():
@@ -103,15 +102,15 @@ def arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
     return arrays
 
 
-def sum_anew(path: Path, *, whole: bool = True) -> None:
-    """Write the checksum of a file that was changed, or mark it as unknown."""
-    _write_sum(path, b"%d" % zlib.crc32(path.read_bytes()) if whole else b"")
+def write_sum(path: Path) -> None:
+    """Write the checksum of a file that something else has written."""
+    _write_sum(path, zlib.crc32(path.read_bytes()))
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a file has its checksum, if one is known: a large file loses it when something is erased."""
+    """Return whether a file has its checksum."""
     expected = path.with_name(f"{path.name}.sum").read_bytes()
-    return not expected or int(expected) == zlib.crc32(path.read_bytes())
+    return int(expected) == zlib.crc32(path.read_bytes())
 
 
 def _header(mapped: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
@@ -123,8 +122,8 @@ def _header(mapped: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
     return header, start
 
 
-def _write_sum(path: Path, content: bytes) -> None:
+def _write_sum(path: Path, crc: int) -> None:
     with path.with_name(f"{path.name}.sum").open("wb") as file:
-        file.write(content)
+        file.write(b"%d" % crc)
         file.flush()
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Defines the database of a store: short readings, one writer at a time, and no traces of erased rows.
+"""Defines the database of a store: short readings, one writer at a time, and a compaction that leaves no deleted rows.
 
 Statements mark their parameters with `?`. Blobs are bytes, whole numbers have up to 63 bits.
 """
@@ -87,16 +87,8 @@ class Database(Protocol):
         """
         ...
 
-    def sweep(self) -> bool:
-        """Erase the bytes that committed writes have overwritten; return False if readers must end first."""
-        ...
-
-    def rewrite(self, tables: Iterable[str]) -> None:
-        """Leave no copies of deleted rows in some tables, within `writing`. Raises IndexMismatch for a damaged row."""
-        ...
-
-    def compact(self) -> None:
-        """Give back the space of deleted rows."""
+    def compact(self) -> bool:
+        """Leave no bytes of deleted rows; return False if readers must end first. Raises IndexMismatch for damage."""
         ...
 
     def check(self, tables: Sequence[str] = ()) -> None:

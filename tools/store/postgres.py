@@ -43,8 +43,6 @@ _DIALECT = {
     r"\bINTEGER\b": "bigint",
     r"\bTEXT\b": 'text COLLATE "C"',
     r"\bWITHOUT ROWID\b": "",
-    # a row that changes leaves the old one to the server, whatever its size
-    r"zeroblob\(length\(\w+\)\)": "''::bytea",
 }
 """What statements say, and how PostgreSQL says it."""
 
@@ -210,28 +208,16 @@ class PostgresDatabase:
                 "SELECT epoch, revision FROM index_state"
             ).fetchone()
 
-    def sweep(self) -> bool:
-        """Return True: the server itself clears away overwritten rows."""
-        return True
-
-    def rewrite(self, tables: Iterable[str]) -> None:
-        """Do nothing: copies of deleted rows are the server's to clear away."""
-
-    def compact(self) -> None:
-        """Let rows to come use the space of deleted ones."""
+    def compact(self) -> bool:
+        """Let rows to come use the space of deleted ones; return True. Their bytes are the server's to clear away."""
         with self.named_errors(), self._connect() as connection:
-            for table in (
-                "passages",
-                "vectors",
-                "dead",
-                "kg_names",
-                "kg_passages",
-                "kg_facts",
-                "kg_mentions",
-                "uploads",
-                "upload_data",
-            ):
-                connection.execute(f"VACUUM (ANALYZE) {table}".encode())
+            tables = connection.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = %s",
+                (self.address.schema,),
+            ).fetchall()
+            for (table,) in tables:
+                connection.execute(f'VACUUM (ANALYZE) "{table}"'.encode())
+        return True
 
     def check(self, tables: Sequence[str] = ()) -> None:
         """Do nothing: the server looks at its own pages when they are read."""

@@ -2,21 +2,18 @@
 and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
-new cell at the same place of the corpus. Deleted and replaced passages are listed in `dead`, and their text, terms and
-hashes are overwritten where they lie, by as many bytes: rows that change their size leave copies of themselves in free
-space, which SQLite does not always clear.
+new cell at the same place of the corpus. Deleted and replaced passages are deleted; their cells are listed in `dead`, since
+the arrays of a cache may still have them. Bytes of deleted rows are left in free space until the database is compacted.
 
 A row that refers to another says so, and the database refuses an orphan; the other's key is unique, so that costs a
 look into its index. Constraints that wait for the commit refer to rows that a transaction writes again. Not declared
-are: `passages.vector`, since equal texts share a vector, -1 stands for no vector, and taking out vectors would need an index
-that every addition writes to; `kg_documents.cell`, which is stored shifted and is overwritten; hashes, and numbers
-within blobs, such as those of names in facts, which are compared when they are read; paths of folders, for which there
-is no row; `erasing`, which names erased rows.
+are: `dead.cell`, of which the row is gone; cells, passages and numbers of names in rows of the graph, and hashes, which are
+compared when they are read; paths of folders, for which there is no row.
 """
 
 from __future__ import annotations
 
-VERSION = 9
+VERSION = 10
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -26,33 +23,31 @@ PASSAGES = (
     epoch INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     cells INTEGER NOT NULL,
-    places INTEGER NOT NULL,
     passages INTEGER NOT NULL,
-    vectors INTEGER NOT NULL,
-    remains INTEGER NOT NULL,
+    erasures INTEGER NOT NULL,
+    compacted INTEGER NOT NULL,
     run INTEGER NOT NULL,
     manifest TEXT NOT NULL
 )""",
     """CREATE TABLE passages (
     cell INTEGER PRIMARY KEY,
     place INTEGER NOT NULL,
-    id INTEGER NOT NULL,
-    document INTEGER NOT NULL,
-    text INTEGER NOT NULL,
-    vector INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    data BLOB NOT NULL,
-    terms BLOB NOT NULL,
-    fields BLOB NOT NULL
+    id TEXT NOT NULL UNIQUE,
+    document TEXT NOT NULL,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    terms BLOB NOT NULL
 )""",
-    "CREATE TABLE vectors (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
-    "CREATE TABLE dead (cell INTEGER PRIMARY KEY REFERENCES passages ON DELETE CASCADE, revision INTEGER NOT NULL)",
+    "CREATE INDEX passages_of_document ON passages (document)",
+    "CREATE TABLE vectors (cell INTEGER PRIMARY KEY REFERENCES passages ON DELETE CASCADE, data BLOB NOT NULL)",
+    "CREATE TABLE dead (cell INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
 )
-"""index_state: epoch tells one index, and one numbering of its cells, from all others; revision counts commits; cells,
-places and vectors are the numbers that come next; passages is how many there are; remains is the first revision that
-erased something which may still lie in a file, or 0; run counts runs over files. passages: id, document and text are
-hashes; data is JSON, terms and fields are hashes with their counts; crc is of all of the row."""
+"""index_state: epoch tells one index, and one numbering of its cells, from all others; revision counts commits; cells is
+the number that comes next; passages is how many there are; erasures counts writes that deleted something, compacted is
+that count when the database was last compacted; run counts runs over files. passages: ordered by place; metadata is JSON;
+terms are hashes with their counts, so that a text is cut into words once. vectors: of the passages, where the index has an
+embedder. dead: cells whose passages are gone, since which revision."""
 
 # paths are bytes: a file's name need not be text, and a range of bytes is the content of a folder
 JOURNAL = (
@@ -65,29 +60,14 @@ JOURNAL = (
     "CREATE INDEX documents_of_file ON documents (file, own)",
     "CREATE TABLE fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL)",
     "CREATE TABLE metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL)",
-    "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
-)
-"""erasing: names whose deletion is committed and may still lie in a file, until that is swept. A command that is killed
-before that is given again; without the names, it would be told that they are unknown."""
-JOURNAL_TABLES = (
-    "sources",
-    "files",
-    "documents",
-    "fields",
-    "metadata",
-    "uploads",
-    "erasing",
 )
 
 UPLOADS = (
-    "CREATE TABLE upload_data (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
     """CREATE TABLE uploads (
-    number INTEGER PRIMARY KEY REFERENCES upload_data ON DELETE CASCADE,
-    path BLOB UNIQUE REFERENCES files (path) DEFERRABLE INITIALLY DEFERRED, size INTEGER NOT NULL
+    path BLOB PRIMARY KEY REFERENCES files (path) DEFERRABLE INITIALLY DEFERRED, data BLOB NOT NULL
 )""",
 )
-"""The bytes of files that were sent to a server. path: by which the journal knows the file, NULL for one whose bytes
-were overwritten where they lie; size: of the bytes."""
+"""The bytes of files that were sent to a server. path: by which the journal knows the file."""
 
 GRAPH = (
     """CREATE TABLE kg_state (

@@ -1,7 +1,7 @@
 """Keeps an index, or caches, in one file of SQLite, or in memory.
 
-Readers see the last commit and never wait (write-ahead log). Deleted and overwritten text does not stay: SQLite fills
-free space with zeros (secure_delete), and `sweep` empties the log.
+Readers see the last commit and never wait (write-ahead log). SQLite fills the place of a deleted row with zeros
+(secure_delete), but not all copies that it made of the row as others were written; `compact` leaves none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +26,13 @@ NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
 LOCKS = {"index": "ingest.lock", "graph": "graph.lock"}
 ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
 """What mends a damaged index."""
-_SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
 _RETRY = 0.01  # seconds
 _SETTINGS = "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"
 """How each connection begins: SQLite checks references between rows only where it is told to."""
+# the rows that stay are copied to a file that no other process can open; it may be larger than the memory
+_COMPACTING = "PRAGMA temp_store = FILE; VACUUM"
+_LOG_WAITS = 2000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,47 +193,20 @@ class SqliteDatabase:
             self._watch.append(watch)
             return self._opened, version
 
-    def sweep(self) -> bool:
-        """Empty the write-ahead log into the file; return False while a reader still needs its content."""
+    def compact(self) -> bool:
+        """Rewrite the file without deleted rows, and empty its log; return False while a reader needs the log."""
         if self._path is None:
             return True
         with self._lock, self.named_errors():
             connection = self._writer()
-            connection.execute(f"PRAGMA busy_timeout = {_SWEEP_WAITS}")
+            connection.executescript(_COMPACTING)
+            connection.execute(f"PRAGMA busy_timeout = {_LOG_WAITS}")
             (failed, *_) = connection.execute(
                 "PRAGMA wal_checkpoint(TRUNCATE)"
             ).fetchone()
+            connection.executescript(_SETTINGS)
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.wait)}")
             return not failed
-
-    def rewrite(self, tables: Iterable[str]) -> None:
-        """Leave no copies of deleted rows in some tables."""
-        # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again from memory, what refers to others last: SQLite
-        # would look for it at each row that goes. It goes row by row, and each is looked up in its indexes: one that a
-        # damaged page has changed is told, where emptying pages at once would write it anew as if it were right
-        tables = tuple(tables)
-        with self.writing() as connection:
-            for table in tables:
-                connection.execute(
-                    f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1"
-                )
-            for table in reversed(tables):
-                connection.execute(f"DELETE FROM main.{table}")
-            try:
-                for table in tables:
-                    connection.execute(
-                        f"INSERT INTO main.{table} SELECT * FROM copy_{table}"
-                    )
-            except sqlite3.IntegrityError as error:  # of rows that were there before
-                raise self._damaged(error) from error
-            for table in tables:
-                connection.execute(f"DROP TABLE copy_{table}")
-
-    def compact(self) -> None:
-        """Rewrite the file without free space."""
-        with self._lock, self.named_errors():
-            self._writer().execute("VACUUM")
 
     def check(self, tables: Sequence[str] = ()) -> None:
         """Have SQLite read through the file, or some tables. Raises IndexMismatch if it is damaged."""

@@ -17,7 +17,6 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import (
     KGReport,
     OnProgress,
-    finish_deletion,
     graph_embedder,
     open_passages,
     regular_file,
@@ -109,7 +108,6 @@ def build_graph(
     if fallback == "offline" and extractor != "offline" and workers == 1:
         offline = resolve_extractor("offline")
         role = ExtractorWithFallback(role, offline)
-    finished = finish_deletion(passages)
     embedder = graph_embedder(passages, embedder)
     with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):
@@ -136,7 +134,6 @@ def build_graph(
         report.erased,
         report.failures,
         (*skipped, *matches.skipped),
-        finished,
         writer.edits_gone,
     )
 

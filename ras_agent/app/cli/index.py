@@ -13,12 +13,11 @@ import typer
 
 from ras_agent.address import Address
 from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import INCOMPLETE, Quiet
+from ras_agent.app.cli.options import INCOMPLETE, Compacting, Quiet
 from ras_agent.app.cli.terminal import (
     hang,
     inert,
     name_list,
-    print_finished,
     progress_bar,
     quantity,
     screen,
@@ -79,6 +78,7 @@ class IndexOptions(Options):
             help="Remove what came from this file or folder, or the document of this id. May be repeated."
         ),
     ] = None
+    compact: Compacting = "now"
     follow_links: Annotated[
         bool,
         typer.Option(
@@ -153,6 +153,7 @@ def index(options: IndexOptions) -> None:
             language=settings.language,
             strict=options.strict,
             prune=options.prune,
+            compact=options.compact,
             forget=options.forget or (),
             follow_links=options.follow_links,
             as_text=_patterns_of(options.read_as),
@@ -231,7 +232,6 @@ def _print_report(
             else _group_lines(left_out)
         )
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
-    print_finished(console, report.finished)
     for old, new in report.moved:
         hang(
             console,

@@ -12,12 +12,11 @@ import typer
 
 from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
+from ras_agent.app.cli.options import INCOMPLETE, AsJSON, Compacting, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import (
     hang,
     inert,
     inert_json,
-    print_finished,
     progress_bar,
     quantity,
     screen,
@@ -217,6 +216,7 @@ class DeleteOptions(Options):
     documents: Annotated[
         list[str], typer.Argument(help="Ids of documents.", show_default=False)
     ]
+    compact: Compacting = "now"
     quiet: Quiet = False
 
 
@@ -227,7 +227,10 @@ def delete(options: DeleteOptions) -> None:
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
         report = delete_documents(
-            options.index, options.documents, on_progress=on_progress
+            options.index,
+            options.documents,
+            compact=options.compact,
+            on_progress=on_progress,
         )
     _print_report(console, options.index, report)
 
@@ -411,7 +414,6 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     for failure in report.failures:
         label = "failed " if any_failed([failure]) else "refused"
         typer.echo(f"{label}  {inert(failure.message)}", err=True)
-    print_finished(console, report.finished)
     manifest = report.graph.manifest
     of_graph = [
         f"{quantity(manifest.facts, 'fact')} of {quantity(manifest.documents, 'passage')}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,6 +33,13 @@ Sample = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Compacting = Annotated[
+    Literal["now", "later"],
+    typer.Option(
+        "--compact",
+        help="When bytes of deleted text leave the files: now, or with a later command.",
+    ),
+]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IndexFolder = Annotated[
     Path,

@@ -132,13 +132,6 @@ def fact_line(
     )
 
 
-def print_finished(console: Console, names: Sequence[str]) -> None:
-    """Print that `names` are deleted now. An interrupted command had begun to delete them."""
-    if names:
-        body = f"removing {name_list(names)}, which an interrupted command had begun"
-        hang(console, Text("finished "), Text(body, "dim"), 9)
-
-
 def pack(
     items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
 ) -> Text:

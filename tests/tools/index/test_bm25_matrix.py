@@ -15,10 +15,11 @@ from ras_agent.tools.index.bm25_matrix import (
     TermPart,
     build_matrix,
 )
-from ras_agent.tools.index.passages import NO_VECTOR, row_of, terms_of
+from ras_agent.tools.index.passages import row_of, terms_of
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.segment import from_rows, load
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
 TEXTS = ["red fish blue fish", "one fish", "blue sky", "nothing of it"]
@@ -72,13 +73,8 @@ def test_a_corpus_without_terms_is_no_error(texts: list[str]) -> None:
 @pytest.mark.parametrize("texts", [TEXTS, [], ["日本の川", "naïve café"]])
 def test_saved_and_loaded_it_scores_the_same(tmp_path: Path, texts: list[str]) -> None:
     passages = [Passage(f"{number}", text) for number, text in enumerate(texts)]
-    made = [
-        row_of(passage, b"", cell, cell, NO_VECTOR, PLAIN)
-        for cell, passage in enumerate(passages)
-    ]
-    saved = from_rows(
-        0, len(texts), [(*row[:7], row.terms, row.fields) for row in made]
-    )
+    rows = [row_of(passage, cell, cell, PLAIN) for cell, passage in enumerate(passages)]
+    saved = from_rows(0, len(texts), rows, SqliteDatabase())
     saved.save(tmp_path)
     loaded = load(tmp_path, 0, len(texts))
     assert loaded is not None

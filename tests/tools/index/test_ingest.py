@@ -839,7 +839,7 @@ class TestErasing:
     def interrupted(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Path:
-        """The index where a run that forgot docs/a.txt ended after the journal was committed and before the batch."""
+        """The index where a run that forgot docs/a.txt ended after its commit and before it was compacted."""
         ingest([docs], out)
         (docs / "a.txt").unlink()
         with monkeypatch.context() as patch:
@@ -847,43 +847,39 @@ class TestErasing:
             with pytest.raises(Killed):
                 ingest([], out, forget=["docs/a.txt"])
         assert len(stored(out)) == 3
-        with PassageIndex.open(out).database.reading() as connection:
-            assert connection.execute("SELECT name FROM erasing").fetchall() == [
-                ("docs/a.txt",)
-            ]
+        assert not PassageIndex.open(out).is_finished()
         return out
 
     def test_the_same_call_ends_a_killed_one(self, interrupted: Path) -> None:
-        report = ingest([], interrupted, forget=["docs/a.txt"])
-        assert (report.finished, report.documents_removed) == (("docs/a.txt",), 0)
-        assert (
-            files_with(b"Text of a.", interrupted)
-            == files_with(b"a.txt", interrupted)
-            == []
-        )
         with pytest.raises(
             IngestError, match=r"nothing in the index came from 'docs/a\.txt'"
         ):
             ingest([], interrupted, forget=["docs/a.txt"])
-
-    def test_so_does_any_other_run(self, interrupted: Path, docs: Path) -> None:
-        assert ingest([docs], interrupted, prune=True).finished == ("docs/a.txt",)
         assert (
             files_with(b"Text of a.", interrupted)
             == files_with(b"a.txt", interrupted)
             == []
         )
 
-    def test_the_path_that_was_given_can_be_given_again(
-        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_so_does_any_other_run(self, interrupted: Path, docs: Path) -> None:
+        ingest([docs], interrupted, prune=True)
+        assert (
+            files_with(b"Text of a.", interrupted)
+            == files_with(b"a.txt", interrupted)
+            == []
+        )
+
+    def test_a_run_may_leave_it_to_a_later_one(self, docs: Path, out: Path) -> None:
         ingest([docs], out)
-        with monkeypatch.context() as patch:
-            patch.setattr(PassageIndex, "finish", kill)
-            with pytest.raises(Killed):
-                ingest([], out, forget=[str(docs)])
-        assert str(docs) in ingest([], out, forget=[str(docs)]).finished
-        assert files_with(b"Text of", out) == []
+        ingest([], out, forget=["docs/a.txt"], compact="later")
+        assert "docs/a.txt" not in PassageIndex.open(out).document_ids()
+        (docs / "b.txt").write_text("Changed.")
+        ingest([docs / "b.txt"], out, compact="later")
+        assert not PassageIndex.open(out).is_finished()
+        ingest([docs / "b.txt"], out)
+        assert PassageIndex.open(out).is_finished()
+        assert files_with(b"Text of a.", out) == files_with(b"a.txt", out) == []
+        assert files_with(b"Text of b.", out) == []
 
     def test_no_name_of_many_that_were_removed_is_left_in_the_journal(
         self, tmp_path: Path, out: Path
@@ -912,7 +908,7 @@ class TestErasing:
             with pytest.raises(Killed):
                 ingest([], out, forget=["docs/a.txt"])
         assert len(stored(out)) == 4
-        assert ingest([], out, forget=["docs/a.txt"]).finished == ()
+        assert ingest([], out, forget=["docs/a.txt"]).documents_removed == 1
         assert len(stored(out)) == 3
 
 

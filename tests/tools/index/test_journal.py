@@ -154,24 +154,21 @@ def test_a_run_has_not_seen_what_only_earlier_runs_put_there(tmp_path: Path) -> 
         assert second.documents_of("f") == ["a", "b"]
 
 
-def test_what_is_dropped_is_being_erased_until_that_has_ended(journal: Journal) -> None:
+def test_what_is_dropped_is_gone(journal: Journal) -> None:
     journal.put_file("docs/a", Path("/docs/a"), "1")
     journal.put_document("d", "docs/a", "d", "", b"")
     journal.drop_document("d")
     journal.drop_document("d")
     journal.drop_file("docs/a")
-    assert journal.erasing() == ("d", "docs/a")
     assert journal.document("d") is None
     assert journal.file("docs/a") is None
-    journal.end_erasing()
-    assert journal.erasing() == ()
-    journal.end_erasing()
 
 
-def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(
+def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_compacted(
     tmp_path: Path,
 ) -> None:
-    with open_journal(PassageIndex.create(tmp_path / "i").database) as opened:
+    index = PassageIndex.create(tmp_path / "i")
+    with open_journal(index.database) as opened:
         for number in range(500):
             opened.put_file(f"hidden{number}", Path(f"/hidden{number}"), "")
             opened.put_document(f"secret{number}", f"hidden{number}", "own", "", b"")
@@ -179,7 +176,9 @@ def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(
         for number in range(500):
             opened.drop_document(f"secret{number}")
             opened.drop_file(f"hidden{number}")
-        opened.end_erasing()
+        opened.commit()
+        assert not index.is_finished()
+        index.finish()
         # before it is closed, for a kill may come now: neither here nor in SQLite's own journal
         for file in (tmp_path / "i").iterdir():
             assert b"secret" not in file.read_bytes()
@@ -199,9 +198,4 @@ def test_a_forgotten_document_leaves_its_file_unstamped_while_others_are_in_it(
     )
     journal.forget_document("b")
     assert journal.file("f") is None
-    assert journal.erasing() == ("a", "b", "f")
-
-
-def test_an_unknown_document_is_forgotten_too(journal: Journal) -> None:
     journal.forget_document("never")
-    assert journal.erasing() == ("never",)

@@ -53,7 +53,6 @@ def test_rows_without_keys_are_no_error(rows: list[bytes]) -> None:
     postings = Postings.of_terms(rows)
     assert held(postings) == {}
     assert len(postings.having(A)[0]) == 0
-    assert postings.numbers_of(np.array([0])).tolist() == []
     assert (
         held(Postings.joined([(postings, np.arange(len(rows), dtype=np.int32))])) == {}
     )
@@ -89,33 +88,6 @@ def test_slots_that_moved_nowhere_are_left_out_with_the_keys_that_they_alone_had
 
 def test_joining_none_gives_none() -> None:
     assert held(Postings.joined([])) == {}
-
-
-@pytest.mark.parametrize(
-    ("slots", "numbers"),
-    [
-        ([0], [0]),
-        ([3], [2]),
-        ([0, 3], [0, 2]),
-        ([0, 2, 3], [0, 1, 2]),
-        ([1], []),
-        ([2], []),
-        ([], []),
-    ],
-)
-def test_the_keys_that_nothing_but_some_slots_has(
-    postings: Postings, slots: list[int], numbers: list[int]
-) -> None:
-    assert postings.numbers_of(np.array(slots, dtype=np.int64)).tolist() == numbers
-
-
-def test_slots_without_keys_at_the_end_have_none_of_their_own() -> None:
-    assert (
-        Postings.of_terms([row(a=1), row(), row()])
-        .numbers_of(np.array([1, 2]))
-        .tolist()
-        == []
-    )
 
 
 @pytest.mark.parametrize(

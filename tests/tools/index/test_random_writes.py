@@ -191,7 +191,7 @@ def small_numbers() -> Iterator[None]:
     """Save segments of two passages, and compact from two dead rows on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment, "SAVED_FROM", 2)
-        patch.setattr(store_module, "_COMPACT_FROM", 2)
+        patch.setattr(store_module, "_RENUMBER_FROM", 2)
         yield
 
 

@@ -1,4 +1,4 @@
-"""Segments: arrays of consecutive cells, saved, opened, joined, and overwritten where something was erased."""
+"""Segments: arrays of consecutive cells, saved, opened, and joined without what was deleted."""
 
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,8 @@ import pytest
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.passages import (
-    ERASED,
     field_hash,
     hash_of,
-    passage_line,
     row_of,
     term_hash,
 )
@@ -29,6 +27,7 @@ from ras_agent.tools.index.segment import (
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.store import array_file
+from ras_agent.tools.store.sqlite import SqliteDatabase
 
 pytest.importorskip("faiss")
 
@@ -41,13 +40,13 @@ VECTORS = np.random.default_rng(0).normal(size=(1300, 8)).astype(np.float32)
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 
 
-def vector(number: int) -> Any:
-    return VECTORS[number]
+def vector(cell: int) -> Any:
+    return VECTORS[cell]
 
 
-def read(numbers: Any) -> Any:
-    """The vectors of some numbers."""
-    return VECTORS[numbers]
+def read(cells: Any) -> Any:
+    """The vectors of some cells."""
+    return VECTORS[cells]
 
 
 def never(numbers: Any) -> Any:
@@ -55,16 +54,15 @@ def never(numbers: Any) -> Any:
 
 
 def made(first: int, texts: list[str], gone: tuple[int, ...] = ()) -> Segment:
-    """A segment of the cells from `first` on; the passage in cell 7 is called p7, of document d1, its vector is 27."""
+    """A segment of the cells from `first` on; the passage in cell 7 is called p7, of document d1."""
     rows = []
     for cell, text in enumerate(texts, start=first):
         passage = Passage(
             f"p{cell}", text, document_id=f"d{cell % 3}", metadata={"n": cell}
         )
-        one = row_of(passage, passage_line(passage), cell, 100 + cell, 20 + cell, PLAIN)
         if cell not in gone:
-            rows.append((*one[:7], one.terms, one.fields))
-    return from_rows(first, first + len(texts), rows)
+            rows.append(row_of(passage, cell, 100 + cell, PLAIN))
+    return from_rows(first, first + len(texts), rows, SqliteDatabase())
 
 
 def having(one: Segment, term: str) -> dict[int, int]:
@@ -106,7 +104,6 @@ def check(one: Segment | None) -> Segment:
         hash_of(name) for name in ("d1", "d2", "d0", "d1", "d2")
     ]
     assert one.columns["text"].tolist() == [hash_of(text) for text in TEXTS]
-    assert one.columns["vector"].tolist() == [24, 25, 26, 27, 28]
     assert one.columns["length"].tolist() == [2, 3, 1, 2, 1]
     assert having(one, "blue") == {5: 2}
     assert having(one, "red") == {4: 1, 7: 1}
@@ -134,7 +131,7 @@ def test_saved_and_opened_it_is_the_same(saved: Segment, tmp_path: Path) -> None
         *("arrays", "arrays.sum", "cells-4-9", "vectors")
     ]
     assert not one.columns["cell"].flags.owndata  # mapped, not read
-    numbers, products = one.vectors(FLAT, never).search(vector(26), 1)
+    numbers, products = one.vectors(FLAT, never).search(vector(6), 1)
     # float32
     assert (numbers.tolist(), products.tolist()) == (
         [2],
@@ -201,7 +198,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(
             assert opened is None
         else:
             assert opened is not None
-            numbers, products = opened.vectors(FLAT, read).search(vector(26), 1)
+            numbers, products = opened.vectors(FLAT, read).search(vector(6), 1)
             # float32
             assert (numbers.tolist(), products.tolist()) == (
                 [2],
@@ -239,7 +236,7 @@ def test_a_segment_whose_vectors_are_damaged_is_joined_with_what_the_database_ha
     assert opened
     other.vectors(FLAT, read)
     whole = joined([opened, other], np.array([], np.int64), FLAT, read)
-    numbers, _ = whole.vectors(FLAT, read).search(vector(26), 1)
+    numbers, _ = whole.vectors(FLAT, read).search(vector(6), 1)
     assert numbers.tolist() == [2]
 
 
@@ -293,9 +290,12 @@ def test_joined_segments_bring_their_vectors(tmp_path: Path, kind: Any) -> None:
     whole = joined([opened, parts[1]], np.array([1]), settings, never)
     vectors = whole.vectors(settings, never)
     assert vectors.count == 4
-    assert [
-        vectors.search(vector(20 + cell), 1)[0].tolist() for cell in (0, 2, 3, 4)
-    ] == [[0], [1], [2], [3]]
+    assert [vectors.search(vector(cell), 1)[0].tolist() for cell in (0, 2, 3, 4)] == [
+        [0],
+        [1],
+        [2],
+        [3],
+    ]
 
 
 def test_vectors_that_are_not_at_hand_are_read_to_be_joined_and_none_where_no_part_has_them(
@@ -312,8 +312,8 @@ def test_vectors_that_are_not_at_hand_are_read_to_be_joined_and_none_where_no_pa
     parts[0].vectors(FLAT, read)
     whole = joined(parts, np.array([4]), FLAT, counted)
     assert len(numbers) == 1
-    assert numbers[0] == [parts[1].columns["vector"][0]]
-    assert whole.vectors(FLAT, never).search(vector(23), 1)[0].tolist() == [3]
+    assert numbers[0] == [parts[1].columns["cell"][0]]
+    assert whole.vectors(FLAT, never).search(vector(3), 1)[0].tolist() == [3]
 
 
 @pytest.mark.parametrize(
@@ -339,93 +339,24 @@ def test_a_segment_is_joined_with_those_that_are_less_than_four_times_as_large(
     assert too_small(segments) == start
 
 
-# Erasing
+# Deleting
 
 
-def test_a_forgotten_passage_leaves_no_hash_that_was_its_own(
+def test_joined_without_a_deleted_passage_it_has_no_hash_that_was_its_own(
     saved: Segment, tmp_path: Path
 ) -> None:
-    saved.forget(np.array([5, 30]), np.array([5, 30]))
+    joined([saved], np.array([5, 30]), FLAT, never).save(tmp_path)
     data = (tmp_path / "cells-4-9" / "arrays").read_bytes()
     own = [hash_of(name) for name in ("p5", "blue fish blue", "blue")] + [
         field_hash("n", "5")
     ]
     assert [value for value in own if value.to_bytes(8, "little") in data] == []
-    assert vector(25).tobytes() not in (tmp_path / "cells-4-9" / "vectors").read_bytes()
+    assert vector(5).tobytes() not in (tmp_path / "cells-4-9" / "vectors").read_bytes()
     opened = load(tmp_path, 4, 9)
     assert opened is not None
-    assert opened.columns["id"].tolist()[:3] == [hash_of("p4"), ERASED, hash_of("p6")]
-    assert opened.columns["cell"].tolist() == [4, 5, 6, 7, 8]
-    for term, cells in (
-        ("red", {4: 1, 7: 1}),
-        ("whale", {6: 1}),
-        ("sky", {7: 1, 8: 1}),
-        ("blue", {}),
-    ):
-        assert having(opened, term) == cells
-    assert [with_field(opened, "n", str(cell)) for cell in range(4, 9)] == [
-        [4],
-        [],
-        [6],
-        [7],
-        [8],
-    ]
-    assert opened.vectors(FLAT, never).vectors()[1].tolist() == [0] * 8
-    assert not [problem for _, problem in check_saved(tmp_path) if problem]
-
-
-def test_all_can_be_forgotten_one_after_another(saved: Segment, tmp_path: Path) -> None:
-    for dead in ([8], [4, 8], [4, 6, 8], [4, 5, 6, 8], [4, 5, 6, 7, 8]):
-        saved.forget(np.array(dead), np.array(dead))
-        assert load(tmp_path, 4, 9) is not None
-    data = (tmp_path / "cells-4-9" / "arrays").read_bytes()
-    own = [hash_of(f"p{cell}") for cell in range(4, 9)] + [
-        hash_of(text) for text in TEXTS
-    ]
-    assert [value for value in own if value.to_bytes(8, "little") in data] == []
-
-
-def test_what_was_forgotten_is_left_out_when_segments_are_joined(
-    saved: Segment, tmp_path: Path
-) -> None:
-    saved.forget(np.array([4, 5]), np.array([4, 5]))
-    opened = load(tmp_path, 4, 9)
-    assert opened
-    whole = joined([opened, made(9, ["blue whale"])], np.array([4, 5]), None)
-    assert whole.columns["cell"].tolist() == [6, 7, 8, 9]
-    assert (having(whole, "blue"), having(whole, "red"), having(whole, "whale")) == (
-        {9: 1},
-        {7: 1},
-        {6: 1, 9: 1},
-    )
-    assert (np.diff(whole.terms.keys.astype(object)) > 0).all()
-
-
-def test_a_segment_that_is_not_saved_forgets_nothing() -> None:
-    one = made(4, TEXTS)
-    one.forget(np.array([4]), np.array([4]))
-    check(one)
-
-
-def test_lists_of_vectors_are_deleted_and_made_again(tmp_path: Path) -> None:
-    settings = VectorSettings("ivf", lists=4, probes=4)
-    one = made(0, ["text"] * 1200)
-    one.vectors(settings, read)
-    one.save(tmp_path)
-    one.forget(np.array([700]), np.array([700]))
-    gone = vector(720).tobytes()
-    assert not [
-        path
-        for path in tmp_path.rglob("*")
-        if path.is_file() and gone in path.read_bytes()
-    ]
-    opened = load(tmp_path, 0, 1200)
-    assert opened
-    erased = VECTORS.copy()
-    erased[720] = 0
-    vectors = opened.vectors(settings, lambda numbers: erased[numbers])
-    assert vectors.search(vector(23), 1)[0].tolist() == [3]
-    assert 700 not in vectors.search(vector(720), 100)[0]
+    assert opened.columns["cell"].tolist() == [4, 6, 7, 8]
+    assert having(opened, "red") == {4: 1, 7: 1}
+    assert opened.vectors(FLAT, never).count == 4
 
 
 def test_segments_that_are_not_to_be_kept_are_cleared_away(

@@ -28,7 +28,7 @@ from ras_agent.tools.index import manifest_embedder, segment
 from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes
-from ras_agent.tools.index.passages import ERASED, hash_of, indexed_text
+from ras_agent.tools.index.passages import hash_of, indexed_text
 from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -53,7 +53,7 @@ BELL_2 = Passage(
 LEITH = Passage(
     "leith#0", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith"
 )
-TOKYO = Passage("tokyo", "東京 is a city.\n“Quoted” \ud800 and \u2028 odd.", "東京")
+TOKYO = Passage("tokyo", "東京 is a city.\n“Quoted” and \u2028 odd.", "東京")
 
 
 @pytest.fixture(params=["memory", "disk", "postgres"])
@@ -499,7 +499,7 @@ def test_another_version_is_told_also_where_its_tables_are_others(
     PassageIndex.create(tmp_path / "index")
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
     with closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as connection:
-        connection.execute("ALTER TABLE index_state DROP COLUMN remains")
+        connection.execute("ALTER TABLE index_state DROP COLUMN erasures")
     with pytest.raises(
         IndexMismatch,
         match=says("version 99", f"version {VERSION}", "delete the folder"),
@@ -600,72 +600,45 @@ def test_a_missing_database_is_told_where_its_cache_is_there(tmp_path: Path) -> 
         PassageIndex.create(tmp_path / "index")
 
 
-@pytest.mark.parametrize("column", ["data", "terms", "fields"])
-def test_a_damaged_passage_is_noticed_when_it_is_read(
-    tmp_path: Path, column: str
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("metadata", "{"), ("metadata", "[]"), ("terms", b"seven..")],
+)
+def test_a_row_that_cannot_be_read_is_damaged(
+    tmp_path: Path, column: str, value: object
 ) -> None:
     PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
-    ((blob,),) = rows_of(
-        tmp_path / "index", f"SELECT {column} FROM passages WHERE cell = 1"
-    )
     change(
-        tmp_path / "index",
-        f"UPDATE passages SET {column} = ? WHERE cell = 1",
-        blob[:-1] + b"x",
+        tmp_path / "index", f"UPDATE passages SET {column} = ? WHERE cell = 1", value
     )
-    told = says(str(tmp_path / "index"), "damaged", "passage in cell 1", "delete")
-    if column != "data":  # which is read when the index is opened
-        with pytest.raises(IndexMismatch, match=told):
-            PassageIndex.open(tmp_path / "index")
-        return
-    index = PassageIndex.open(tmp_path / "index")
-    assert index.passages[0] == BELL
+    told = says(str(tmp_path / "index"), "damaged", "delete the folder")
     with pytest.raises(IndexMismatch, match=told):
-        index.passages[1]
+        PassageIndex.open(tmp_path / "index")
 
 
-def test_a_number_that_was_never_given_is_noticed_before_anything_is_written(
-    tmp_path: Path, hash_embedder: Any
-) -> None:
-    index = PassageIndex.create(tmp_path / "index", hash_embedder)
-    index.add(many(2))
-    for table, number in (("vectors", "number"), ("passages", "cell")):
-        change(
-            tmp_path / "index", f"UPDATE {table} SET {number} = 7 WHERE {number} = 1"
-        )
-        with pytest.raises(
-            IndexMismatch,
-            match=says("damaged", table, "never given", "delete the folder"),
-        ):
-            index.add(many(1, first=2))
-        change(
-            tmp_path / "index", f"UPDATE {table} SET {number} = 1 WHERE {number} = 7"
-        )
-    index.add(many(1, first=2))
-    assert len(index) == 3
+def test_a_missing_passage_is_noticed(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
+    change(tmp_path / "index", "DELETE FROM passages WHERE cell = 1")
+    told = says("damaged", "holds 1 passages", "2 were written", "delete the folder")
+    with pytest.raises(IndexMismatch, match=told):
+        PassageIndex.open(tmp_path / "index")
 
 
-def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(
-    tmp_path: Path, hash_embedder: Any
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE vectors SET data = x'00' WHERE cell = 1", "has another size"),
+        ("DELETE FROM vectors WHERE cell = 1", "is missing"),
+    ],
+)
+def test_a_vector_that_cannot_be_read_is_damaged(
+    tmp_path: Path, hash_embedder: Any, statement: str, problem: str
 ) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
-    change(
-        tmp_path / "index",
-        "UPDATE vectors SET data = ? WHERE number = 1",
-        bytes(255) + b"x",
-    )
+    change(tmp_path / "index", statement)
     with pytest.raises(
         IndexMismatch,
-        match=says(str(tmp_path / "index"), "damaged", "vector 1", "delete the folder"),
-    ):
-        retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), "dense")
-
-
-def test_a_missing_vector_is_noticed(tmp_path: Path, hash_embedder: Any) -> None:
-    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
-    change(tmp_path / "index", "DELETE FROM vectors WHERE number = 1")
-    with pytest.raises(
-        IndexMismatch, match=says("damaged", "vector 1 is missing", "delete the folder")
+        match=says("damaged", "vector of cell 1", problem, "delete the folder"),
     ):
         retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), "dense")
 
@@ -825,7 +798,7 @@ def kill(*_: object, **__: object) -> None:
     raise Killed
 
 
-@pytest.mark.parametrize("step", ["insert_vectors", "insert", "_erase", "_advance"])
+@pytest.mark.parametrize("step", ["insert_vectors", "insert", "erase", "_advance"])
 def test_an_interrupted_write_leaves_the_index_as_it_was(
     index: PassageIndex, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -914,10 +887,10 @@ def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(
     "at",
     [
         (segment, "clear_away"),
-        (Segment, "forget"),
-        (array_file, "sum_anew"),
-        (VectorIndex, "overwrite"),
-        (SqliteDatabase, "sweep"),
+        (segment, "joined"),
+        (Segment, "save"),
+        (array_file, "write_arrays"),
+        (SqliteDatabase, "compact"),
         (PassageIndex, "_tidy"),
         (PassageIndex, "finish"),
     ],
@@ -1026,7 +999,7 @@ def test_what_was_deleted_in_a_killed_batch_is_erased_by_the_next_write(
 def test_erasing_waits_for_readers_and_is_ended_by_the_next_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_module, "_SWEEP_WAITS", 0)
+    monkeypatch.setattr(sqlite_module, "_LOG_WAITS", 0)
     index = PassageIndex.create(tmp_path / "index")
     index.add([BELL, LEITH])
     reader = PassageIndex.open(tmp_path / "index")
@@ -1113,20 +1086,20 @@ def test_a_batch_erases_once_at_its_end(
 ) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH, TOKYO])
-    erased: list[list[int]] = []
-    forget = Segment.forget
+    compacted = []
+    compact = SqliteDatabase.compact
 
-    def counted(one: Segment, cells: Any, dead: Any) -> None:
-        erased.append(one.slots_of(cells).tolist())
-        forget(one, cells, dead)
+    def counted(database: SqliteDatabase) -> bool:
+        compacted.append(database)
+        return compact(database)
 
-    monkeypatch.setattr(Segment, "forget", counted)
+    monkeypatch.setattr(SqliteDatabase, "compact", counted)
     with index.batch():
         index.delete_document("bell")
         index.delete_document("leith")
-        assert not erased
+        assert not compacted
         assert not index.is_finished()
-    assert erased == [[0, 1]]
+    assert compacted == [index.database]
     assert index.is_finished()
     assert (
         files_with(BELL.text.encode(), tmp_path)
@@ -1212,7 +1185,7 @@ def test_an_earlier_snapshot_weighed_otherwise_finds_the_passages_that_are_left(
 def test_an_earlier_snapshot_is_searched_after_compaction(
     tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "_COMPACT_FROM", 1)
+    monkeypatch.setattr(store_module, "_RENUMBER_FROM", 1)
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, BELL_2, LEITH])
     reader = PassageIndex.open(tmp_path / "index", hash_embedder)
@@ -1298,9 +1271,7 @@ def test_a_replaced_text_and_its_vector_are_gone_from_every_file(
     assert {*files_with(old, tmp_path)} > ({"vectors"} if saved_from == 1 else set())
     index.upsert([replace(BELL, text="Bell rang.")])
     assert files_with(BELL.text.encode(), tmp_path) == files_with(old, tmp_path) == []
-    assert rows_of(
-        tmp_path / "index", f"SELECT count(*) FROM passages WHERE id <> {ERASED}"
-    ) == [(2,)]
+    assert rows_of(tmp_path / "index", "SELECT count(*) FROM passages") == [(2,)]
 
 
 @pytest.mark.parametrize("saved_from", [1, 2, 256])
@@ -1360,23 +1331,69 @@ def test_a_term_is_gone_when_the_last_passage_that_had_it_is_deleted(
     assert found(PassageIndex.open(tmp_path / "index"), "Leith") == ["leith#0"]
 
 
-def test_a_vector_that_texts_share_stays_while_one_of_them_does(
+def test_a_text_that_is_there_already_is_not_embedded_again(
     tmp_path: Path, hash_embedder: Any
 ) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
-    for name in ("one", "two", "three"):
-        index.add([Passage(name, TOKYO.text, document_id=name)])
-    index.add([BELL])
-    living = f"SELECT count(*) FROM vectors WHERE crc <> {ERASED}"
-    assert rows_of(tmp_path / "index", living) == [(2,)]
-    for name in ("bell", "one", "two"):
-        index.delete_document(name)
-        assert rows_of(tmp_path / "index", living) == [(1,)]
-    assert found(
-        PassageIndex.open(tmp_path / "index", hash_embedder), TOKYO.text, "dense"
-    ) == ["three"]
-    index.delete_document("three")
-    assert rows_of(tmp_path / "index", living) == [(0,)]
+    twice = [Passage(name, TOKYO.text, document_id=name) for name in ("one", "two")]
+    assert index.add(twice).embedded == 1
+    assert index.add([Passage("three", TOKYO.text)]).embedded == 0
+    index.delete_documents(["one", "two"])
+    assert rows_of(tmp_path / "index", "SELECT cell FROM vectors") == [(2,)]
+    best = retriever_over(
+        PassageIndex.open(tmp_path / "index", hash_embedder), "dense"
+    ).retrieve(TOKYO.text, 1)
+    # the direction of the same text, in float32
+    assert [hit.score for hit in best] == [pytest.approx(1, abs=1e-6)]
+
+
+def test_deletion_that_is_compacted_later_is_found_by_nobody_at_once(
+    tmp_path: Path, hash_embedder: Any, every_segment_is_saved: None
+) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH])
+    vector = hash_embedder.embed([indexed_text(BELL)])[0].tobytes()
+    assert index.delete_documents(["bell"], compact="later") == Changes(deleted=1)
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert ids(again) == found(again, "Edinburgh", "hybrid") == ["leith#0"]
+    assert files_with(vector, tmp_path)
+    assert not again.is_finished()
+    with again.batch(compact="later"):
+        again.add([TOKYO])
+    assert files_with(vector, tmp_path)
+    again.finish()
+    assert again.is_finished()
+    for left in (BELL.text.encode(), vector, *hashes_of(BELL)):
+        assert files_with(left, tmp_path) == []
+
+
+def test_halves_of_characters_are_replaced_when_they_come_in(
+    index: PassageIndex,
+) -> None:
+    odd = Passage("a\ud800", "b\ud800", "c\ud800", "d\0", {"key": "e\ud800"})
+    plain = Passage("a\ufffd", "b\ufffd", "c\ufffd", "d\ufffd", {"key": "e\ufffd"})
+    assert index.add([odd]).added == 1
+    assert list(index.passages) == [plain]
+    assert index.get("a\ud800") == index.get("a\ufffd") == plain
+    assert index.upsert([odd]).unchanged == 1
+    with pytest.raises(ValueError, match="already in the index"):
+        index.add([plain])
+    assert index.delete_document("d\0").deleted == 1
+
+
+def test_rows_are_plain_columns(index: PassageIndex) -> None:
+    index.add([replace(BELL, metadata={"team": "x", "pages": [3, 4]}), LEITH])
+    index.delete_document("leith")
+    query = "SELECT id, document, title, text, metadata FROM passages"
+    with index.database.reading() as connection:
+        (row,) = connection.execute(query).fetchall()
+    assert row == (
+        "bell#0",
+        "bell",
+        BELL.title,
+        BELL.text,
+        '{"team": "x", "pages": [3, 4]}',
+    )
 
 
 def test_a_text_that_replaces_itself_keeps_its_vector(
@@ -1399,20 +1416,20 @@ def test_a_text_that_replaces_itself_keeps_its_vector(
     ]
 
 
-def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_order(
+def test_cells_of_deleted_passages_are_forgotten_once_they_are_many_and_hits_stay(
     tmp_path: Path,
     hash_embedder: Any,
     monkeypatch: pytest.MonkeyPatch,
     every_segment_is_saved: None,
 ) -> None:
-    monkeypatch.setattr(store_module, "_COMPACT_FROM", 3)
+    monkeypatch.setattr(store_module, "_RENUMBER_FROM", 3)
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(many(8))
     index.upsert([Passage("6", "word6 was replaced in the city", document_id="doc6")])
     epoch, commit = index.snapshot.state.epoch, index.commit
-    # four rows are dead, and five passages live
+    # four cells are dead, and five passages live
     index.delete_documents(["doc0", "doc3", "doc4"])
-    assert rows_of(tmp_path / "index", "SELECT count(*) FROM passages") == [(9,)]
+    assert rows_of(tmp_path / "index", "SELECT count(*) FROM dead") == [(4,)]
     names = ["1", "2", "5", "6", "7"]
     for document, left in (("doc1", names[1:]), ("doc7", names[1:4])):
         index.delete_document(document)
@@ -1426,11 +1443,10 @@ def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_ord
     assert rows_of(tmp_path / "index", "SELECT cell FROM passages ORDER BY cell") == [
         (2,),
         (5,),
-        (7,),
         (8,),
     ]
     assert rows_of(tmp_path / "index", "SELECT cell FROM dead") == [(7,)]
-    assert rows_of(tmp_path / "index", "SELECT count(*) FROM vectors") == [(4,)]
+    assert rows_of(tmp_path / "index", "SELECT count(*) FROM vectors") == [(3,)]
     assert index.snapshot.state.epoch != epoch
     assert index.commit != commit
     assert [path.name for path in (tmp_path / "index" / "cache").iterdir()] == [
@@ -1449,7 +1465,7 @@ def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_ord
 def test_a_compaction_that_was_killed_is_ended_by_the_next_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every_segment_is_saved: None
 ) -> None:
-    monkeypatch.setattr(store_module, "_COMPACT_FROM", 1)
+    monkeypatch.setattr(store_module, "_RENUMBER_FROM", 1)
     index = PassageIndex.create(tmp_path / "index")
     index.add(many(4))
     with monkeypatch.context() as patch:

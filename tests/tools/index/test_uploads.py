@@ -1,24 +1,19 @@
-"""Uploaded files in the database of an index: stored with their passages, and overwritten when they go."""
+"""Uploaded files in the database of an index: stored with their passages, and deleted with them."""
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ras_agent.address import Address
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.errors import IngestError
 from ras_agent.tools.index import ingest as ingest_module
-from ras_agent.tools.index import uploads
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.uploads import (
-    check_uploads,
-    is_wasteful,
     name_in_part,
     put_upload,
     read_upload,
@@ -26,8 +21,6 @@ from ras_agent.tools.index.uploads import (
     upload_path,
 )
 from ras_agent.tools.kg.build import delete_documents
-from ras_agent.tools.kg.examine import examine
-from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
 MILL = b"Zyltor built a mill in Leith."
@@ -75,7 +68,7 @@ def stored(place: Path | Address, name: str, own: str = "") -> bytes | None:
     return read_upload(PassageIndex.open(place).database, upload_path(own, name))
 
 
-def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -> None:
+def test_bytes_that_were_replaced_are_gone_from_every_file(index: Path) -> None:
     opened, path = PassageIndex.open(index), upload_path("z.txt")
     with opened.database.writing() as connection:
         connection.execute(
@@ -94,19 +87,9 @@ def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -
     ) == (True, [], BRIDGE)
 
 
-def test_an_upload_whose_bytes_are_missing_is_damaged(index: Path) -> None:
-    ingest([sent("z.txt", MILL)], index)
-    opened = PassageIndex.open(index)
-    # which checks no references
-    with (
-        closing(sqlite3.connect(index / "index.sqlite")) as file,
-        file,
-    ):
-        file.execute("DELETE FROM upload_data")
-    with pytest.raises(IndexMismatch, match=says("damaged", "uploaded file 1")):
-        opened.uploaded("z.txt")
+def test_a_view_shows_no_uploads(index: Path) -> None:
     with pytest.raises(TypeError, match=says("view", "passages alone")):
-        opened.within({"team": "x"}).uploaded("z.txt")
+        PassageIndex.open(index).within({"team": "x"}).uploaded("z.txt")
 
 
 def test_an_upload_is_stored_as_it_came_and_indexed_under_its_name(
@@ -224,7 +207,7 @@ def test_replaced_and_forgotten_bytes_are_in_no_file(index: Path) -> None:
     assert stored(index, "other8.txt") == b"A text of another, number 8."
 
 
-def test_bytes_that_make_the_same_text_are_overwritten_too(index: Path) -> None:
+def test_replaced_bytes_that_make_the_same_text_are_gone_too(index: Path) -> None:
     ingest(
         [
             sent(
@@ -254,104 +237,6 @@ def test_a_document_that_is_deleted_takes_the_bytes_of_its_file_with_it(
     assert files_with(index, b"Zyltor") == []
     assert ingest([sent("z.jsonl", rows)], index).documents_written == 1
     assert stored(index, "z.jsonl") == rows
-
-
-def test_room_is_given_back_once_most_of_it_is_overwritten(
-    place: Path | Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(uploads, "COMPACT_FROM", 10_000)
-
-    def rows() -> list[int]:
-        with PassageIndex.open(place).database.reading() as connection:
-            named, held = (
-                [
-                    number
-                    for (number,) in connection.execute(
-                        f"SELECT number FROM {table} ORDER BY number"
-                    )
-                ]
-                for table in ("uploads", "upload_data")
-            )
-        assert named == held
-        return held
-
-    ingest([sent("z.txt", b"Zyltor. " * 1000), sent("y.txt", MILL)], place)
-    ingest([sent("z.txt", b"Bolmer. " * 1000)], place)
-    assert rows() == [1, 2, 3]  # 8,000 bytes are overwritten
-    ingest([sent("z.txt", b"Ostrell ")], place)
-    assert rows() == [2, 4]
-    assert (stored(place, "z.txt"), stored(place, "y.txt")) == (b"Ostrell ", MILL)
-    ingest([sent("x.txt", BRIDGE)], place)
-    assert rows() == [2, 4, 5]
-
-
-def test_room_is_kept_while_as_much_of_it_is_used(
-    index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(uploads, "COMPACT_FROM", 10)
-    with PassageIndex.open(index).database.writing() as connection:
-        connection.execute(
-            "INSERT INTO files VALUES ('z.txt', ?, '')",
-            (os.fsencode(upload_path("z.txt")),),
-        )
-        put_upload(connection, upload_path("z.txt"), bytes(20))
-        put_upload(connection, upload_path("z.txt"), bytes(20))
-        assert not is_wasteful(connection)
-        put_upload(connection, upload_path("z.txt"), bytes(39))
-        assert is_wasteful(connection)  # of 79 bytes, 40 are overwritten
-
-
-def test_bytes_under_another_number_are_damaged(index: Path) -> None:
-    ingest([sent("z.txt", MILL)], index)
-    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
-        file.execute("UPDATE upload_data SET number = 5")
-    with pytest.raises(
-        IndexMismatch, match=says("the uploaded file 5 is not what was written")
-    ):
-        check_uploads(SqliteDatabase(index))
-
-
-def test_a_change_of_an_index_that_lost_the_row_of_an_upload_says_that_it_is_damaged(
-    index: Path,
-) -> None:
-    ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], index)
-    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
-        file.execute("UPDATE upload_data SET number = 0 WHERE number = 1")
-    with pytest.raises(
-        IndexMismatch,
-        match=says(
-            str(index),
-            "uploads has a row that belongs to one that is not in upload_data",
-        ),
-    ):
-        SqliteDatabase(index).check()
-    with pytest.raises(
-        IndexMismatch,
-        match=says(str(index), "is damaged", "FOREIGN KEY", "index its files again"),
-    ):
-        ingest([], index, forget=["b.txt"])
-
-
-def test_damaged_bytes_are_named_with_the_remedy(index: Path) -> None:
-    ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], index)
-    ingest([], index, forget=["b.txt"])
-    check_uploads(SqliteDatabase(index))
-    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
-        file.execute(
-            "UPDATE upload_data SET data = ? WHERE number = 1",
-            (MILL.replace(b"mill", b"hill"),),
-        )
-    told = says(
-        str(index),
-        "is damaged",
-        "the uploaded file 1 is not what was written",
-        "index its files again",
-    )
-    with pytest.raises(IndexMismatch, match=told):
-        stored(index, "z.txt")
-    with pytest.raises(IndexMismatch, match=told):
-        check_uploads(SqliteDatabase(index))
-    assert any("uploaded file 1" in report.problem for report in examine(index))
 
 
 def test_a_page_is_converted_from_its_bytes(index: Path) -> None:

@@ -92,13 +92,16 @@ def test_a_change_that_readers_see_keeps_a_made_graph_made(
         assert revision(connection) == before + revisions
 
 
-def test_edits_that_are_replaced_are_to_be_overwritten_in_the_files(
-    database: Database,
-) -> None:
+def erasures(connection: Connection) -> int:
+    (count,) = connection.execute("SELECT erasures FROM index_state").fetchone()
+    return int(count)
+
+
+def test_edits_that_are_replaced_are_to_be_compacted(database: Database) -> None:
     with database.writing() as connection:
+        before = erasures(connection)
         edit_rows.write_edits(connection, ())
-        (remains,) = connection.execute("SELECT remains FROM index_state").fetchone()
-        assert remains == revision(connection) + 1
+        assert erasures(connection) == before + 1
 
 
 def test_the_places_of_files_that_are_gone_are_forgotten(database: Database) -> None:
@@ -106,11 +109,15 @@ def test_the_places_of_files_that_are_gone_are_forgotten(database: Database) -> 
         edit_rows.put_origins(
             connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"}
         )
+        before = erasures(connection)
+        edit_rows.erase_origins(connection, lambda name: True)
+        assert erasures(connection) == before
         edit_rows.erase_origins(connection, lambda name: name == "two")
         assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == [
             "",
             "/data/two.tsv",
         ]
+        assert erasures(connection) == before + 1
 
 
 def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_mentioned(

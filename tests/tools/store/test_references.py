@@ -8,12 +8,11 @@ import pytest
 from ras_agent.address import Address
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.store.database import Database
-from ras_agent.tools.store.schema import JOURNAL_TABLES
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    """The database of an index with a document of a sent file, a dead passage, and a name with a vector."""
+    """The database of an index with a document of a sent file, a passage with a vector, and a name with a vector."""
     if request.param == "memory":
         made = PassageIndex.in_memory([]).database
     else:
@@ -30,13 +29,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         connection.execute(
             "INSERT INTO documents VALUES ('z', 'z.txt', 'z', '', ?, 1)", (b"",)
         )
-        connection.execute("INSERT INTO upload_data VALUES (1, 7, ?)", (b"bytes",))
-        connection.execute("INSERT INTO uploads VALUES (1, ?, 5)", (b"upload:/z.txt",))
         connection.execute(
-            "INSERT INTO passages VALUES (3, 0, 0, 0, 0, -1, 0, 7, ?, ?, ?)",
-            (b"", b"", b""),
+            "INSERT INTO uploads VALUES (?, ?)", (b"upload:/z.txt", b"bytes")
         )
-        connection.execute("INSERT INTO dead VALUES (3, 1)")
+        connection.execute(
+            "INSERT INTO passages VALUES (3, 3, 'p', 'z', '', 'text', '{}', ?)", (b"",)
+        )
+        connection.execute("INSERT INTO vectors VALUES (3, ?)", (b"",))
         connection.execute("INSERT INTO kg_names VALUES (2, 'Bell', 'bell')")
         connection.execute("INSERT INTO kg_vectors VALUES (2, 1, ?)", (b"",))
         connection.execute("INSERT INTO kg_near VALUES (2, ?)", (b"",))
@@ -71,9 +70,8 @@ def _count(database: Database, table: str) -> int:
             [b""],
         ),
         ("files", "DELETE FROM files", []),
-        ("uploads", "INSERT INTO uploads VALUES (2, NULL, 5)", []),
         ("uploads", "UPDATE uploads SET path = ?", [b"upload:/y.txt"]),
-        ("dead", "INSERT INTO dead VALUES (4, 1)", []),
+        ("vectors", "INSERT INTO vectors VALUES (4, ?)", [b""]),
         ("kg_vectors", "INSERT INTO kg_vectors VALUES (3, 1, ?)", [b""]),
         ("kg_near", "INSERT INTO kg_near VALUES (3, ?)", [b""]),
         ("kg_mentions", "INSERT INTO kg_mentions VALUES (6, 2, 1)", []),
@@ -91,8 +89,7 @@ def test_the_database_refuses_an_orphan(
 @pytest.mark.parametrize(
     ("owner", "tables"),
     [
-        ("upload_data", ["uploads"]),
-        ("passages", ["dead"]),
+        ("passages", ["vectors"]),
         ("kg_names", ["kg_vectors", "kg_near"]),
         ("kg_passages", ["kg_facts", "kg_mentions"]),
     ],
@@ -115,20 +112,12 @@ def test_a_file_may_be_written_anew_within_a_transaction_while_documents_refer_t
     assert (_count(database, "documents"), _count(database, "uploads")) == (1, 1)
 
 
-def test_tables_that_are_rewritten_hold_what_they_held(database: Database) -> None:
-    def rows() -> dict[str, list[Any]]:
-        with database.reading() as connection:
-            return {
-                table: connection.execute(f"SELECT * FROM {table}").fetchall()
-                for table in JOURNAL_TABLES
-            }
-
-    before = rows()
-    for _ in range(2):
-        database.rewrite(JOURNAL_TABLES)
-    assert rows() == before
-    assert [_count(database, table) for table in ("files", "documents", "uploads")] == [
-        1,
-        1,
-        1,
-    ]
+@pytest.mark.parametrize("column", ["cell", "id"])
+def test_no_two_passages_have_one_cell_or_one_id(
+    database: Database, column: str
+) -> None:
+    cell, name = (3, "q") if column == "cell" else (4, "p")
+    insert = "INSERT INTO passages VALUES (?, 4, ?, '', '', '', '{}', ?)"
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        _write(database, insert, cell, name, b"")
+    assert _count(database, "passages") == 1

@@ -15,7 +15,7 @@ import pytest
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
 from ras_agent.tools.store import sqlite as sqlite_module
-from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES, UPLOADS
+from ras_agent.tools.store.schema import JOURNAL, PASSAGES, UPLOADS
 from ras_agent.tools.store.sqlite import FILE, SqliteDatabase, make_file
 from tests.messages import says
 
@@ -129,40 +129,31 @@ def test_nothing_is_left_of_what_was_overwritten_and_deleted(
     with file.writing() as connection:
         connection.execute("UPDATE notes SET text = 'open' WHERE number <= 250")
         connection.execute("DELETE FROM notes WHERE number > 250")
-    assert file.sweep()
+    assert file.compact()
     assert (tmp_path / "index.sqlite-wal").stat().st_size == 0
     assert b"secret" not in (tmp_path / "index.sqlite").read_bytes()
-
-
-def test_rows_that_are_copied_to_be_written_anew_lie_in_no_temporary_file(
-    file: SqliteDatabase,
-) -> None:
-    for database in (file, SqliteDatabase()):
-        with database.writing() as connection:
-            assert connection.execute("PRAGMA temp_store").fetchone() == (2,)  # memory
 
 
 def test_the_log_cannot_be_emptied_while_a_reader_needs_it(
     file: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_module, "_SWEEP_WAITS", 0)
+    monkeypatch.setattr(sqlite_module, "_LOG_WAITS", 0)
     write(file, "secret")
     other = SqliteDatabase(tmp_path)
     with other.reading() as connection:
         assert connection.execute("SELECT text FROM notes").fetchone() == ("secret",)
         with file.writing() as writer:
             writer.execute("UPDATE notes SET text = 'open'")
-        assert not file.sweep()
-    assert file.sweep()
+        assert not file.compact()
+    assert file.compact()
     assert texts(other) == ["open"]
     with file.writing() as connection:  # a writer waits for others as long as before
         assert connection.execute("PRAGMA busy_timeout").fetchone() == (3_600_000,)
 
 
-def test_what_is_in_memory_is_swept_and_compacted_too() -> None:
+def test_what_is_in_memory_is_compacted_too() -> None:
     database = SqliteDatabase()
-    assert database.sweep()
-    database.compact()
+    assert database.compact()
     database.check()
     assert database.state() is None
     with database.alone():
@@ -174,12 +165,11 @@ def test_compaction_gives_back_the_space_of_deleted_rows(
     file: SqliteDatabase, tmp_path: Path
 ) -> None:
     write(file, *("text" * 100 for _ in range(1000)))
-    file.sweep()
+    file.compact()
     size = (tmp_path / "index.sqlite").stat().st_size
     with file.writing() as connection:
         connection.execute("DELETE FROM notes WHERE number > 10")
     file.compact()
-    file.sweep()
     assert (tmp_path / "index.sqlite").stat().st_size < size / 10
     assert len(texts(file)) == 10
 
@@ -344,7 +334,7 @@ def test_no_copy_of_a_deleted_name_is_left_in_the_file(tmp_path: Path) -> None:
     make_file(
         tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)]
     )
-    # in no order, so that rows move; without the rewriting, copies of two in a thousand are left
+    # in no order, so that rows move; without the compaction, copies of two in a thousand are left
     database, draw = SqliteDatabase(tmp_path), random.Random(0)
     names = [
         f"{draw.getrandbits(64):016x}{'x' * draw.randrange(30)}" for _ in range(12_000)
@@ -367,37 +357,9 @@ def test_no_copy_of_a_deleted_name_is_left_in_the_file(tmp_path: Path) -> None:
         connection.executemany(
             "DELETE FROM documents WHERE id = ?", [(name,) for name in gone]
         )
-    with database.writing():
-        database.rewrite(JOURNAL_TABLES)
-    assert database.sweep()
+    assert database.compact()
     left = set(re.findall(rb"(?=([0-9a-f]{16}))", (tmp_path / FILE).read_bytes()))
     assert [
         name for name in gone if left & {name[:16].encode(), name[15::-1].encode()}
     ] == []
     database.check()
-
-
-@pytest.mark.parametrize("occurrence", [0, 1], ids=["one", "other"])
-def test_a_damaged_name_is_told_and_not_written_anew(
-    tmp_path: Path, occurrence: int
-) -> None:
-    make_file(
-        tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)]
-    )
-    database = SqliteDatabase(tmp_path)
-    with database.writing() as connection:
-        connection.execute(
-            "INSERT INTO files VALUES ('zanderfeld.txt', ?, '')", (b"/a",)
-        )
-    assert database.sweep()
-    database.close()
-    parts = (tmp_path / FILE).read_bytes().split(b"zanderfeld")
-    assert len(parts) == 3  # the row and its index
-    name = [b"zanderfeld", b"zanderfeld"]
-    name[occurrence] = b"zunderfeld"
-    (tmp_path / FILE).write_bytes(parts[0] + name[0] + parts[1] + name[1] + parts[2])
-    with (
-        pytest.raises(IndexMismatch, match=says("damaged", "malformed")),
-        database.writing(),
-    ):
-        database.rewrite(JOURNAL_TABLES)

@@ -1,6 +1,6 @@
-"""BERT in numpy (arXiv:1810.04805), as MiniLM-L6 has it: 6 post-norm layers of 12 heads, width 384.
+"""BERT in numpy (arXiv:1810.04805), in the size of MiniLM-L6: 6 post-norm layers of 12 heads, width 384.
 
-Texts are read in panels: matrices with a column for each token, text after text, without padding.
+Texts are read in panels: matrices with a column for each token, one text after another, without padding.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LAYERS = 6
 HEADS = 12
 WIDTH = 384
 PLACES = 512
-PANEL = 320  # columns; a layer's widest array is 2 MB. OpenBLAS would work on more in two parts
-_TILE = 8  # columns that its kernels take at once
-_BLOCK = 1 << 15  # elements of one pass over an array that stays in the cache
+PANEL = 320  # columns; a layer's widest array is 2 MB. OpenBLAS would split wider panels in two
+_TILE = 8  # columns that OpenBLAS's kernels process at once
+_BLOCK = 1 << 15  # elements processed at once, to stay in the CPU's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
+    """A linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
 
     weight: Floats
     bias: Floats
@@ -39,7 +39,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Layer norm of each column of x (384, columns), in place; weight and bias (384, 1)."""
+    """A layer norm of each column of x (384, columns), in place; weight and bias (384, 1)."""
 
     weight: Floats
     bias: Floats
@@ -54,11 +54,11 @@ class Norm:
 
 
 class Group(NamedTuple):
-    """Place in a panel of the texts of one length, which follow one another."""
+    """The place in a panel of texts of equal length, which follow one another."""
 
-    start: int  # their first column
+    start: int  # first column of the first text
     texts: int
-    length: int  # tokens of each
+    length: int  # tokens of each text
 
     @property
     def columns(self) -> slice:
@@ -82,7 +82,7 @@ class _Layer:
         for group in groups:
             shape = (3, HEADS, -1, group.texts, group.length)
             parts = qkv[:, group.columns].reshape(shape).transpose(0, 3, 1, 2, 4)
-            # (3, B, heads, 32, T), copied, so that its strides are those of only this text
+            # (3, B, heads, 32, T); copied, so that each text's numbers are contiguous
             query, key, value = np.ascontiguousarray(parts)
             # (B, heads, T, T); the scale is folded into the query's map
             weights = query.swapaxes(-1, -2) @ key
@@ -99,12 +99,12 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class Bert:
-    """Network that reads texts in panels.
+    """A BERT network that reads texts in panels.
 
-    A text has the same states, to the last bit, in any company: each step treats each column or each text by itself,
-    except that some matrix products treat the first and last columns of a panel in another way, and there
-    `margin` columns are empty. Products run on one thread: OpenBLAS divides a panel among several, and then states
-    differ by 1e-7.
+    A text's states are the same, to the last bit, whatever other texts are in the panel: each step treats each column
+    or each text by itself. Only the matrix products of some processors treat the first and last columns of a panel
+    differently; there `margin` columns at both ends stay empty. Products run on one thread, because OpenBLAS would
+    divide a panel among several, which changes states by 1e-7.
     """
 
     margin: int
@@ -116,21 +116,22 @@ class Bert:
 
     @property
     def columns(self) -> int:
-        """Return how many tokens a panel holds at most."""
+        """Return the most tokens of a panel."""
         return PANEL - 2 * self.margin
 
     def states(
         self, panel: Sequence[Sequence[int]], firsts: Sequence[int] | None = None
     ) -> tuple[Floats, list[Group]]:
-        """Return the last states, a row for each column (columns, 384), and the columns of the texts of each length.
+        """Return the last states (columns, 384), one row for each column, and the groups of texts of equal length.
 
-        panel: token id lists, sorted by length. firsts: how many tokens of each are of the first segment; all, if None.
+        panel: token id lists, sorted by length.
+        firsts: for each text, how many of its tokens belong to the first segment; None for all.
         """
         lengths = list(map(len, panel))
         size = sum(lengths)
         margin = self.margin
         columns = -(-size // _TILE) * _TILE
-        # such a product has no ends; a single question is read in half the time
+        # products this small have no differing ends; without margins a single question takes half the time
         if size < 2 * _TILE:
             margin = 0
             columns = max(size, _TILE)
@@ -153,14 +154,14 @@ class Bert:
 def words_and_places(
     words: Floats, panel: Sequence[Sequence[int]]
 ) -> tuple[Floats, Ints]:
-    """Return the word vectors of a panel's tokens, text after text, and each token's place in its text."""
+    """Return the word vectors of a panel's tokens, one text after another, and each token's position in its text."""
     tokens = [np.asarray(text, dtype=np.int64) for text in panel]
     places = [np.arange(len(text)) for text in panel]
     return words[np.concatenate(tokens)], np.concatenate(places)
 
 
 def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
-    """Return the places of texts of these ascending lengths in a panel. start: the first column."""
+    """Return the groups of texts with these ascending lengths in a panel that begins at column `start`."""
     groups = []
     for length, same in groupby(lengths):
         group = Group(start, len(list(same)), length)
@@ -170,13 +171,13 @@ def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
 
 
 def bert(weights: Mapping[str, Floats]) -> Bert:
-    """Return the network with weights by the names of its published file."""
+    """Build the network from weights under the names of its published file."""
 
     def linear(name: str) -> Linear:
         return Linear(weights[f"{name}.weight"], weights[f"{name}.bias"][:, None])
 
     def attention(name: str) -> Linear:
-        """Return the maps to queries, keys and values one below another, queries scaled."""
+        """Return the maps to queries (scaled), keys and values as one map, one below another."""
         query = linear(f"{name}.query")
         scale = np.float32((WIDTH // HEADS) ** -0.5)
         scaled = Linear(query.weight * scale, query.bias * scale)
@@ -213,9 +214,9 @@ def bert(weights: Mapping[str, Floats]) -> Bert:
 
 
 def panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]:
-    """Yield the rows of each panel of at most `columns` tokens.
+    """Yield the rows of the texts in each panel of at most `columns` tokens.
 
-    The longest texts come first, so that memory runs out at the beginning or never.
+    The longest texts come first, so that a lack of memory shows at the beginning.
     """
     panel: list[int] = []
     columns_used = 0
@@ -232,8 +233,8 @@ def panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]
 def _gelu(x: Floats) -> Floats:
     """Compute x Phi(x) in place, block by block.
 
-    Phi is one less h(|x|) for x > 0 and h(|x|) for x < 0, with h half of erfc by formula 7.1.26 of Abramowitz and
-    Stegun, to 1.5e-7: numpy has no erfc.
+    Phi is 1 - h(|x|) for x > 0 and h(|x|) for x < 0, where h is half of erfc, which numpy lacks; it is computed to
+    1.5e-7 by formula 7.1.26 of Abramowitz and Stegun.
     """
     flat = x.reshape(-1)
     scratch = np.empty((3, min(_BLOCK, len(flat))), dtype=np.float32)
@@ -259,9 +260,9 @@ def _gelu(x: Floats) -> Floats:
 
 
 def _margin() -> int:
-    """Count the columns at either end of a product that this processor's BLAS treats unlike those between them.
+    """Return how many columns at each end of a product this processor's BLAS computes differently from those between.
 
-    OpenBLAS's kernels for AVX2 ("Haswell", "Zen") add the first and the last 8 columns up in another order, those for
+    OpenBLAS's kernels for AVX2 ("Haswell", "Zen") sum the first and the last 8 columns in another order; those for
     AVX-512, AVX and SSE do not.
     """
     random = np.random.default_rng(0)
@@ -270,6 +271,6 @@ def _margin() -> int:
     product = weight @ np.repeat(column, PANEL, axis=1)
     middle = product[:, [PANEL // 4]]
     unlike = np.flatnonzero((product != middle).any(axis=0))
-    depths = np.minimum(unlike, PANEL - 1 - unlike) + 1  # how far from the nearer end
+    depths = np.minimum(unlike, PANEL - 1 - unlike) + 1  # distance from the nearer end
     near = depths[depths <= PANEL // 8]
     return -(-int(near.max(initial=0)) // _TILE) * _TILE

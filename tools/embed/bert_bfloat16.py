@@ -1,7 +1,7 @@
-"""The same BERT for many texts at once, in torch, on processors that multiply numbers of 16 bits (bfloat16).
+"""The same BERT for many texts at once, in torch, on processors with instructions for 16-bit numbers (bfloat16).
 
-They do so six to eight times as fast as numpy multiplies float32. Factors and products are rounded to 8 binary digits
-and summed in float32, as are the states that each layer adds to; lab/embedding.md has the effect on vectors.
+These are six to eight times as fast as numpy's float32. Factors and products are rounded to 8 binary digits and summed
+in float32; the states to which each layer adds are float32 too. lab/embedding.md has the effect on vectors.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _EPSILON = 1e-12
 
 
 class _Layer(NamedTuple):
-    """Weights of a layer: (outputs, inputs) and (outputs,) in bfloat16, of its norms (384,) in float32.
+    """Weights of a layer: (outputs, inputs) and (outputs,) in bfloat16; those of its norms (384,) in float32.
 
-    qkv: the query's share holds the scale of attention.
+    qkv: the queries' part includes the scale of attention.
     """
 
     qkv: tuple[Tensor, Tensor]
@@ -66,13 +66,13 @@ class _Layer(NamedTuple):
 
 
 class BFloat16Bert:
-    """Network that reads texts in panels, as `Bert` does: its states are those of `network` but for rounding."""
+    """A network that reads texts in panels like `Bert`; its states equal those of `network` up to rounding."""
 
     columns = 512
-    """tokens of a panel: a layer's output for them stays in a core's cache"""
+    """The most tokens of a panel, so that a layer's output for them stays in a core's cache."""
 
     def __init__(self, network: Bert) -> None:
-        """Take the weights of `network`. Raises ImportError without torch."""
+        """Convert the weights of `network`. Raises ImportError without torch."""
         import torch
 
         def linear(map: Linear) -> tuple[Tensor, Tensor]:
@@ -101,7 +101,7 @@ class BFloat16Bert:
             self._layers.append(converted)
 
     def states(self, panel: Sequence[Sequence[int]]) -> tuple[Floats, list[Group]]:
-        """Return the last states, a row for each column (columns, 384), and the columns of the texts of each length.
+        """Return the last states (columns, 384), one row for each column, and the groups of texts of equal length.
 
         panel: token id lists, sorted by length.
         """
@@ -121,7 +121,10 @@ class BFloat16Bert:
 
 @cache
 def multiplies_bfloat16(processors: Path = Path("/proc/cpuinfo")) -> bool:
-    """Return whether this processor has instructions for products of bfloat16; only Linux says so without torch."""
+    """Return whether this processor has instructions for bfloat16 products.
+
+    It is known only on Linux; elsewhere False.
+    """
     try:
         listed = processors.read_text(encoding="utf-8", errors="replace")
     except OSError:

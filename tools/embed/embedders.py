@@ -1,7 +1,7 @@
 """Embedders by name or object: the packaged MiniLM, sentence-transformers, servers, any LangChain Embeddings.
 
-An embedder may add `embed_query(text)`, a unit vector of shape (dimension,), where its model treats queries and
-passages differently; `query_vector` uses it.
+An embedder may also have `embed_query(text)`, which returns a unit vector of shape (dimension,), if its model treats
+queries and passages differently; `query_vector` uses it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 UNSCALED = "unscaled:"
-"""Begins the name of an embedder whose vectors are as long as its model makes them."""
+"""Prefix of the name of an embedder whose vectors are not scaled to length 1."""
 _KNOWN = (
     *(
         "minilm",
@@ -54,8 +54,8 @@ def resolve_embedder(spec: object) -> Embedder:
         `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
         "openai:text-embedding-3-small", "vllm:http://host:port/v1#model" or "ollama:model" (any server that speaks
         OpenAI's protocol, extra `openai`; see tools/embed/served.py), and every other name that LangChain's
-        init_embeddings takes. "unscaled:" in front of all but the first leaves vectors as long as the model makes
-        them, so that passages are ranked by inner products.
+        init_embeddings takes. The prefix "unscaled:", which all but "minilm" may have, leaves the vectors' lengths as
+        the model makes them, so that passages are ranked by inner products.
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
     """
     if isinstance(spec, str):
@@ -74,8 +74,10 @@ def resolve_embedder(spec: object) -> Embedder:
 def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
     """Return the embedder with the name that an index stores; nothing is sent to it before the first text.
 
-    index: the index's place, for messages. Raises the errors of `resolve_embedder`, and SettingsError for a server that
-        would get a key although only the index names it.
+    dimension: the width of the index's vectors.
+    index: the index's place, for messages.
+    Raises the errors of `resolve_embedder`, and SettingsError for a server that would get a key although only the index
+    names it.
     """
     plain = name.removeprefix(UNSCALED)
     if not is_served(plain):
@@ -89,7 +91,7 @@ def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
 
 
 def of_unit_length(embedder: Embedder) -> Embedder:
-    """Return an embedder with vectors of length 1: the same one, or the scaled form of one that leaves lengths."""
+    """Return an embedder with vectors of length 1: `embedder`, or a scaled form of it."""
     if isinstance(
         embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder
     ):
@@ -98,7 +100,7 @@ def of_unit_length(embedder: Embedder) -> Embedder:
 
 
 def query_vector(embedder: Embedder, query: str) -> Floats:
-    """Return a query's vector, shape (dimension,), by `embed_query` if the embedder has it.
+    """Return a query's vector, shape (dimension,), from `embed_query` if the embedder has it.
 
     Raises ModelCallError for a vector of zeros.
     """
@@ -113,9 +115,9 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 
 
 def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -> None:
-    """Raise ModelCallError for a vector of zeros, which is as near to one text as to another.
+    """Raise ModelCallError for a vector of zeros, which would be equally near to all texts.
 
-    A text without letters and digits may have one: bags of words know nothing of it.
+    A text without letters and digits may have one, as bag-of-words models have nothing to count in it.
     """
     for row in np.flatnonzero(~vectors.any(axis=1)).tolist():
         text = texts[row]
@@ -127,7 +129,10 @@ def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -
 
 
 class SentenceTransformerEmbedder:
-    """Embedder with a sentence-transformers model and its query and document prompts. Loads at the first text."""
+    """An embedder with a sentence-transformers model and its prompts for queries and documents.
+
+    It loads at the first text.
+    """
 
     def __init__(
         self,
@@ -137,8 +142,9 @@ class SentenceTransformerEmbedder:
         batch_size: int = 64,
         unit_length: bool = True,
     ) -> None:
-        """Take a model's name, a folder, or a SentenceTransformer; `name` is the name that indexes store.
+        """Take a model's name, its folder, or a SentenceTransformer.
 
+        name: the name that indexes store.
         unit_length: whether vectors are scaled to length 1.
         """
         self._model: Any = None
@@ -150,11 +156,11 @@ class SentenceTransformerEmbedder:
         self._batch_size = batch_size
         self._unit_length = unit_length
         self.name = name or _named(f"st:{self._path}", unit_length)
-        self._lock = Lock()  # its tokenizer serves one thread at a time
+        self._lock = Lock()  # the tokenizer is not thread safe
         self._width: int | None = None
 
     def scaled(self) -> SentenceTransformerEmbedder:
-        """Return the embedder of this model with vectors of length 1."""
+        """Return an embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         name = self.name.removeprefix(UNSCALED)
@@ -171,14 +177,14 @@ class SentenceTransformerEmbedder:
         return self._width
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors of passages, shape (len(texts), dimension), float32."""
+        """Return the vectors of passages, shape (len(texts), dimension), float32."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         with self._lock:
             return self._encode("encode_document", list(texts))
 
     def embed_query(self, text: str) -> Floats:
-        """Return the unit vector of a query, shape (dimension,)."""
+        """Return the vector of a query, shape (dimension,)."""
         with self._lock:
             vector: Floats = self._encode("encode_query", [text])[0]
             return vector
@@ -186,7 +192,7 @@ class SentenceTransformerEmbedder:
     def _encode(self, method: str, texts: list[str]) -> Floats:
         if self._model is None:
             self._model = _load(self._path)
-        # before version 5 there is only `encode`
+        # versions before 5 have only `encode`
         encode = getattr(self._model, method, self._model.encode)
         vectors = encode(
             list(map(encodable, texts)),
@@ -198,13 +204,14 @@ class SentenceTransformerEmbedder:
 
 
 class LangChainEmbedder:
-    """Embedder with any LangChain Embeddings object."""
+    """An embedder with any LangChain Embeddings object."""
 
     def __init__(
         self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True
     ) -> None:
-        """Wrap the object; `name` is the name that indexes store, by default its class and model.
+        """Wrap the object.
 
+        name: the name that indexes store, by default its class and model.
         unit_length: whether vectors are scaled to length 1.
         """
         self._embeddings = embeddings
@@ -219,7 +226,7 @@ class LangChainEmbedder:
         self.name = name or _named(default_name, unit_length)
 
     def scaled(self) -> LangChainEmbedder:
-        """Return the embedder of this model with vectors of length 1."""
+        """Return an embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         return LangChainEmbedder(
@@ -234,14 +241,14 @@ class LangChainEmbedder:
         return self._width
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
+        """Return the vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         vectors = self._call("embed_documents", list(texts))
         return scaled_rows(vectors, self._unit_length)
 
     def embed_query(self, text: str) -> Floats:
-        """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
+        """Return the vector of a query, shape (dimension,). Raises ModelCallError."""
         vector = self._call("embed_query", text)
         scaled: Floats = scaled_rows([vector], self._unit_length)[0]
         return scaled
@@ -260,7 +267,7 @@ class LangChainEmbedder:
 
 
 def _named(name: str, unit_length: bool) -> str:
-    """Return an embedder's name, which tells whether its vectors have length 1."""
+    """Return an embedder's name, with the prefix UNSCALED if its vectors are not scaled to length 1."""
     return name if unit_length else f"{UNSCALED}{name}"
 
 
@@ -293,7 +300,10 @@ def _embedder_of(spec: str) -> Embedder:
 
 
 def _registered(name: str, argument: str, spec: str) -> Embedder:
-    """Return the embedder of a plug-in, whose own name an index stores and opens it by."""
+    """Return the embedder of a plug-in.
+
+    Raises TypeError unless its name is `spec`, by which an index opens it again.
+    """
     make = find("encoder", name)
     check_call("encoder", name, make, argument=argument)
     embedder = make(argument)
@@ -307,13 +317,13 @@ def _registered(name: str, argument: str, spec: str) -> Embedder:
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:
-    """Tell whether `thing` is an instance of module.name, without importing a module that nothing has loaded yet."""
+    """Return whether `thing` is an instance of module.name; a module that is not loaded yet is not imported for it."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, getattr(loaded, name))
 
 
 def _path_of(model: Any) -> str:
-    """Return the name or folder that a SentenceTransformer was loaded from."""
+    """Return the name or folder from which a SentenceTransformer was loaded."""
     network = getattr(model[0], "auto_model", None)
     return str(getattr(network, "name_or_path", "") or type(model).__name__)
 

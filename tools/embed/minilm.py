@@ -24,17 +24,17 @@ from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat1
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
 TOLERANCE = 0.02
-"""How long the difference of a text's vectors may be, by processor and by how many texts are embedded at once.
+"""The greatest length of the difference between two vectors of one text, by processor and number of texts.
 
 Cosines of two texts differ by 0.005 at most, on average by 0.0004: lab/embedding.md.
 """
 _MAX_TOKENS = 256
-_MANY = 5_000  # tokens: numpy reads them in a second, in which torch is imported
+_MANY = 5_000  # tokens; numpy reads them in the second that it takes to import torch
 
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """The tokenizer and the network."""
+    """The tokenizer and the network of the model."""
 
     tokenizer: Any
     bert: Bert | BFloat16Bert
@@ -45,7 +45,7 @@ class _Network:
         sums = []
         for group in groups:
             states = rows[group.columns].reshape(group.texts, group.length, WIDTH)
-            # over an axis that is not the last, so that numpy adds whole rows, one after another
+            # not over the last axis, so that numpy adds whole rows, one after another
             sums.append(states.sum(axis=1))
         total = np.concatenate(sums)
         squares = (total * total).sum(axis=1, keepdims=True)
@@ -54,13 +54,13 @@ class _Network:
 
 
 class MiniLMEmbedder:
-    """Embedder with all-MiniLM-L6-v2 from the extra `offline`; loads at the first text, without network."""
+    """An embedder with all-MiniLM-L6-v2 from the extra `offline`; it loads at the first text, without network."""
 
     name = "minilm"
     dimension = WIDTH
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors, shape (len(texts), 384), float32. Word pieces of a text after the 256th are ignored.
+        """Return unit vectors, shape (len(texts), 384), float32. Only the first 256 word pieces of a text are read.
 
         Raises MissingExtra without the weights, IndexMismatch if they are not the official ones.
         """
@@ -84,7 +84,7 @@ class MiniLMEmbedder:
 
 
 def minilm(argument: str) -> MiniLMEmbedder:
-    """Make the packaged embedder, which takes no argument. Raises SettingsError for one."""
+    """Build the packaged embedder. Raises SettingsError if `argument` is not empty, as it takes none."""
     if argument:
         raise SettingsError(
             f"the packaged embedder is minilm, without {argument!r:.80}: st:MODEL loads another one"
@@ -93,7 +93,7 @@ def minilm(argument: str) -> MiniLMEmbedder:
 
 
 def token_vectors(text: str) -> tuple[Floats, list[tuple[int, int]]]:
-    """Return a unit vector of each word piece of a text in its context, and the characters where the piece is.
+    """Return a unit vector for each word piece of a text in its context, and the (start, end) offsets of each piece.
 
     Raises MissingExtra without the weights.
     """
@@ -122,7 +122,10 @@ def _network_for_many() -> _Network:
 
 
 def packaged_weights() -> Mapping[str, Floats]:
-    """Read the packaged weights, by name. Raises MissingExtra without them, IndexMismatch for others."""
+    """Return the packaged weights by name.
+
+    Raises MissingExtra without them, IndexMismatch if they are not the official ones.
+    """
     try:
         from safetensors.numpy import load_file
     except ImportError as error:
@@ -132,7 +135,7 @@ def packaged_weights() -> Mapping[str, Floats]:
 
 
 def packaged_tokenizer() -> Any:
-    """Read the packaged tokenizer, without padding or truncation. Raises as `packaged_weights`."""
+    """Return the packaged tokenizer, without padding or truncation. Raises as `packaged_weights` does."""
     try:
         from tokenizers import Tokenizer
     except ImportError as error:

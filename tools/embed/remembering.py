@@ -1,4 +1,4 @@
-"""An embedder that caches the vectors of queries, for several retrievers to share."""
+"""An embedder that caches the vectors of queries, so that several retrievers can share them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ras_agent.tools.embed.embedders import query_vector
 
 
 class RememberingEmbedder:
-    """Embedder that caches the vectors of the last `size` queries of `embedder`; passages are embedded each time."""
+    """An embedder that caches the vectors of the last `size` queries of `embedder`; passages are embedded each time."""
 
     def __init__(self, embedder: Embedder, size: int = 1024) -> None:
         self._embedder = embedder
@@ -37,7 +37,7 @@ class RememberingEmbedder:
 
 
 def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
-    """Wrap `embedder` with a cache of `size` queries. One with a cache is returned unchanged: its users share it."""
+    """Return `embedder` with a cache of `size` queries; one that already has a cache is returned unchanged."""
     if isinstance(embedder, RememberingEmbedder):
         return embedder
     return RememberingEmbedder(embedder, size)

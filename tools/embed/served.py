@@ -1,6 +1,6 @@
-"""Embedders behind an address: any server that speaks OpenAI's protocol, as OpenAI, vLLM, TEI and Ollama do.
+"""Embedders on servers that speak OpenAI's protocol, as OpenAI, vLLM, TEI and Ollama do.
 
-Texts are sent as texts, so that no tokenizer is downloaded and every server understands them.
+Texts are sent as texts, not as tokens, so no tokenizer is downloaded and every server understands them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ras_agent.tools.chat.secrets import printable
 PROVIDERS = ("openai", "vllm", "ollama")
 _OPENAI = "https://api.openai.com/v1"
 _OLLAMA = "http://127.0.0.1:11434"
-# TEI takes no more than 32 texts in a request unless it is configured to; OpenAI takes 300,000 tokens
+# TEI accepts 32 texts in a request unless it is configured otherwise; OpenAI accepts 300,000 tokens
 _MOST_TEXTS = 32
 _MOST_CHARACTERS = 200_000
 _AT_ONCE = 4
-# the replies of servers to a batch that is too large for them
+# status codes for a batch that is too large
 _SPLIT = frozenset((400, 413, 422))
 _TOO_LONG = (
     "context length",
@@ -47,7 +47,7 @@ _TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Address of a model: the URL up to /v1, the model's name, the key, and the variables to set where it is wrong."""
+    """A model's address: the URL up to /v1, the model's name, the key, and the variables to correct key and address."""
 
     url: str
     model: str
@@ -57,12 +57,12 @@ class Server:
 
 
 def is_served(spec: str) -> bool:
-    """Tell whether an embedder's name is one of a server."""
+    """Return whether an embedder's name is that of a model on a server."""
     return spec.partition(":")[0] in PROVIDERS
 
 
 def same_model(name: str, other: str) -> bool:
-    """Tell whether two names of embedders mean one model; the address of its server does not count."""
+    """Return whether two names of embedders mean the same model, wherever it is served."""
     if name == other:
         return True
     return (
@@ -73,14 +73,14 @@ def same_model(name: str, other: str) -> bool:
 
 
 def server_of(spec: str, index: str = "") -> Server:
-    """Return the server that an embedder's name and the environment name. Raises SettingsError.
+    """Return the server that an embedder's name and the environment define. Raises SettingsError if it is incomplete.
 
-    openai:NAME                 OPENAI_BASE_URL, else OpenAI; OPENAI_API_KEY
-    vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it wants one
-    ollama:NAME                 OLLAMA_HOST, else this machine
+        openai:NAME                 OPENAI_BASE_URL, else OpenAI; OPENAI_API_KEY
+        vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it needs one
+        ollama:NAME                 OLLAMA_HOST, else this machine
 
-    index: the place of the index, if only that names the server. No key goes to such a server, and VLLM_BASE_URL names
-    another one in its place.
+    index: the place of the index, if only the index names the server. Such a server is sent no key, and
+        VLLM_BASE_URL overrides its address.
     """
     provider, _, name = spec.partition(":")
     if provider == "openai":
@@ -125,7 +125,7 @@ def server_of(spec: str, index: str = "") -> Server:
 
 
 class ServedEmbedder:
-    """Embedder with a model behind an address. Thread safe; nothing is sent before the first text."""
+    """An embedder with a model on a server. Thread safe; nothing is sent before the first text."""
 
     def __init__(
         self,
@@ -137,10 +137,11 @@ class ServedEmbedder:
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Prepare for a server. Raises MissingExtra without the package `aiohttp`.
+        """Prepare for a server. Raises MissingExtra if the package `aiohttp` is not installed.
 
-        name: the name that indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors'
-        width where it is known, as from an index; else it is found by asking once.
+        name: the name that indexes store.
+        unit_length: whether vectors are scaled to length 1.
+        dimension: the vectors' width if it is known, as from an index; else the server is asked once.
         """
         self.name = name
         self._server = server
@@ -162,7 +163,7 @@ class ServedEmbedder:
         )
 
     def scaled(self) -> ServedEmbedder:
-        """Return the embedder of this model with vectors of length 1."""
+        """Return an embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         name = self.name.partition("unscaled:")[2]
@@ -176,7 +177,7 @@ class ServedEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Return the width of the vectors; the first call embeds a word if it is not known. Raises as `embed` does."""
+        """Return the width of the vectors; if it is not known, the first call embeds a word. Raises as `embed` does."""
         if self._width is None:
             self._width = len(self._batch_vectors(["dimension"])[0])
         return self._width
@@ -184,8 +185,8 @@ class ServedEmbedder:
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return vectors, shape (len(texts), dimension), float32.
 
-        Raises ModelCallError; ModelRefused if the server is not there, refuses the key or does not know the model; and
-        IndexMismatch for vectors of another width than before.
+        Raises ModelCallError; ModelRefused if the server cannot be reached, refuses the key or does not know the model;
+        and IndexMismatch for vectors of another width than before.
         """
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
@@ -199,7 +200,7 @@ class ServedEmbedder:
         return scaled_rows(vectors, self._unit_length)
 
     def _batch_vectors(self, texts: list[str]) -> Floats:
-        """Return the vectors of one batch, in halves where the server refuses so many at once."""
+        """Return the vectors of one batch; if the server refuses so many texts, halve the batch."""
         try:
             vectors = self._request(texts)
         except Exception as error:
@@ -223,7 +224,7 @@ class ServedEmbedder:
     def _request(self, texts: list[str]) -> Floats:
         body = {
             "model": self._server.model,
-            "input": [text or " " for text in texts],  # servers refuse an empty text
+            "input": [text or " " for text in texts],  # servers refuse empty texts
             "encoding_format": "float",
         }
         read = partial(_vectors, count=len(texts))
@@ -231,14 +232,14 @@ class ServedEmbedder:
 
 
 def _remedy(texts: list[str], message: str) -> str:
-    """Return the remedy for a message that says that a text is too long."""
+    """Return advice if a message says that a text is too long; else ""."""
     if any(words in message for words in _TOO_LONG):
         return f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
     return ""
 
 
 def _vectors(reply: Any, count: int) -> Floats:
-    """Return the vectors of a reply in the order of the texts. Raises BrokenReply for a reply without them."""
+    """Return the vectors in a reply, in the order of the texts. Raises BrokenReply if it has not one for each text."""
     rows = {}
     try:
         for item in reply["data"]:
@@ -258,7 +259,7 @@ def _vectors(reply: Any, count: int) -> Floats:
 
 
 def _numbers(embedding: Any) -> Any:
-    """Return the numbers of a vector; some servers send OpenAI's base64 whatever is asked for."""
+    """Return the numbers of a vector; some servers always send OpenAI's base64."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding), dtype="<f4")
     return embedding
@@ -294,7 +295,7 @@ def scaled_rows(vectors: Any, unit_length: bool) -> Floats:
 
 
 def ollama_url(address: str) -> str:
-    """Return the address up to /v1 for a value of OLLAMA_HOST, which may be only a host. Raises SettingsError."""
+    """Return the address up to /v1 for a value of OLLAMA_HOST, which may be just a host. Raises SettingsError."""
     address = address.strip() or _OLLAMA
     parts = urlsplit(address if "://" in address else f"http://{address}")
     try:
@@ -304,7 +305,7 @@ def ollama_url(address: str) -> str:
             f"OLLAMA_HOST={address!r}: {error}; write it as 127.0.0.1:11434"
         ) from None
     host = parts.hostname or "127.0.0.1"
-    # 0.0.0.0 is an address that a server listens on, and no address to ask
+    # servers listen on 0.0.0.0, but clients cannot connect to it
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
         host, f"[{host}]" if ":" in host else host
     )

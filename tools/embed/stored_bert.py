@@ -1,7 +1,7 @@
-"""BERT as this package stores it, so that reading needs no other package: its weights in eight bits, its tokenizer.
+"""BERT in this package's own file format, read without other packages: weights in eight bits, and a tokenizer.
 
-A file of weights holds a whole network: embeddings, layers and heads. Matrices are whole numbers, with a factor for
-each of their rows; the packaged reader, rounded so, answers as before (lab/reader.md), in a quarter of the bytes.
+A weights file holds a whole network: embeddings, layers and heads. Matrices are stored as integers, with a factor for
+each row. The packaged reader answers as before this rounding (lab/reader.md), in a quarter of the bytes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 CLS = 101
-"""The token of uncased BERT that begins a text."""
+"""The token id of uncased BERT's [CLS], which begins a text."""
 SEP = 102
-"""The token that ends a segment."""
+"""The token id of [SEP], which ends a segment."""
 _FACTORS = ".row_factors"
 _STEPS = 127
 
 
 def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
-    """Write weights by name: a matrix rounded, as int8 with a float16 factor for each row; a vector as float16."""
+    """Write weights by name: matrices as int8 with a float16 factor for each row, vectors and heads as float16."""
     stored: dict[str, npt.NDArray[Any]] = {}
     for name, array in weights.items():
         if array.ndim == 1 or name.startswith("heads."):
             stored[name] = np.ascontiguousarray(array, np.float16)
             continue
-        smallest = np.finfo(np.float16).tiny  # of a row of zeros
+        smallest = np.finfo(np.float16).tiny  # the factor of a row of zeros
         largest = np.abs(array).max(axis=1, keepdims=True)
         factors = np.maximum(largest / _STEPS, smallest).astype(np.float16)
         steps = np.rint(array / factors.astype(np.float32))
@@ -47,7 +47,7 @@ def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
 
 
 def load_weights(file: Path) -> dict[str, Floats]:
-    """Return weights of `save_weights` as float32. Raises WeightsError for a file that is damaged or missing."""
+    """Return the weights in a file of `save_weights` as float32. Raises WeightsError if it is damaged or missing."""
     try:
         stored = load_file(file)
     except (OSError, SafetensorError) as error:
@@ -64,7 +64,7 @@ def load_weights(file: Path) -> dict[str, Floats]:
 
 
 def bert_tokenizer() -> Tokenizer:
-    """Return the tokenizer of uncased BERT, which is MiniLM's too, without special tokens, padding or truncation."""
+    """Return the tokenizer of uncased BERT and MiniLM, without special tokens, padding or truncation."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     with as_file(files("ras_agent.data") / "reader_vocab.txt") as file:

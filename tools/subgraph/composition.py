@@ -1,9 +1,11 @@
-"""Composition strings, which choose a method for each module, and the 21 instances of LEGO-GraphRAG's Table 4.
+"""Composition strings, which choose a method for each module of a path finder, and the 21 instances of Table 4.
 
 ppr>shortest>random          instance 0: personalised PageRank, all shortest paths, a random choice
-ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search led by a fine-tuned one, a reranker
+ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search guided by a fine-tuned one, a reranker
 
 extraction[+scorer] > shortest | complete | beam:scorer > random | scorer
+
+Modules and Table 4 are those of LEGO-GraphRAG.
 """
 
 from __future__ import annotations
@@ -14,23 +16,29 @@ from ras_agent.errors import RasError
 from ras_agent.registry import is_registered, names
 
 _TABLE_4 = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
-"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model. There are others:
-"kg", which is ours, uses the vectors that a knowledge graph already has, and plug-ins are of the kind `scorer`."""
+"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model.
+
+There are more scorers: "kg", which is ours, uses the vectors that a knowledge graph already has, and plug-ins of the
+kind `scorer` can add others.
+"""
 
 _EXTRACTIONS = ("ppr", "rwr", "ego")
 _FORM = "'extraction[+scorer] > shortest | complete | beam:scorer > random | scorer', as in 'ppr+st>beam:st>rerank'"
 
 
 class CompositionError(RasError, ValueError):
-    """Raised for a composition string or instance number that is not valid; it names the part and the choices."""
+    """Raised for an invalid composition string or instance number; the message names the part and the choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Method of each module of a path finder; `str` gives the string that parses to it.
+    """The method for each module of a path finder; `str` gives the string that parses to it.
 
-    extraction: "ppr", "rwr" or "ego". pruning: a scorer or "". filtering: "shortest", "complete" or "beam", whose
-    scorer is `guide`, else "". refinement: "random" or a scorer.
+    extraction: "ppr", "rwr" or "ego".
+    pruning: the scorer that prunes the subgraph, or "".
+    filtering: "shortest", "complete" or "beam".
+    guide: the scorer that guides the beam; "" for other filterings.
+    refinement: "random" or a scorer.
     """
 
     extraction: str = "ppr"
@@ -46,14 +54,14 @@ class Composition:
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """List the scorers it needs, each once."""
+        """Return the names of the scorers that it needs, without repetitions."""
         parts = (self.pruning, self.guide, self.refinement)
         distinct = dict.fromkeys(parts)
         return tuple(name for name in distinct if is_registered("scorer", name))
 
 
 def parse_composition(text: str | int) -> Composition:
-    """Read a composition from its string or from the number of an instance, 0 to 20. Raises CompositionError."""
+    """Return the composition for a string, or for the number of an instance, 0 to 20. Raises CompositionError."""
     string = str(text).strip()
     if string.isascii() and string.removeprefix("-").isdecimal():
         if not 0 <= int(string) < len(INSTANCES):
@@ -106,4 +114,4 @@ INSTANCES: tuple[Composition, ...] = (
     *(Composition(filtering="beam", guide=scorer) for scorer in _TABLE_4),
     *(Composition(refinement=scorer) for scorer in _TABLE_4),
 )
-"""The instances of Table 4 by number."""
+"""The instances of Table 4, by number."""

@@ -1,6 +1,6 @@
-"""Subgraph extraction, LEGO-GraphRAG's first module: the surroundings of a question's entities.
+"""Subgraph extraction, LEGO-GraphRAG's first module: returns the neighbourhood of a question's entities.
 
-They are found by personalised PageRank, by random walks with restart, or by distance.
+Its nodes are chosen by personalised PageRank, by random walks with restart, or by distance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ras_agent.tools.index.ties import best_places
 from ras_agent.tools.kg.page_rank import PageRank
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
-_TOLERANCE = 1e-12  # of PageRank: which node is the last to be taken is decided by the smallest scores
+_TOLERANCE = 1e-12  # small, as the smallest scores decide which nodes are still taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,12 @@ class Extraction:
     """Settings of subgraph extraction. Defaults are LEGO-GraphRAG's (section 5.1).
 
     max_ent: the most nodes; the entities that the question starts from are always among them.
-    damping: the chance that a walk goes on; else it is back at its start. The paper calls 0.8 damping in
-        section 5.1 and teleport in 4.1; here it is damping.
-    walks: random walks from each start; steps: the longest walk; seed: of the random choices.
-    hops: radius of an ego network.
+    damping: the probability that a walk goes on rather than restarting. The paper calls 0.8 damping in section 5.1
+        and teleport in 4.1; here it is damping.
+    walks: the number of random walks from each start.
+    steps: the most steps of a walk.
+    seed: the seed of the random choices.
+    hops: the radius of an ego network.
     """
 
     max_ent: int = 2000
@@ -49,10 +51,10 @@ class Extraction:
 def ppr(
     graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
 ) -> Subgraph:
-    """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, and all edges between them.
+    """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, with all edges between them.
 
-    At most `how.max_ent` nodes are taken; ties go to the lower number. Walks ignore directions. Nodes that no walk
-    reaches are left out. Raises MissingExtra without scipy.
+    At most `how.max_ent` nodes are taken; ties go to the lower number. Walks ignore the edges' directions. Nodes that
+    no walk reaches are left out. Raises MissingExtra without scipy.
     """
     if not starts:
         return Subgraph.induced(graph, ())
@@ -72,10 +74,10 @@ def ppr(
 def rwr(
     graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
 ) -> Subgraph:
-    """Return the subgraph of the nodes that random walks from `starts` visit most, and all edges between them.
+    """Return the subgraph of the nodes that random walks from `starts` visit most, with all edges between them.
 
     At most `how.max_ent` nodes are taken; ties go to the lower number. `how.walks` walks leave each start; after every
-    step a walk ends with a chance of 1 - damping.
+    step a walk ends with a probability of 1 - damping.
     """
     dice = Random(how.seed)
     visits = Counter[int]()
@@ -97,7 +99,7 @@ def rwr(
 def ego(
     graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
 ) -> Subgraph:
-    """Return the subgraph of the nodes at most `how.hops` edges away from a start, and all edges between them.
+    """Return the subgraph of the nodes at most `how.hops` edges away from a start, with all edges between them.
 
     At most `how.max_ent` nodes are taken, the nearest first, then the lower number.
     """
@@ -106,7 +108,7 @@ def ego(
     adjacency = graph.adjacency
     from scipy.sparse.csgraph import dijkstra
 
-    # from each node to the nearest start; infinite beyond the radius
+    # each node's distance to the nearest start, infinite beyond the radius
     distances = dijkstra(
         adjacency,
         unweighted=True,

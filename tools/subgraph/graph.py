@@ -1,6 +1,6 @@
 """A plain graph of named nodes and edges, and a subgraph of it.
 
-Path and subgraph search work on this form, whether it was made from triples, a question graph or a KGIndex.
+Path and subgraph search work on this form, whether it comes from triples, a question graph or a KGIndex.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A step over an edge to the node at its other end; `forward` is True from head to tail."""
+    """A step along an edge to the node at its other end; `forward` is True if it goes from head to tail."""
 
     edge: int
     node: int
@@ -39,11 +39,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Directed graph of N named nodes and E edges of R relations, all of them referred to by number.
+    """Directed graph of N named nodes, E edges and R relations, all referred to by number.
 
-    nodes: N names. relations: R names. edges: (E, 3) head, relation, tail.
-    origin: the KGIndex that the graph was made from, if any, for sources and vectors; node n here is its entity n, and
-        edge n its edge n.
+    nodes: N names.
+    relations: R names.
+    edges: (E, 3) head, relation, tail.
+    origin: the KGIndex that the graph was made from, if any, which has sources and vectors; nodes and edges have
+        the same numbers there.
+    facts: the fact of each edge, if the graph was made from triples.
     """
 
     nodes: Sequence[str]
@@ -54,9 +57,10 @@ class Graph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple | Sequence[str]]) -> Self:
-        """Make a graph, nodes and relations in the order of first mention; names with one canonical key are one node.
+        """Return a graph with nodes and relations in the order of first mention.
 
-        A fact stated twice is one edge, with the sources of both.
+        Names with the same canonical key are one node. A fact that is stated twice is one edge, with the sources of
+        both.
         """
         nodes: dict[str, tuple[int, str]] = {}
         relations: dict[str, tuple[int, str]] = {}
@@ -88,9 +92,9 @@ class Graph:
     def of_texts(
         cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]
     ) -> Self:
-        """Make a graph in which nodes stay apart even where their texts are equal.
+        """Return a graph in which each text is a separate node, even if texts are equal.
 
-        edges: (place of the source in `nodes`, text, place of the target).
+        edges: (index of the source in `nodes`, text, index of the target).
         """
         relations: dict[str, int] = {}
         rows = []
@@ -101,12 +105,12 @@ class Graph:
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
-        """Make the graph of a question's facts, with their sources."""
+        """Return the graph of a question's facts, with their sources."""
         return cls.from_triples(graph.facts)
 
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
-        """Make the graph of a corpus, with equivalences among its edges. Nothing is copied."""
+        """Return the graph of a corpus, including equivalences among its edges. Nothing is copied."""
         return cls(
             nodes=index.entities,
             relations=index.relations,
@@ -115,13 +119,13 @@ class Graph:
         )
 
     def find(self, name: str) -> int | None:
-        """Return the node with the canonical key of `name`, or None."""
+        """Return the node with the canonical key of `name`; None if there is none."""
         if self.origin is not None:
             return self.origin.entity_id(name)
         return self._by_key.get(canonical_key(name))
 
     def triple(self, edge: int) -> Triple:
-        """Return an edge as a fact, with the passages it was read in where they are known."""
+        """Return an edge as a fact, with the passages in which it was read if they are known."""
         if self.origin is not None:
             return self.origin.triple(edge)
         if self.facts:
@@ -138,7 +142,7 @@ class Graph:
         )
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
-        """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read only relations."""
+        """Return an edge as scorers read it: "frederica spouse ernest", or for "relations" only "spouse"."""
         head, relation, tail = map(plain_name, self._names(edge))
         if wording == "relations":
             return relation
@@ -146,7 +150,7 @@ class Graph:
 
     @cached_property
     def incident(self) -> SparseRows:
-        """Return N x E sparse rows: for each node the numbers of its edges, ascending; a loop is listed once."""
+        """Return sparse rows (N, E): for each node the numbers of its edges, ascending; a loop is listed once."""
         heads = self.edges[:, 0]
         tails = self.edges[:, 2]
         numbers = np.arange(len(self.edges))
@@ -157,7 +161,7 @@ class Graph:
         return SparseRows.counted(rows, columns, shape)
 
     def neighbours(self, node: int) -> list[int]:
-        """Return the other end of each edge at `node`, in the order of the edges; loops are left out."""
+        """Return the other end of each edge at `node`, in the order of the edges, without loops."""
         numbers = self.incident.row(node)
         edges = self.edges[numbers]
         others = edges[:, 0] + edges[:, 2] - node
@@ -203,7 +207,7 @@ class Subgraph:
 
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
-        """Make the subgraph of `nodes` and every edge between them."""
+        """Return the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
         none_yet = np.empty(0, np.int64)
         cells: list[Ints] = [none_yet]
@@ -220,7 +224,7 @@ class Subgraph:
     def of_edges(
         cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()
     ) -> Self:
-        """Make the subgraph of `edges`, their ends, and `nodes`."""
+        """Return the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
         others = np.fromiter(nodes, np.int64)
         ends = graph.edges[numbers, ::2].ravel()
@@ -233,7 +237,7 @@ class Subgraph:
         return tuple(map(self.graph.triple, edges))
 
     def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
-        """Return the nodes' texts, and the edges as (source's place, text, target's place) among them."""
+        """Return the nodes' texts, and the edges as (index of the source, text, index of the target)."""
         places = {}
         names = []
         for place, node in enumerate(self.nodes.tolist()):
@@ -249,7 +253,7 @@ class Subgraph:
 
     @cached_property
     def steps(self) -> dict[int, list[Step]]:
-        """Return the steps that leave each node, in the order of the edges; loops are left out."""
+        """Return, for each node, the steps that leave it, in the order of the edges, without loops."""
         by_node: dict[int, list[Step]] = {}
         numbers = self.edges.tolist()
         rows = self.graph.edges[self.edges].tolist()
@@ -265,7 +269,7 @@ class Subgraph:
 
 
 def textualise(subgraph: Subgraph) -> str:
-    """Write a subgraph as G-Retriever's two CSV blocks, `node_id,node_attr` and `src,edge_attr,dst`.
+    """Return a subgraph as G-Retriever's two CSV blocks, `node_id,node_attr` and `src,edge_attr,dst`.
 
     Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
@@ -285,7 +289,7 @@ def _csv(*header: str, rows: Iterable[Sequence[object]]) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as a sentence has it: the last part of a dotted relation, with blanks for underscores.
+    """Return a name as it reads in a sentence: the last part of a dotted relation, with blanks for underscores.
 
     >>> plain_name("people.person.place_of_birth"), plain_name("J. S. Bach")
     ('place of birth', 'J. S. Bach')
@@ -297,15 +301,16 @@ def plain_name(name: str) -> str:
 
 
 def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
-    """Return (count, count), symmetric: how many edges join two of `count` nodes. ends: (E, 2), the nodes of each edge.
+    """Return (count, count), symmetric: how many edges join two of `count` nodes.
 
+    ends: (E, 2), the nodes of each edge.
     Raises MissingExtra without scipy.
     """
     try:
         from scipy.sparse import csr_matrix
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
-    # adds up repeated edges
+    # repeated cells are added up
     ones = np.ones(len(ends))
     sources, targets = ends.T
     cells = (ones, (sources, targets))

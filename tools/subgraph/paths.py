@@ -1,6 +1,6 @@
-"""Reasoning paths: found by shape or led by a scorer, then refined (LEGO-GraphRAG's second and third module).
+"""Reasoning paths: enumerated or found by beam search, then refined (LEGO-GraphRAG's second and third module).
 
-A path leads from an entity of the question over edges, whichever way they point.
+A path leads from an entity of the question along edges, in either direction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ras_agent.tools.subgraph.scoring import (
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Nodes and edges by their numbers in the graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
+    """A path as numbers of nodes and edges of a graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
 
     nodes: tuple[int, ...]
     edges: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Path:
         return self.nodes[-1]
 
     def __len__(self) -> int:
-        """Count its edges."""
+        """Return the number of edges."""
         return len(self.edges)
 
     def extended(self, step: Step) -> Path:
@@ -59,12 +59,15 @@ class Path:
         return tuple(facts)
 
     def text(self, graph: Graph, label: Callable[[str], str] = str) -> str:
-        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george". label: the form of a name."""
+        """Return the path as text for readers: "frederica → spouse → ernest ← parents ← george".
+
+        label: returns a name as it is shown.
+        """
         words = self._words(graph, label)
         return " ".join(words)
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
-        """Draw the path for scorers, with plain names; or only its relations, "→ spouse ← parents"."""
+        """Return the path as text for scorers, with plain names, or only its relations: "→ spouse ← parents"."""
         has_names = wording != "relations"
         words = self._words(graph, plain_name, has_names)
         return " ".join(words)
@@ -94,9 +97,11 @@ class Path:
 class PathLimits:
     """Limits of the search for paths.
 
-    longest: edges of a path; 0 for any number, which complete paths refuse, since they might never end.
-    most: how many paths are returned, the shortest first; `Filtered.truncated` reports that there were more.
-    width: of the beam. The published width is 128; the other two are ours, since the paper does not state them.
+    longest: the most edges of a path; 0 for any number, which complete paths do not allow, since they might never
+        end.
+    most: how many paths are returned, the shortest first; `Filtered.truncated` says whether there were more.
+    width: the width of the beam. The published width is 128; the other two defaults are ours, since the paper does
+        not state them.
     """
 
     longest: int = 4
@@ -112,7 +117,7 @@ class PathLimits:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Paths in the order they were found. truncated: there were more than `most`."""
+    """Paths in the order in which they were found. truncated: whether there were more than `most`."""
 
     paths: tuple[Path, ...]
     truncated: bool = False
@@ -122,9 +127,9 @@ class Filtered:
 def shortest(
     subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()
 ) -> Filtered:
-    """Find every shortest path from each start to each other node, the shortest first; parallel edges make several.
+    """Return every shortest path from each start to each other node, the shortest first; parallel edges make several.
 
-    Directions do not count. scipy measures the distances; paths are then read off edge by edge. Raises MissingExtra
+    Directions are ignored. scipy computes the distances; paths are then followed edge by edge. Raises MissingExtra
     without scipy.
     """
     nodes = subgraph.nodes.tolist()
@@ -133,12 +138,12 @@ def shortest(
     adjacency = adjacency_of(ends, len(nodes))
     from scipy.sparse.csgraph import dijkstra
 
-    # level by level and not start by start, so that the limit cuts the longest
+    # by length and not by start, so that the limit drops the longest paths
     levels = _begin_at(starts, subgraph)
     away: list[dict[int, float]] = []
     for (begun,) in levels:
         place = np.searchsorted(subgraph.nodes, begun.start)
-        # infinite where no path leads
+        # infinite if no path leads there
         row = dijkstra(adjacency, unweighted=True, indices=place)
         distances = zip(nodes, row.tolist(), strict=True)
         away.append(dict(distances))
@@ -153,7 +158,10 @@ def shortest(
 def complete(
     subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()
 ) -> Filtered:
-    """Find every path from each start that meets no node twice, detours included; the shortest first."""
+    """Return every path from each start that visits no node twice, including detours, the shortest first.
+
+    Raises ValueError if `limits.longest` is 0.
+    """
     if not limits.longest:
         raise ValueError("complete paths need a length cap: give `longest`")
     levels = _begin_at(starts, subgraph)
@@ -162,7 +170,7 @@ def complete(
 
 
 def _begin_at(starts: Sequence[int], subgraph: Subgraph) -> list[list[Path]]:
-    """Return a path of no edge for each start that is in the subgraph, each in a list."""
+    """Return, for each start in the subgraph, a list with a path of no edges."""
     inside = set(subgraph.nodes.tolist())
     begun = []
     for start in dict.fromkeys(starts):
@@ -179,17 +187,18 @@ def beam(
     limits: PathLimits = PathLimits(),
     wording: Wording = "facts",
 ) -> Filtered:
-    """Grow paths edge by edge from each start, keep the `width` best at every length, and return all that were kept.
+    """Grow paths edge by edge from each start, keep the `width` best of every length, and return all that were kept.
 
-    A path's score is the mean of its edges' scores, so that paths of different lengths compare; the best come first.
-    A text is scored once per question. A RelativeScorer scores it once per front instead (the paths of one length from
-    one start), so that a score does not depend on the other starts. `longest` 0 sets no limit.
+    A path's score is the mean of its edges' scores, so that paths of different lengths can be compared; the best come
+    first. Each text is scored once per question. A RelativeScorer instead scores it once for the paths of one length
+    from one start, so that a score does not depend on the other starts. If `longest` is 0, the length has no limit.
+    wording: the form of the texts that the scorer reads.
     """
-    values: dict[str, float] = {}  # by text
+    values: dict[str, float] = {}  # text -> score
     failures: list[Failure] = []
     candidates: list[tuple[float, Path]] = []
     for start in dict.fromkeys(starts):
-        front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
+        front = [(0.0, Path((start,)))]  # (sum of edge scores, path)
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
             longer = _longer(subgraph, front)
             texts = []
@@ -215,7 +224,7 @@ def beam(
                 total, path = grown[place]
                 front.append((total, path))
                 candidates.append((means[place], path))
-    # stable: the shorter first among equals
+    # the sort is stable, so of equal scores the shorter path comes first
     candidates.sort(key=lambda candidate: -candidate[0])
     paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
@@ -228,7 +237,7 @@ def beam(
 def _longer(
     subgraph: Subgraph, front: Sequence[tuple[float, Path]]
 ) -> list[tuple[float, Path]]:
-    """Return the paths that are one edge longer, each with the sum before its last edge."""
+    """Return the paths that are one edge longer, each with the score sum before its last edge."""
     longer = []
     for total, path in front:
         for step in subgraph.steps.get(path.end, ()):
@@ -243,9 +252,9 @@ def _by_level(
     limits: PathLimits,
     distance: Callable[[int, int], float] | None,
 ) -> Iterator[Path]:
-    """Yield the paths from all starts by length; no path meets a node twice.
+    """Yield the paths from all starts by length; no path visits a node twice.
 
-    distance: gives a node's distance from start number `turn`; with it only shortest paths are yielded.
+    distance: returns a node's distance from the start with index `turn`; if given, only shortest paths are yielded.
     """
     length = 0
     while any(levels) and (not limits.longest or length < limits.longest):
@@ -280,7 +289,10 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class RankedPath:
-    """A path with its score, higher is better; comparable within one question, 0 for paths taken at random."""
+    """A path with its score; higher is better.
+
+    Scores of one question can be compared; paths chosen at random have 0.
+    """
 
     path: Path
     score: float
@@ -300,7 +312,10 @@ def prune(
     window: int = 24,
     wording: Wording = "facts",
 ) -> Pruned:
-    """Keep the `window` edges that fit the question best, with their ends, and the starts. The paper has 24."""
+    """Return the subgraph of the `window` edges that fit the question best, with their ends, and the starts.
+
+    The paper's window is 24.
+    """
     edges = subgraph.edges.tolist()
     texts = [subgraph.graph.edge_text(edge, wording) for edge in edges]
     scored = score_distinct(scorer, question, texts)
@@ -313,7 +328,7 @@ def prune(
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
-    """Take `top_k` of the paths at random, in their order; the same seed takes the same ones."""
+    """Return `top_k` of the paths chosen at random, in their order; the same seed chooses the same paths."""
     every = range(len(paths))
     count = min(top_k, len(paths))
     places = Random(seed).sample(every, count)
@@ -332,7 +347,7 @@ def by_score(
     question: str,
     wording: Wording = "facts",
 ) -> Refined:
-    """Take the `top_k` paths that fit the question best, best first, ties in their order."""
+    """Return the `top_k` paths that fit the question best, best first, ties in their order."""
     texts = [path.scored_text(graph, wording) for path in paths]
     scored = score_distinct(scorer, question, texts)
     ranked = []

@@ -1,9 +1,10 @@
 """G-Retriever's subgraph of a question: a prize-collecting Steiner tree.
 
-G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes that fit best have prizes k, k-1, ..., 1, edges likewise, an
-edge costs C, and the connected subgraph S with the highest sum of prizes less |E(S)| C is wanted. pcst_fast knows only
-node prizes: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a virtual node of prize P - C
-that costs nothing to reach from either end. In a large graph only a neighbourhood is searched.
+G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes that fit the question best get prizes k, k-1, ..., 1, and edges
+likewise; an edge costs C. The result is the connected subgraph S with the highest sum of prizes less |E(S)| C.
+pcst_fast supports only node prizes: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a
+    virtual node of prize P - C that costs nothing to reach from either end. In a large graph only a neighbourhood is
+    searched.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.scoring import RelativeScorer, best
 
 _LESS = 0.01
-"""How much less than the prize of a better score the published code gives, as a share of it."""
+"""By what share the published code makes a prize lower than that of the next better score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,15 @@ class Prizes:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The problem as pcst_fast takes it, with prizes of nodes only.
+    """The problem in pcst_fast's form, with prizes only for nodes.
 
-    The nodes of the subgraph come first, then v virtual ones.
-    ends: (M, 2), the nodes of each edge; prizes: (n + v,); costs: (M,).
-    plain: (m',), the subgraph's edge behind each of the first m' rows of `ends`.
-    virtual: (v,), the subgraph's edge behind each virtual node. The last 2v rows of `ends` join it to the ends of that
-        edge, at cost 0.
+    The nodes of the subgraph come first, then v virtual nodes.
+    ends: (M, 2), the nodes of each edge.
+    prizes: (n + v,).
+    costs: (M,).
+    plain: (m',), the subgraph's edge for each of the first m' rows of `ends`.
+    virtual: (v,), the subgraph's edge for each virtual node. The last 2v rows of `ends` join each virtual node to
+        the ends of its edge, at cost 0.
     """
 
     ends: Ints
@@ -73,14 +76,15 @@ def prizes_of(
     cost: float = 0.5,
     published: bool = False,
 ) -> Prizes:
-    """Give the best node the prize `nodes`, the next one less by 1, and so on down to 1; edges likewise, from `edges`.
+    """Return prizes: the best node gets `nodes`, the next one 1 less, down to 1; edges likewise, from `edges`.
 
     A score of 0 or less gets no prize. Nodes that tie keep their order. Edges tie whenever they share a relation, so
-    those of one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.
+    edges with one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.
 
-    published: as G-Retriever's code does, which the paper does not say. Any score may get a prize; there are no more
-    prizes of edges than different scores, and an edge's is below that of a better score even where more edges share
-    that; the cost is lowered below the best edge's prize, so that at least one edge is worth it.
+    published: whether to do as G-Retriever's code does, although the paper does not say so. Any score may get a
+        prize; there are no more prizes of edges than different scores, and an edge's prize is below that of a better
+        score even if more edges share that; the cost is lowered below the best edge's prize, so that at least one edge
+        is worth it.
     """
     if published:
         return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
@@ -127,7 +131,10 @@ def _published_prizes(
 
 
 def instance_of(ends: Ints, prizes: Prizes) -> Instance:
-    """Return the problem with only node prizes that has the same best value; `ends` (m, 2) number nodes from 0."""
+    """Return an equivalent problem that has only node prizes.
+
+    ends: (m, 2), the nodes of each edge, numbered from 0.
+    """
     dear = prizes.edges > prizes.cost
     loops = ends[:, 0] == ends[:, 1]
     # a loop that is not worth its cost is never taken
@@ -137,7 +144,7 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     virtual = np.flatnonzero(dear)
     virtual_prizes = prizes.edges[virtual] - prizes.cost
     stand_ins = len(prizes.nodes) + np.arange(len(virtual))
-    # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
+    # two rows for each edge, to the virtual node and from it; pcst_fast breaks ties by this order
     sources, targets = ends[virtual].T
     reached = np.stack([sources, stand_ins, stand_ins, targets], axis=1)
     virtual_ends = reached.reshape(-1, 2)
@@ -155,10 +162,12 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
 def steiner_tree(
     subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: bool = False
 ) -> Subgraph:
-    """Return the best connected part that pcst_fast finds, or `trees` of them; empty without prizes.
+    """Return the best connected part that pcst_fast finds, or `trees` of them; an empty subgraph without prizes.
 
-    It is within a factor of 2 on costs plus prizes not collected. published: with the pruning of G-Retriever's code,
-    which leaves more, and without the edges that the tree went round. Raises MissingExtra without pcst-fast2.
+    Its costs plus uncollected prizes are within a factor of 2 of the optimum.
+    published: whether to prune as G-Retriever's code does, which keeps more, and to leave out edges between nodes
+        of the tree that the tree itself does not use.
+    Raises MissingExtra without pcst-fast2.
     """
     graph = subgraph.graph
     edges = graph.edges[subgraph.edges]
@@ -166,7 +175,7 @@ def steiner_tree(
     problem = instance_of(ends, prizes)
     if not len(problem.prizes) or not problem.prizes.max() > 0:
         return Subgraph.of_edges(graph, ())
-    # "strong" pruning is at least as good as the published code's "gw"
+    # "strong" pruning gives results at least as good as "gw", the published code's
     pruning = "gw" if published else "strong"
     solve = _pcst_fast()
     picks, rows = solve(
@@ -179,10 +188,10 @@ def steiner_tree(
     bought = problem.virtual[picked_virtual]
     picked_plain = rows[rows < len(problem.plain)]
     edges = np.union1d(problem.plain[picked_plain], bought)
-    # an edge with a virtual node that hangs on one end brings the other end with it, at no cost
+    # a virtual node may be reached from one end only; its edge then adds the other end at no cost
     picked_nodes = picks[picks < count]
     nodes = np.union1d(picked_nodes, ends[edges].ravel())
-    # prizes of edges inside that the tree went round: a subgraph may have cycles, and these are worth their cost
+    # add edges between chosen nodes whose prize exceeds their cost; unlike a tree, a subgraph may have cycles
     if not published:
         inside = np.isin(ends, nodes).all(axis=1)
         worth = prizes.edges > prizes.cost
@@ -197,7 +206,7 @@ def _pcst_fast() -> Any:
         from pcst_fast import pcst_fast
     except ImportError as error:
         raise MissingExtra("PCST subgraphs", "graph") from error
-    # the first pcst-fast has the same module, and under numpy 2 it answers [0, 0] here without a word
+    # the original pcst-fast has the same module name, and under numpy 2 it silently returns [0, 0] here
     nodes, _ = pcst_fast(
         np.array([[0, 1]]), np.ones(2), np.array([0.5]), -1, 1, "strong", 0
     )
@@ -213,13 +222,14 @@ def _pcst_fast() -> Any:
 class PCSTSettings:
     """Prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
 
-    nodes, edges: how many have prizes, and the best one's prize; 0 and 0 take the whole neighbourhood, as the paper
-        does for small graphs. cost: of an edge.
-    named_prize: the further prize of a node that the question names; the paper has no such prize.
+    nodes, edges: how many get prizes, which is also the best one's prize; 0 and 0 take the whole neighbourhood, as
+        the paper does for small graphs.
+    cost: the cost of an edge.
+    named_prize: an additional prize for each node that the question names; the paper has none.
     trees: the most parts that need not be connected with each other; one in the paper.
-    published: prizes of ties and pruning as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
-    neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best nodes
-        and from those that the question names.
+    published: whether prizes of ties and pruning are as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
+    neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best
+        nodes and from those that the question names.
     """
 
     nodes: int = 3
@@ -241,8 +251,9 @@ class PCSTSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSubgraph:
-    """A question's subgraph, and how many nodes and edges were searched.
+    """A question's subgraph, and how many nodes and edges were searched for it.
 
+    nodes, edges: the numbers of nodes and edges in the searched neighbourhood.
     node_prizes, edge_prizes: of the subgraph's nodes and edges, in their order.
     """
 
@@ -255,7 +266,7 @@ class QuestionSubgraph:
 
 
 class PCSTFinder:
-    """Finder of subgraphs in one graph; a scorer judges its names, or the vectors of its KGIndex do."""
+    """Finds subgraphs in one graph; its names are judged by a scorer, or by the vectors of its KGIndex."""
 
     def __init__(
         self,
@@ -264,10 +275,10 @@ class PCSTFinder:
         settings: PCSTSettings | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """Take the graph, and a scorer of names. Raises ValueError for a graph without vectors and no scorer.
+        """Take the graph. Raises ValueError if there is neither a scorer nor a graph with vectors.
 
-        scorer: judges names of nodes and relations; without one the graph's own vectors do, and `embedder` (by default
-            the graph's) embeds questions.
+        scorer: scores names of nodes and relations; without one the graph's own vectors do, and `embedder` (by
+            default the graph's) embeds questions.
         """
         self.graph = graph
         self._scorer = scorer
@@ -286,10 +297,11 @@ class PCSTFinder:
         starts: Sequence[int] = (),
         weights: Sequence[float] | None = None,
     ) -> QuestionSubgraph:
-        """Find the question's subgraph.
+        """Return the question's subgraph.
 
-        starts: nodes that the question names; the neighbourhood is taken around them too, and each gets the prize
+        starts: nodes that the question names; they are part of the neighbourhood, and each gets the prize
             `settings.named_prize` times its weight.
+        weights: the weight of each start; 1 for all by default.
         """
         how = self.settings
         graph = self.graph
@@ -322,7 +334,7 @@ class PCSTFinder:
         )
 
     def _scores(self, question: str, failures: list[Failure]) -> tuple[Floats, Floats]:
-        """Score every node (N,) and every relation (R,)."""
+        """Return the score of every node (N,) and of every relation (R,)."""
         origin = self.graph.origin
         if self._scorer is not None:
             nodes, relations = (judge(question) for judge in self._judges)
@@ -332,13 +344,13 @@ class PCSTFinder:
         embedder: Any = self._embedder or origin.embedder
         vector = query_vector(embedder, question)
         node_scores, relation_scores = (part @ vector for part in self._vectors)
-        # that two names mean one thing answers no question
+        # an equivalence of two names does not answer a question
         relation_scores[origin.equivalence_relation] = 0
         return node_scores, relation_scores
 
     @cached_property
     def _judges(self) -> list[Callable[[str], Scored]]:
-        """Return the scorer over the names of nodes and over those of relations; both are prepared once."""
+        """Return functions that score the names of nodes and of relations for a question; both are prepared once."""
         scorer: Any = self._scorer
         judges: list[Callable[[str], Scored]] = []
         for listed in (self.graph.nodes, self.graph.relations):
@@ -351,7 +363,7 @@ class PCSTFinder:
 
     @cached_property
     def _vectors(self) -> tuple[Floats, Floats]:
-        """Return the vectors (N, d) and (R, d) in single precision; on the disk they may be half."""
+        """Return the vectors (N, d) and (R, d) in single precision; the disk may hold half precision."""
         origin: Any = self.graph.origin
         return (
             np.asarray(origin.entity_vectors, np.float32),

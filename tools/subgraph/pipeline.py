@@ -1,4 +1,4 @@
-"""The path finder: extraction, filtering and refinement one after another."""
+"""The path finder: runs extraction, filtering and refinement one after another."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ from ras_agent.tools.subgraph.scoring import Wording
 class PathSettings:
     """Bounds of each module.
 
-    window: edges that pruning keeps; top_k: paths that refinement keeps; seed: of random choices; wording: the form of
-    the texts that scorers read.
+    extraction: see Extraction.
+    window: how many edges pruning keeps.
+    limits: see PathLimits.
+    top_k: how many paths refinement keeps.
+    seed: the seed of random choices.
+    wording: the form of the texts that scorers read.
     """
 
     extraction: Extraction = field(default_factory=Extraction)
@@ -51,10 +55,13 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """The result of each module for one question.
+    """The results of each module for one question.
 
-    subgraph: after pruning, if there is any. candidates: the filtered paths. paths: the refined ones, best first.
-    seconds: of extraction (with pruning), filtering and refinement. truncated: there were more candidates.
+    subgraph: the extracted subgraph, after pruning if there is any.
+    candidates: the filtered paths.
+    paths: the refined paths, best first.
+    seconds: the time of extraction (with pruning), of filtering and of refinement.
+    truncated: whether there were more candidates.
     """
 
     graph: Graph
@@ -67,7 +74,7 @@ class FoundPaths:
 
     @property
     def triples(self) -> tuple[Triple, ...]:
-        """Return the facts of `paths`, each once, in their order, with their sources: evidence for an answerer."""
+        """Return the facts of `paths`, each once, in their order, with their sources, as evidence for an answerer."""
         edges: dict[int, None] = {}
         for ranked in self.paths:
             edges |= dict.fromkeys(ranked.path.edges)
@@ -75,7 +82,7 @@ class FoundPaths:
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
-    """Put "someone" for the names that the question starts from, to match scorers that read only relations.
+    """Return the question with "someone" for the names that it starts from, for scorers that read only relations.
 
     >>> without_names("who is ann_lee 's husband ?", ["ann_lee"])
     "who is someone 's husband ?"
@@ -89,7 +96,7 @@ def without_names(question: str, names: Sequence[str]) -> str:
 
 
 class PathFinder:
-    """Finder of reasoning paths in one graph. May be used from several threads at once."""
+    """Finds reasoning paths in one graph. May be used from several threads at once."""
 
     def __init__(
         self,
@@ -114,7 +121,7 @@ class PathFinder:
             self._scorers[name]
 
     def find(self, question: str, starts: Sequence[int]) -> FoundPaths:
-        """Find paths from the nodes `starts`. Raises ValueError for a start that is no node of the graph."""
+        """Return paths from the nodes `starts`. Raises ValueError for a start that is not a node of the graph."""
         plan = self.composition
         how = self.settings
         starts = list(dict.fromkeys(starts))

@@ -12,9 +12,12 @@ from ras_agent.protocols import Scored, Scorer
 from ras_agent.tools.index.ties import best_places
 
 Wording = Literal["facts", "relations"]
-"""The texts that scorers read: whole facts and paths, or only their relations and the question without the names that
-it starts from. In a knowledge base names add little to relations, and a graph has few relations, so that a model reads
-each once. In graphs of text, names matter."""
+"""The texts that scorers read.
+
+"facts": whole facts and paths. "relations": only their relations, and the question without the names that it starts
+from. In a knowledge base names add little to relations, and there are few relations, so that a model reads each once.
+In graphs read from text, names matter.
+"""
 
 
 NO_SCORES = Scored(np.empty(0, dtype=np.float32))
@@ -23,15 +26,15 @@ NO_SCORES = Scored(np.empty(0, dtype=np.float32))
 
 @runtime_checkable
 class RelativeScorer(Scorer, Protocol):
-    """Scorer that judges a text also by the other texts of its call, so that only values of one call compare."""
+    """A scorer whose score of a text depends on the other texts of the call; only scores of one call compare."""
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts, to be called with any question; the texts are prepared now."""
+        """Return `score` for these texts as a function of the question; the texts are prepared now."""
         ...
 
 
 def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Scored:
-    """Score texts, reading equal ones once."""
+    """Return the scores of texts, scoring equal texts only once."""
     place_of: dict[str, int] = {}
     places = []
     for text in texts:
@@ -43,7 +46,7 @@ def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Score
 
 
 def best(values: Floats, k: int) -> list[int]:
-    """Return the places of the `k` highest values, best first, ties in their order."""
+    """Return the indices of the `k` highest values, best first, ties in their order."""
     ranked = best_places(values, k, relative=True)
     places: list[int] = ranked.tolist()
     return places

@@ -1,1 +1,1 @@
-"""Spreads work over processes and machines, and stores shared results on disk."""
+"""Distribution of work over processes and machines, and caches that they share."""

@@ -1,7 +1,7 @@
-"""Spreads work over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
+"""Distributes work over a Ray cluster, or over a Ray instance on this machine if there is no cluster.
 
 The driver hands out the items, takes the results, and stores on its own disk what workers should find again: an actor
-on its machine serves each cache, and workers reach that actor as "ray:NAME" (see `remote_cache`).
+on the driver's machine serves each cache, and workers reach that actor as "ray:NAME" (see `remote_cache`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AUTHENTICATION = "RAY_AUTH_MODE"
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """File of a cache that all workers share. kind: names its content; see `StoredCache`."""
+    """A cache file that all workers share. kind: names its content; see `StoredCache`."""
 
     path: Path
     kind: str
@@ -37,11 +37,13 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Pool of `workers` actors, one processor core each; as many as the cluster has cores if None.
+    """A pool of `workers` actors, with one processor core each; None for as many as the cluster has cores.
 
-    address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after,
-        which asks for a token: Ray listens at all addresses of the machine, and a warning says so.
-    shared: maps an argument of the spec to a file that workers reach through the driver; the argument gets "ray:NAME".
+    address: the cluster's address, as `ray.init` takes it. None means RAY_ADDRESS or, if that is not set, a Ray
+        started here for the duration of the work. Such a Ray listens at all addresses of the machine, asking for a
+        token; a warning says so.
+    shared_files: maps an argument of the spec to a file that workers reach through the driver; the argument becomes
+        "ray:NAME".
     """
 
     spec: WorkSpec
@@ -51,11 +53,11 @@ class Cluster:
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
-        """Start the actors, and end them with the block. Raises RunError for one that cannot start."""
+        """Start the actors for the duration of the block. Raises RunError if one cannot start."""
         started_here = self.address in (None, "local") and not os.environ.get(
             "RAY_ADDRESS"
         )
-        # Ray reads it when it is imported
+        # Ray reads the variable when it is imported
         if started_here and "ray" not in sys.modules:
             os.environ.setdefault(_AUTHENTICATION, "token")
         ray = ray_library()
@@ -69,7 +71,7 @@ class Cluster:
                 logging_level=logging.ERROR,
                 **about,
             )
-            if started_here:  # not before: some versions choose a token themselves
+            if started_here:  # not earlier, as some versions create a token in `init`
                 warnings.warn(_exposed(), RuntimeWarning, stacklevel=2)
         actors: list[Any] = []
         try:
@@ -118,7 +120,7 @@ class Cluster:
 
 
 def _exposed() -> str:
-    """Say who can reach a Ray that is started here."""
+    """Return a warning about who can reach a Ray that was started here."""
     asks = (
         os.environ.get(_AUTHENTICATION, "").lower() == "token"
         and find_spec("ray._private.authentication") is not None
@@ -140,7 +142,7 @@ def _exposed() -> str:
 
 
 class _Worker:
-    """Actor that builds the work of a spec and does the items it gets, several at once on one event loop."""
+    """An actor that builds the work of a spec and processes its items, several at once on one event loop."""
 
     def __init__(self, spec: WorkSpec) -> None:
         self._problem = ""
@@ -148,19 +150,19 @@ class _Worker:
             self._work = spec.build()
         except (
             Exception
-        ) as error:  # in words: not every exception survives the way back
+        ) as error:  # as text, since not every exception can be sent back
             self._problem = f"{type(error).__name__}: {error}"
 
     async def do(self, item: Any) -> Any:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """Return the problem of building the work; "" without any."""
+        """Return the error message of building the work; "" if it succeeded."""
         return self._problem
 
 
 class _Keeper:
-    """Actor that serves a file's cache to workers that cannot reach the file."""
+    """An actor that serves the cache in a file to workers that cannot reach the file."""
 
     def __init__(self, file: SharedFile) -> None:
         self._cache = StoredCache(file.path, file.kind)
@@ -187,7 +189,10 @@ def _worker(ray: Any, spec: WorkSpec, at_once: int) -> Any:
 
 
 def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
-    """Start an actor on the driver's machine, where the file is; return its place for workers, and the actor."""
+    """Start an actor on the driver's machine, where the file is.
+
+    Returns the cache's place for workers, "ray:NAME", and the actor.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     name = f"{file.kind}-{uuid4().hex}"

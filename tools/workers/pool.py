@@ -1,6 +1,6 @@
-"""Does work on many items in one kind of pool: here, in processes of this machine, or on a cluster.
+"""Processes many items of work in a pool: in this process, in several processes, or on a cluster.
 
-Work is asked for from asynchronous code or from synchronous code, whichever pool does it:
+Asynchronous and synchronous code can both use any pool:
 
     await run_all(Processes(spec, 4), questions, concurrency=32, on_end=store)
     for passage, found in results_in_order(Here(read), passages, concurrency=8): ...
@@ -29,38 +29,41 @@ from typing import Any, Protocol, TypeVar
 _T = TypeVar("_T")
 
 Work = Callable[[Any], Awaitable[Any]]
-"""Makes the result of one item of work."""
+"""Function that returns the result for one item."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkSpec:
-    """Description of work that any process can do: `factory`, "module:function", called with `arguments`, makes it.
+    """Description of work that any process can build, by calling `factory`, "module:function", with `arguments`.
 
-    Arguments are plain JSON values, and paths in them are read where the worker is; for processes of this machine they
-    may be anything that can be pickled.
+    Arguments are plain JSON values, and paths in them refer to the worker's machine; for processes of this machine, any
+    value that can be pickled is allowed.
     """
 
     factory: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self) -> Work:
-        """Make the work here. Raises the factory's errors."""
+        """Build the work in this process. Raises the factory's errors."""
         module, _, name = self.factory.partition(":")
         work: Work = getattr(import_module(module), name)(**self.arguments)
         return work
 
 
 class Pool(Protocol):
-    """Place where work is done: here, in other processes, on other machines."""
+    """Protocol of a place where work is done: this process, other processes, other machines."""
 
     def opened(self, concurrency: int) -> AbstractAsyncContextManager[Work]:
-        """Keep the pool ready for `concurrency` items at once within the block. Raises RunError if it cannot start."""
+        """Keep the pool ready, during the block, for `concurrency` items at once.
+
+        Raises RunError if it cannot start.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Pool that does the work in this process, on the event loop that asks for it."""
+    """A pool that does the work in this process, on the caller's event loop."""
 
     work: Work
 
@@ -76,15 +79,16 @@ async def run_all(
     concurrency: int,
     on_end: Callable[[Any], Awaitable[None]] | None = None,
 ) -> None:
-    """Do all `items`, at most `concurrency` at once, and await `on_end` with each result as it comes, in any spec.
+    """Process `items`, at most `concurrency` at once, and await `on_end` with each result as it comes.
 
-    `items` is read no further ahead than that. The first error ends the rest and is raised.
+    Results come in any order, and no more of `items` is read in advance. The first error cancels all other items and is
+    raised.
     """
     _check(concurrency)
     waiting = iter(items)
 
     async def worker(work: Work) -> None:
-        for item in waiting:  # one iterator for all: each takes the next item there is
+        for item in waiting:  # all workers share one iterator: each takes the next item
             result = await work(item)
             if on_end:
                 await on_end(result)
@@ -95,11 +99,9 @@ async def run_all(
             async with asyncio.TaskGroup() as workers:
                 for _ in range(concurrency):
                     workers.create_task(worker(work))
-        except (
-            ExceptionGroup
-        ) as several:  # of one cause, such as a full disk: the first says it
+        except ExceptionGroup as several:  # of one cause, such as a full disk
             first = several.exceptions[0]
-        # raised out here, so that it is not the cause of its own group
+        # raised outside the handler, so that the group is not shown as its context
         if first is not None:
             raise first
 
@@ -107,10 +109,10 @@ async def run_all(
 def results_in_order(
     pool: Pool, items: Iterable[_T], *, concurrency: int
 ) -> Iterator[tuple[_T, Any]]:
-    """Yield each item with its result, in the order of the items, while up to `concurrency` are being done.
+    """Yield each item with its result, in the order of the items, while up to `concurrency` are being processed.
 
-    `items` is read no further ahead than that, in the thread of the caller; the pool runs on an event loop in a thread
-    of its own, and is closed when the iteration ends, however it ends. Without items the pool is not opened.
+    No more of `items` is read in advance, in the caller's thread; the pool runs on an event loop in a separate thread,
+    and is closed when the iteration ends, however it ends. Without items the pool is not opened.
     """
     _check(concurrency)
     waiting = iter(items)
@@ -126,7 +128,7 @@ def results_in_order(
                 continue
             oldest, future = under_way.popleft()
             result = future.result()
-            # first, so that no worker waits while the caller is busy
+            # submitted before yielding, so that no worker idles while the caller is busy
             under_way.append((item, loop.submit(item)))
             yield oldest, result
         while under_way:
@@ -139,26 +141,26 @@ def results_in_order(
 
 
 class _PoolThread:
-    """Thread with an event loop of its own, on which it holds a pool open."""
+    """A thread with an event loop on which it keeps a pool open."""
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
-        """Open the pool. Raises the errors of that."""
+        """Open the pool. Raises the errors of opening it."""
         self._pool = pool
         self._concurrency = concurrency
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = (
             Future()
         )
-        # not to outlive a second Ctrl-C
+        # daemon, so that it does not outlive a second Ctrl-C
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._loop, self._work, self._stop = self._opened.result()
 
     def submit(self, item: Any) -> Future[Any]:
-        """Have an item done."""
+        """Start processing an item and return the future of its result."""
         return asyncio.run_coroutine_threadsafe(self._do(item), self._loop)
 
     def close(self) -> None:
-        """Close the pool, and wait until it is."""
+        """Close the pool and wait until it is closed."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
@@ -176,7 +178,7 @@ class _PoolThread:
     async def _hold_open(self) -> None:
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
-        # for roles that are not asynchronous
+        # threads for roles that are not asynchronous
         loop.set_default_executor(ThreadPoolExecutor(self._concurrency))
         async with self._pool.opened(self._concurrency) as work:
             self._opened.set_result((loop, work, stop))

@@ -1,11 +1,11 @@
-"""Spreads work over processes of this machine: one interpreter drives one processor core, whatever it waits for.
+"""Distributes work over processes of this machine, since one Python interpreter uses only one processor core.
 
-This process hands out the items and takes the results; each worker builds the work for itself and works on an event
-loop of its own. A worker that dies ends the run. A worker never outlives this process: it ends with its pipe, whether
-this process closes the pipe or is killed.
+This process hands out the items and takes the results; each worker builds the work for itself and runs it on its own
+event loop. A worker that dies ends the run. No worker outlives this process: a worker ends when its pipe closes, even
+if this process is killed.
 
-Workers are spawned: each imports the main module again. A script of your own that starts some therefore does so under
-`if __name__ == "__main__":`, or its workers would start workers; Python then says so and they end.
+Workers are spawned, so each imports the main module again. A script that starts workers must therefore do so under `if
+__name__ == "__main__":`; otherwise its workers would start workers, which Python detects and stops.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.tools.workers.pool import Work, WorkSpec
 
-_READY = -1  # the number of a worker's first message
+_READY = -1  # the item number of a worker's first message, that it is ready
 
 
 class Processes:
-    """Pool of `count` processes that build the same work."""
+    """A pool of `count` processes that each build the same work."""
 
     def __init__(self, spec: WorkSpec, count: int) -> None:
         if count < 1:
@@ -36,7 +36,7 @@ class Processes:
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
-        """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
+        """Start the workers for the duration of the block. Raises RunError if one cannot start."""
         workers = [_Worker(self._spec) for _ in range(min(self._count, concurrency))]
         try:
             for started in await asyncio.gather(
@@ -57,10 +57,10 @@ class Processes:
 
 
 class _Worker:
-    """Connection to one process from the event loop that hands out items."""
+    """The connection to one process, from the event loop that hands out items."""
 
     def __init__(self, spec: WorkSpec) -> None:
-        # a fork would copy locks that threads of this process hold
+        # not forked, since a fork copies locks that other threads hold
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_live, args=(theirs, spec), daemon=True)
@@ -73,7 +73,7 @@ class _Worker:
         threading.Thread(target=self._listen, daemon=True).start()
 
     async def do(self, item: Any) -> Any:
-        """Send an item, and return its result. Raises RunError for a worker that died, or the error of the item."""
+        """Send an item and return its result. Raises RunError if the worker died, or the error that the item raised."""
         number = self._next_number
         self._next_number = self._next_number + 1
         self.waiting[number] = future = self._loop.create_future()
@@ -86,9 +86,9 @@ class _Worker:
             self.waiting.pop(number, None)
 
     def end(self) -> None:
-        """Have the process end, and wait for it; after two seconds, kill it."""
+        """Ask the process to end and wait for it; kill it after two seconds."""
         with suppress(OSError):
-            self._pipe.send(None)  # the pipe cannot be closed: a thread listens at it
+            self._pipe.send(None)  # not by closing the pipe, as a thread listens at it
         self._process.join(2)
         if self._process.is_alive():
             self._process.kill()
@@ -119,12 +119,12 @@ class _Worker:
     def _lose(self) -> None:
         pending = [future for future in self.waiting.values() if not future.done()]
         if pending:
-            error = self._died()  # once: it may wait a moment
+            error = self._died()  # called once, as it may wait a moment
             for future in pending:
                 future.set_exception(error)
 
     def _died(self) -> RunError:
-        """Return how the process ended before it was asked to, and the remedy."""
+        """Return the error for a process that ended without being asked to, with advice."""
         self._process.join(1)
         return RunError(
             f"a worker process ended (exit code {self._process.exitcode}); the same command resumes the work, with "
@@ -133,10 +133,10 @@ class _Worker:
 
 
 def _live(pipe: Connection, spec: WorkSpec) -> None:
-    """Run a worker from its start to its end."""
-    # Ctrl-C is for the process that hands out
+    """Run a worker process from its start to its end."""
+    # Ctrl-C is handled by the parent process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError, ConnectionError):  # that process is gone
+    with suppress(EOFError, ConnectionError):  # the parent process is gone
         try:
             work = spec.build()
         except Exception as error:
@@ -162,7 +162,7 @@ async def _work(pipe: Connection, work: Work) -> None:
             result = await work(item)
         except ModelRefused as error:
             result = ModelRefused(str(error))
-        except Exception as error:  # in words: not every exception survives the way back through a pipe
+        except Exception as error:  # as text: not every exception can be sent back
             result = RunError(f"{type(error).__name__}: {error}")
         await asyncio.to_thread(send, number, result)
 
@@ -181,7 +181,7 @@ async def _work(pipe: Connection, work: Work) -> None:
                 if (message := pipe.recv()) is None:
                     break
                 loop.call_soon_threadsafe(start, *message)
-        except (OSError, EOFError):  # the process that hands out is gone
+        except (OSError, EOFError):  # the parent process is gone
             pass
         loop.call_soon_threadsafe(closed.set)
 

@@ -1,4 +1,4 @@
-"""Opens caches: in a file, in PostgreSQL, or behind an actor of a Ray cluster, which stores them for its workers."""
+"""Opens caches: in a file, in PostgreSQL, or on an actor of a Ray cluster that stores them for its workers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.store.cache import PATIENCE, Cache, StoredCache
 
 NAMESPACE = "ras-agent"
-"""The namespace of our actors on a Ray cluster."""
+"""The namespace of this package's actors on a Ray cluster."""
 REMOTE = "ray:"
-"""What the place of a cache begins with if an actor stores it."""
+"""The prefix of a cache's place if an actor stores it."""
 
 
 def open_cache(
     place: str | Path | Address, kind: str, patience: float = PATIENCE
 ) -> Cache:
-    """Open a cache in a file, at an address of PostgreSQL, or behind "ray:NAME", an actor (see `cluster`).
+    """Open a cache in a file, at an address of PostgreSQL, or on an actor, "ray:NAME" (see `cluster`).
 
-    kind, patience: see StoredCache. Raises SettingsError for a place that cannot hold one, or an actor that does not
-    exist.
+    kind, patience: see StoredCache.
+    Raises SettingsError for a place that cannot hold a cache, or an actor that does not exist.
     """
     if str(place).startswith(REMOTE):
         return ActorCache(str(place).removeprefix(REMOTE))
@@ -30,12 +30,12 @@ def open_cache(
 
 
 class ActorCache:
-    """Cache that an actor stores on the driver's machine."""
+    """A cache that an actor stores on the driver's machine."""
 
     is_local = False
 
     def __init__(self, name: str) -> None:
-        """Find the actor. Raises SettingsError if it does not exist."""
+        """Look up the actor. Raises SettingsError if it does not exist."""
         self._ray = ray_library()
         try:
             self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
@@ -49,7 +49,7 @@ class ActorCache:
         return value
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        # on the disk before anybody goes on
+        # wait until it is on the disk
         self._ray.get(self._actor.put.remote(key, value, about))
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
@@ -63,7 +63,7 @@ class ActorCache:
 
 
 def ray_library() -> Any:
-    """Return the module `ray`. Raises MissingExtra."""
+    """Return the module `ray`. Raises MissingExtra if it is not installed."""
     try:
         import ray
     except ImportError as error:

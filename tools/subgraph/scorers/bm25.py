@@ -1,4 +1,4 @@
-"""The BM25 scorer: which texts share the question's rare words?"""
+"""The BM25 scorer: scores texts by the rare words that they share with the question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class BM25Scorer:
-    """Scorer by BM25 among the texts of one call, which decide how rare a word is; it is a RelativeScorer."""
+    """A scorer by BM25. The texts of one call decide how rare a word is, so it is a RelativeScorer."""
 
     name = "bm25"
 
@@ -23,7 +23,7 @@ class BM25Scorer:
         return self.over(texts)(question)
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts; their words are counted now."""
+        """Return `score` for these texts as a function of the question; their words are counted now."""
         if not texts:
             return lambda question: NO_SCORES
         matrix = build_matrix(texts, self._tokeniser)

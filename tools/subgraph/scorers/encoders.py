@@ -1,4 +1,4 @@
-"""Scorers that read meaning: a sentence encoder, plain or with a trained head, and a cross-encoder."""
+"""Scorers by meaning: a sentence encoder, plain or with a trained head, and a cross-encoder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class EncoderScorer:
-    """Scorer by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
+    """A scorer by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
 
     def __init__(
         self,
@@ -32,16 +32,19 @@ class EncoderScorer:
         *,
         cached: int = 200_000,
     ) -> None:
-        """Resolve the encoder. Raises WeightsError for a head over another encoder, and the errors of resolve_embedder.
+        """Resolve the encoder.
 
-        head: trained maps over the encoder's vectors. cached: the most vectors of texts that are remembered.
+        Raises WeightsError for a head that was trained over another, and resolve_embedder's errors.
+
+        head: trained maps over the encoder's vectors.
+        cached: the most text vectors in the cache.
         """
         self._embedder: Embedder = resolve_embedder(embedder)
         if head is not None:
             head.check(self._embedder)
         self._head = head
         self._cache: RecentResults[str, Floats] = RecentResults(cached)
-        # a beam asks at every length and start
+        # cached, as a beam search embeds the question at every length and start
         self._question = remembering(self._embedder, 256).embed_query
 
     @property
@@ -76,10 +79,11 @@ _ABOUT = "path_encoder.json"
 
 @dataclass(frozen=True, slots=True)
 class PathHead:
-    """Maps of vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
+    """Maps vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
 
-    down (d, r) and up (r, d) are one pair for questions and one for texts. embedder: the encoder whose vectors it
-    maps. about: how it was trained, plain JSON.
+    There is one pair of down (d, r) and up (r, d) for questions, and one for texts.
+    embedder: the encoder whose vectors it maps.
+    about: how it was trained, as plain JSON.
     """
 
     embedder: str
@@ -90,17 +94,17 @@ class PathHead:
     about: dict[str, Any]
 
     def question(self, vectors: Floats) -> Floats:
-        """Map the encoder's vectors of questions to unit vectors (n, d)."""
+        """Return unit vectors (n, d) for the encoder's vectors of questions."""
         down = self.question_down
         return _map_vectors(vectors, down, self.question_up)
 
     def text(self, vectors: Floats) -> Floats:
-        """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
+        """Return unit vectors (n, d) for the encoder's vectors of facts and paths."""
         down = self.text_down
         return _map_vectors(vectors, down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
-        """Raise WeightsError for an encoder that the head was not trained over."""
+        """Raise WeightsError for an encoder other than the one the head was trained over."""
         width = len(self.question_down)
         if embedder.name != self.embedder or embedder.dimension != width:
             raise WeightsError(
@@ -110,7 +114,7 @@ class PathHead:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write the weights and their description into `folder`, which is made."""
+        """Write the weights and their description into `folder`, which is created."""
         from safetensors.numpy import save_file
 
         folder = Path(folder)
@@ -130,7 +134,10 @@ class PathHead:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a head. Raises WeightsError naming the missing or damaged file, MissingExtra without safetensors."""
+        """Return the head in a folder.
+
+        Raises WeightsError if a file is missing or damaged, MissingExtra without safetensors.
+        """
         try:
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
@@ -186,13 +193,14 @@ def _fits(question_down: Any, question_up: Any, text_down: Any, text_up: Any) ->
 
 
 class CrossEncoderScorer:
-    """Scorer by a sentence-transformers CrossEncoder, which reads a question and a text together and gives one number.
+    """A scorer by a sentence-transformers CrossEncoder, which reads a question and a text together.
 
-    The higher it is, the better the text fits; its scale is the model's. The paper's model is BAAI/bge-reranker-v2-m3.
+    The higher its number, the better the text fits; its scale depends on the model. The paper uses
+    BAAI/bge-reranker-v2-m3.
     """
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
-        """Take a model: a CrossEncoder, or its name or folder, which is loaded at the first text."""
+        """Take a CrossEncoder, or a model's name or folder, which is loaded at the first text."""
         self._path = ""
         self._model: Any = None
         if isinstance(model, str | Path):
@@ -200,7 +208,7 @@ class CrossEncoderScorer:
         else:
             self._model = model
         self._batch_size = batch_size
-        # its tokeniser serves one thread at a time
+        # the tokeniser is not thread safe
         self._lock = Lock()
 
     @property
@@ -210,7 +218,10 @@ class CrossEncoderScorer:
         return "rerank"
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Score texts. Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot load."""
+        """Return the score of each text.
+
+        Raises MissingExtra without sentence-transformers, WeightsError if the model cannot be loaded.
+        """
         if not texts:
             return NO_SCORES
         query = encodable(plain_name(question))

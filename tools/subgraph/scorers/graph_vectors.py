@@ -1,4 +1,4 @@
-"""The scorer "kg", which uses the vectors that a knowledge graph already has instead of encoding every fact."""
+"""The scorer "kg", which uses the vectors of a knowledge graph instead of encoding every fact."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ARROWS = re.compile(r" ?[→←] ?")
 
 
 class GraphVectorScorer:
-    """Scorer by the cosine of the question and the mean vector of the names in a fact or path.
+    """A scorer by the cosine of the question and the mean vector of the names in a fact or path.
 
-    It reads no text, so that a question costs one pass of the encoder. The mean knows no order and no grammar: it
-    guides a search better than it chooses an answer.
+    It encodes only the question. Since the mean ignores order and grammar, it guides a search better than it chooses an
+    answer.
     """
 
     def __init__(self, graph: Graph, embedder: Embedder | None = None) -> None:
-        """Take the graph's vectors. Raises SettingsError for a graph without.
+        """Take the graph's vectors. Raises SettingsError for a graph without any.
 
         embedder: embeds questions; by default the graph's own.
         """
@@ -76,11 +76,11 @@ class GraphVectorScorer:
         return np.asarray(summed, dtype=np.float32)
 
     def _sum_of_names(self, names: Sequence[str]) -> Floats:
-        """Return the sum (d,) of the vectors of a path's names, of those that the graph knows."""
+        """Return the sum (d,) of the vectors of those names of a path that the graph contains."""
         entities = names[::2]
         relations = names[1::2]
         is_relation = len(names) == 1 and names[0] in self._relation_numbers
-        # only relations: "→ spouse → parents", "spouse"
+        # a text of only relations: "→ spouse → parents", "spouse"
         if is_relation or not names[0]:
             entities = ()
             relations = names
@@ -109,7 +109,7 @@ class GraphVectorScorer:
 
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
-    """Map each plain name to its place; of equal ones to the last."""
+    """Return each plain name's index; of equal names the last."""
     numbers = {}
     for number, name in enumerate(names):
         numbers[plain_name(name)] = number

@@ -23,26 +23,27 @@ from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import NO_SCORES, best
 
 PROMPT = "share-facts"
-"""The prompt's name"""
+"""The name of the default prompt."""
 MOST_TOKENS = 1024
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The most tokens of a reply; a model that writes thoughts gets more."""
 
 _FORM = "1: 0.6\n2: 0.4"
 _NUMBER = r"(\d{1,4}(?:\.\d{1,9})?|\.\d{1,9})(?![\d.]*\d)"
 _SHARE = re.compile(rf"^[\s*\-•#(\[]*(\d{{1,5}})[\])*]{{0,3}}\s*[:=|]\s*\**{_NUMBER}")
 _LIST = re.compile(r"^\W*scores?\W*:\s*([\d.,;\s]+)$", re.IGNORECASE)
-_WHOLE = 0.95  # shares that add up to so much leave nothing for texts without one
+_WHOLE = 0.95  # if shares add up to this much, texts without a share get 0
 Shares = dict[int, float]
 
 
 class LLMScorer:
-    """Scorer that has a chat model divide a total of 1 among the texts of a call (LEGO-GraphRAG, appendix A.2).
+    """A scorer that asks a chat model to divide a total of 1 among the texts of a call (LEGO-GraphRAG, appendix A.2).
 
     A share depends on the other texts of the call, so this is a RelativeScorer.
 
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a Chat.
-    first: the scorer that chooses the `at_most` texts which the model reads in one call; the others score below those,
-        in its order. In the paper a sentence encoder does; how many texts it leaves is not stated.
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a
+        Chat.
+    first: the scorer that chooses the `at_most` texts which the model reads; all other texts score lower, in the
+        order of this scorer. The paper uses a sentence encoder, and does not state how many texts it keeps.
     prompts_dir: a folder whose files override the packaged prompts (share-facts, repair).
     prompt: the name of the prompt that shows the texts.
     """
@@ -70,7 +71,7 @@ class LLMScorer:
         return self._chat.name
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts, to be called with any question."""
+        """Return `score` for these texts as a function of the question."""
         return partial(self.score, texts=texts)
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
@@ -78,9 +79,9 @@ class LLMScorer:
 
         A text that the model read without giving it a share has -1; one that it did not read has less than -1.
 
-        A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the shares of
-        its texts. Where the model's window does not hold all texts it reads them in parts, which count by their
-        sizes.
+        A call that fails, or a reply that is still unreadable after one repair, is a Failure and costs only the shares
+        of its texts. If the model's window cannot hold all texts, they are read in parts, which count in proportion to
+        their sizes.
         """
         if not texts:
             return NO_SCORES
@@ -101,7 +102,10 @@ class LLMScorer:
     def _dialogue(
         self, question: str, texts: Sequence[str]
     ) -> Dialogue[tuple[Shares, list[Failure]]]:
-        """Ask the model to divide 1 among the texts; in parts, where its window does not hold them all."""
+        """Ask the model to divide 1 among the texts, in parts if its window cannot hold them all.
+
+        Returns the shares by the texts' numbers, from 1, and the failures.
+        """
         shares: Shares = {}
         failures: list[Failure] = []
 
@@ -137,7 +141,7 @@ class LLMScorer:
 def share_turns(
     prompt: Prompt, question: str, candidates: Sequence[str]
 ) -> tuple[Turn, ...]:
-    """Return the turns for a model that is to divide 1 among candidates, which are numbered from 1."""
+    """Return the prompt that asks a model to divide 1 among candidates, which are numbered from 1."""
     lines = []
     for number, text in enumerate(candidates, 1):
         lines.append(f"{number}. {as_line(text)}")
@@ -155,7 +159,7 @@ def _halves(part: range) -> tuple[range, ...]:
 
 
 def _normalise(shares: Shares) -> Shares:
-    """Scale shares so that they add up to 1, whatever scale the model took; all 0 if all were."""
+    """Return shares scaled to add up to 1, whatever scale the model used; unchanged if all are 0."""
     total = sum(shares.values())
     if not total:
         return shares
@@ -163,11 +167,11 @@ def _normalise(shares: Shares) -> Shares:
 
 
 def read_shares(reply: str, count: int) -> Shares:
-    """Read shares by number from lines such as "3: 0.2", or from one list of all of them, "Score: 0.5, 0.3, 0.2".
+    r"""Return shares by number, from lines such as "3: 0.2" or one list of all of them, "Score: 0.5, 0.3, 0.2".
 
-    Other lines and numbers over `count` are ignored. If the shares add up to nearly 1, texts that are not named get 0.
+    Other lines, and numbers above `count`, are ignored. If the shares add up to nearly 1, texts without one get 0.
 
-    >>> read_shares("1: 0.75\\n**2**: 0.2 because", 3)
+    >>> read_shares("1: 0.75\n**2**: 0.2 because", 3)
     {1: 0.75, 2: 0.2, 3: 0.0}
     >>> read_shares("Score: 0.4, 0.6", 2)
     {1: 0.4, 2: 0.6}

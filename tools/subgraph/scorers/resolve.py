@@ -1,4 +1,4 @@
-"""Scorers by their names in compositions, each made once, when it is first needed."""
+"""Scorers by their names in compositions; each is built once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 
 @dataclass(frozen=True, slots=True)
 class ScorerModels:
-    """The models behind the scorers.
+    """The models that scorers use.
 
-    embedder: for st and st-ft, anything that resolve_embedder takes. path_encoder: the folder of a trained PathHead,
-        for st-ft; by default the packaged one, trained on PathQuestion over the packaged MiniLM.
-    reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
+    embedder: for st and st-ft; anything that resolve_embedder takes.
+    path_encoder: the folder of a trained PathHead, for st-ft; by default the packaged one, trained on PathQuestion
+        over the packaged MiniLM.
+    reranker: a CrossEncoder, or its name or folder, for rerank.
+    llm, tuned_llm: chat models, or strings that name them, for llm and llm-ft.
     graph: a graph of a KGIndex with vectors, for kg.
     at_most: how many texts a chat model reads per call of `score`; the encoder of st chooses them.
+    prompts_dir: a folder whose files override the packaged prompts of chat models.
+    settings: how chat models are called.
     """
 
     embedder: object = "minilm"
@@ -47,20 +51,20 @@ class ScorerModels:
 
 
 class Scorers:
-    """Scorers by name, each made when it is first needed. May be used from several threads at once."""
+    """Scorers by name, each built when it is first needed. May be used from several threads at once."""
 
     def __init__(
         self,
         models: ScorerModels | None = None,
         scorers: Mapping[str, Scorer] | None = None,
     ) -> None:
-        """Take the models; `scorers` replaces scorers by name with your own."""
+        """Take the models. scorers: scorers of your own that replace those with the same names."""
         self._models = models or ScorerModels()
         self._scorers: dict[str, Scorer] = dict(scorers or {})
         self._lock = RLock()
 
     def __getitem__(self, name: str) -> Scorer:
-        """Return the scorer of that name, which is made at the first call and kept.
+        """Return the scorer with this name, which is built at the first call and kept.
 
         Raises UnknownName, and SettingsError for a scorer that needs a model which ScorerModels lacks.
         """
@@ -81,17 +85,17 @@ class Scorers:
 
 
 def bm25(models: ScorerModels, _: Scorers) -> Scorer:
-    """Make the scorer "bm25"."""
+    """Build the scorer "bm25"."""
     return BM25Scorer()
 
 
 def sentence_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Make the scorer "st"."""
+    """Build the scorer "st"."""
     return EncoderScorer(models.embedder)
 
 
 def tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Make the scorer "st-ft"."""
+    """Build the scorer "st-ft"."""
     head = models.path_encoder
     if not head:
         packaged = str(files("ras_agent.data"))
@@ -102,7 +106,7 @@ def tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    """Make the scorer "kg"."""
+    """Build the scorer "kg"."""
     graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
     if isinstance(models.embedder, Embedder):
         return GraphVectorScorer(graph, models.embedder)
@@ -110,7 +114,7 @@ def graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def cross_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Make the scorer "rerank"."""
+    """Build the scorer "rerank"."""
     model = _require(
         "rerank",
         models.reranker,

@@ -4,7 +4,8 @@
     make = environment_factory(index="idx", retriever="bm25")
     GRPOTrainer(model, train_dataset=Dataset.from_list(rows(questions)), environment_factory=make, args=...)
 
-docs/training-planner-rl.md shows it whole. Rewards are measured, not judged; no model is asked unless a role is one.
+docs/training-planner-rl.md shows a complete training. Rewards are computed without a judging model; a model is asked
+only if it plays a role.
 """
 
 from ras_agent.gym.environment import GraphSearch, environment_factory, search_parts

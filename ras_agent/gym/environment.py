@@ -1,8 +1,8 @@
-"""One episode: a policy calls tools in the place of the planner, and everything else is the agent's own loop.
+"""One episode: a policy calls tools instead of the planner, and everything else is the agent's own loop.
 
-A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes), so that
-a policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and graph, the
-same texts of the tools, and the same end of the loop (tests/gym/test_conformance.py plays both).
+A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes). So a
+policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and graph,
+the same tool texts, and the same end of the loop (tests/gym/test_conformance.py plays both).
 """
 
 from __future__ import annotations
@@ -51,39 +51,39 @@ from ras_agent.tools.plan.graph_tools import (
 
 DEFAULT_REWARDS = Rewards()
 ENDED = "(the research has ended)"
-"""The text that a policy is shown once its episode is over"""
+"""The text that a policy is shown after the end of its episode."""
 _ENDS = {
     "max_hops": "no search is left",
     "no_new_facts": "the last search brought no new facts",
     "repeated_subquery": "this was searched before",
     "planner_failed": "two calls in a row could not be followed",
 }
-"""The text that a policy is shown for each stop reason of a loop that it has not ended itself"""
+"""The text that a policy is shown for each stop reason of a loop that it has not ended itself."""
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
-"""Columns of a trainer's rows that say nothing of the question"""
-_STEPS = 1_000_000  # of LangGraph, which does not count here
+"""Columns of a trainer's rows that say nothing about the question."""
+_STEPS = 1_000_000  # stands for LangGraph's remaining steps, which play no role here
 
 
 class GraphSearch:
-    """Environment of one episode at a time, which `reset` begins again.
+    """Environment of one episode at a time. `reset` begins a new episode.
 
-    Its public methods without `reset` and `get_reward` are the tools, typed, with docstrings in Google's form: the
-    class fits TRL's `GRPOTrainer(environment_factory=...)`, and `environment_factory` makes the factory.
-    Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
+    Its public methods, except `reset` and `get_reward`, are the tools, with types and docstrings in Google's form. So
+    the class fits TRL's `GRPOTrainer(environment_factory=...)`; `environment_factory` makes the factory. Equal calls
+    after an equal `reset` return equal texts. An instance must be used by one thread only; instances share `parts`.
 
-    The loop ends where an agent's run ends: with a search that was made before, one without new facts, the last one of
-    max_hops, or two calls in a row that cannot be followed, after which nobody else plans (`fallback = stop`);
-    `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)` switches the first two off, here and there. `finish` may
-    then still say the answer. A `finish` before any search is overruled, as an agent's is: the question itself is
-    searched.
+    The loop ends where an agent's run ends: with a repeated search, a search without new facts, the last search of
+    max_hops, or two consecutive calls that cannot be followed, after which no other role plans (`fallback = stop`).
+    `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)` switches the first two off, for agents too. After the
+    end, `finish` may still state the answer. A `finish` before any search is overruled, as it is in an agent: the
+    question itself is searched.
 
-    A retriever, extractor or answerer that fails raises, and again in `get_reward`, because trainers show a tool's
-    error to the policy and go on.
+    A retriever, extractor or answerer that fails raises. `get_reward` raises the error again, because trainers show a
+    tool's error to the policy and continue.
     """
 
     offered: ClassVar[tuple[Tool, ...]] = TOOLS
-    """The tools of the policy; those over the graph of an index too where `environment_factory` makes the class"""
+    """The tools of the policy. A class made by `environment_factory` also has those over the graph of an index."""
 
     def __init__(
         self,
@@ -95,13 +95,16 @@ class GraphSearch:
     ) -> None:
         """Make an environment over an index.
 
-        parts: from `search_parts`, to be shared by environments; else they are made of `arguments`.
-        arguments: as for `create_ras_agent`: index, retriever, extractor, answerer, limits (max_hops searches of k
-            passages each), settings; also task, an instruction above the question.
-        rewards: weights of the reward's parts. The answerer is asked only where a part needs an answer and the policy
-            has not given one.
-        whole_graph: whether a search shows all facts of the question's graph, not only those that are new to it.
-        Raises RasError children for an index or a role that cannot be set up.
+        Args:
+            parts: from `search_parts`, for environments that share them; by default they are made from `arguments`.
+            rewards: weights of the reward's parts. The answerer is asked only if a part needs an answer and the policy
+                has given none.
+            whole_graph: whether a search shows all facts of the question's graph, not only the new ones.
+            arguments: as for `create_ras_agent`: index, retriever, extractor, answerer, limits (max_hops searches of k
+                passages each), settings; also task, an instruction that is shown above the question.
+
+        Raises:
+            RasError: children of it, for an index or a role that cannot be set up.
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(
@@ -135,11 +138,15 @@ class GraphSearch:
     def reset(self, question: str | Question = "", **row: Any) -> str:
         """Begin an episode, and return the first text for the policy: the question.
 
-        question: its text, or a Question with everything known about it.
-        row: the facts about it, as columns of a data set: those of any format that questions are read from
-            (ras_agent.eval.formats), such as ours: id, answers, supporting_titles or supporting_ids, hops, type. Keys
-            with None are left out, and so are the trainers' own (prompt, completion, environment).
-        Raises IngestError for a row that is no question, ValueError for a blank one.
+        Args:
+            question: its text, or a Question with everything that is known about it.
+            row: the columns of a data set in any format from which questions are read (ras_agent.eval.formats), such as
+                ours: id, answers, supporting_titles or supporting_ids, hops, type. Keys with None are ignored, and so
+                are the trainers' own keys (prompt, completion, environment).
+
+        Raises:
+            IngestError: for a row that is not a question.
+            ValueError: for a blank question.
         """
         if not isinstance(question, Question):
             if question:
@@ -166,7 +173,7 @@ class GraphSearch:
     def finish(self, reason: str, answer: str = "") -> str:
         reason = _as_text(reason)
         if not self.stop_reason:
-            # counts the call, which is always one that can be followed
+            # only counts the call, which can always be followed
             self._refusal(FINISH.name)
             instead = self._decide(Plan("sufficient", reason=reason))
             if instead:
@@ -181,23 +188,25 @@ class GraphSearch:
     # ---- further results
 
     done: bool
-    """Whether nothing that is called belongs to the episode any more"""
+    """Whether the episode is over, so that further calls do not count."""
     question: Question
 
     @property
     def stop_reason(self) -> str:
-        """Return why the loop has ended, as an agent's output says it; "" while it goes on."""
+        """Return why the loop has ended, as in an agent's output; "" while it runs."""
         return str(self._state["stop_reason"])
 
     @property
     def reward_parts(self) -> dict[str, float]:
-        """Return the parts of the reward that have a weight and apply. Raises the error that a tool has raised."""
+        """Return the reward's parts that have a weight and apply to the question. Raises the error that a tool has
+        raised."""
         self._settle()
         return parts_of(self._episode(), self._rewards)
 
     @property
     def support_gains(self) -> tuple[float, ...]:
-        """Return for each search so far the share of the gold passages that it reached first: rewards hop by hop."""
+        """Return for each search so far the share of the gold passages that it reached first, for a reward after each
+        hop."""
         return support_gains(self.question, self._hops())
 
     @property
@@ -214,7 +223,7 @@ class GraphSearch:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the searches so far with their findings."""
+        """Return the searches so far, with their findings."""
         return tuple(
             self._records.step(data, self._state["passages"])
             for data in self._state["steps"]
@@ -222,12 +231,13 @@ class GraphSearch:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return the findings of the searches, in the order of the numbers that the policy is shown."""
+        """Return the passages that the searches found, in the order of the numbers that the policy is shown."""
         return tuple(map(self._records.passage, self._state["passages"].values()))
 
     @property
     def outcome(self) -> Outcome:
-        """Return the answer and its evidence, as an evaluation scores them. Before the end the policy abstains."""
+        """Return the answer and its evidence, as an evaluation scores them. Before the end of the episode, the outcome
+        abstains."""
         self._settle()
         outcome = Outcome.from_output(self._state)
         if self._answered():
@@ -236,13 +246,13 @@ class GraphSearch:
 
     @property
     def system_prompt(self) -> str:
-        """Return the instruction that a planner with these tools is given as an agent."""
+        """Return the instruction that an agent's planner with these tools is given."""
         return self._first_turns()[0]["content"]
 
     # ---- the loop
 
     def _searched(self, tool: Tool, query: object, retriever: str = "") -> str:
-        """Search with a tool, and return what the policy is shown."""
+        """Search with a tool, and return the text that the policy is shown."""
         text = _as_text(query)
         refusal = self._refusal(text)
         if refusal:
@@ -269,9 +279,9 @@ class GraphSearch:
         }
 
     def _decide(self, plan: Plan | None) -> str:
-        """Let the loop follow a decision of the policy, None for one that cannot be read.
+        """Let the loop follow a decision of the policy; None stands for a decision that cannot be read.
 
-        Return the text about the search that it leads to, "" where there is no search.
+        Return the text about the search that follows, or "" if there is none.
         """
         self._unfollowed = 0
         self._policy.decision = plan
@@ -290,7 +300,7 @@ class GraphSearch:
         return shown
 
     def _end(self, answer: str) -> None:
-        """End the episode with the policy's answer, or that of the answerer if a part of the reward needs one."""
+        """End the episode with the policy's answer, or with the answerer's if a part of the reward needs an answer."""
         self.done = True
         preset = self._parts.preset
         if answer.strip():
@@ -310,7 +320,8 @@ class GraphSearch:
             )
 
     def _settle(self) -> None:
-        """Have the answer written where the loop was ended and the policy has not said one, as in an agent's run.
+        """Let the answerer write the answer if the loop has ended and the policy has not stated one, as in an agent's
+        run.
 
         Raises the error that a tool has raised.
         """
@@ -320,7 +331,7 @@ class GraphSearch:
             self._end("")
 
     def _run(self, body: NodeBody) -> None:
-        """Run a node's body and add its update to the state. An error of a role is raised."""
+        """Run a node's body and add its update to the state. Errors of roles are raised."""
         update = body(self._state, self._limits, self._records)
         if not isinstance(update, Mapping):
             update = run_steps(update, self._made)
@@ -332,7 +343,7 @@ class GraphSearch:
             self._state[key] = value
 
     def _made(self, calls: Calls) -> Any:
-        """Return the reply to a call, or to each of several."""
+        """Return the reply to a call, or a list of replies to several calls."""
         if isinstance(calls, RoleCall):
             return self._reply_to(calls)
         return list(map(self._reply_to, calls))
@@ -353,10 +364,10 @@ class GraphSearch:
         return self._shown(result(name))
 
     def _refusal(self, argument: str, *, left: bool = True) -> str:
-        """Count a call; return a text for the policy where it cannot be followed, "" where it can.
+        """Count a call, and return a text for the policy if the call cannot be followed, else "".
 
-        The second in a row that cannot is a planner's failure, as in an agent's run: the question itself is searched if
-        nothing was, and else the loop ends. Calls after the loop's end are not part of the episode.
+        The second consecutive call that cannot be followed counts as a failed plan, as in an agent's run: the question
+        itself is searched if there was no search, and otherwise the loop ends. Calls after the loop's end do not count.
         """
         if self.stop_reason:
             return self._end_told()
@@ -384,7 +395,7 @@ class GraphSearch:
         )
 
     def _graph_shown(self) -> QuestionGraph:
-        """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
+        """Return the part of the question's graph that the policy sees: the whole graph, unless facts are pruned."""
         pruner = self._parts.pruner
         if pruner:
             return pruner.prune(self.question.question, self.graph, self.steps)
@@ -421,19 +432,19 @@ class GraphSearch:
 
 
 def _as_text(value: object) -> str:
-    """Return a call's argument as one line of text: a model may write a number, a list, or null."""
+    """Return a call's argument as one line of text. A model may write a number, a list, or null."""
     if isinstance(value, bool):
         return str(value)
     return argument_text(value)
 
 
 def _limits_end(state: Any, limits: Limits, records: Records) -> Update:
-    """End the loop where an agent's would end before its planner is asked for more."""
+    """End the loop if an agent's loop would end before its planner is asked again."""
     return decide.decide_without_planner(state, limits) or {}
 
 
 def _question_of(row: JSON) -> Question:
-    """Return the question of a trainer's row. Any part of it may be missing, answers too."""
+    """Return the question of a trainer's row. Any part of it may be missing, even the answers."""
     given = QuestionRecord(row, "row", 0)
     known = {}
     for name, value in given.data.items():
@@ -449,12 +460,12 @@ def _question_of(row: JSON) -> Question:
 
 
 def environment_class(tools: Sequence[Tool]) -> type[GraphSearch]:
-    """Return GraphSearch with these tools as its methods, described as a planner is shown them."""
+    """Return GraphSearch with these tools as its methods, with the descriptions that a planner is shown."""
     if tuple(tools) == TOOLS:
         return GraphSearch
     methods: dict[str, object] = {"offered": tuple(tools)}
     for tool in TOOLS:
-        methods[tool.name] = None  # hides one that is not offered
+        methods[tool.name] = None  # hides a tool that is not offered
     for tool in tools:
         if tool.searches:
             methods[tool.name] = _search_with(tool)
@@ -464,7 +475,7 @@ def environment_class(tools: Sequence[Tool]) -> type[GraphSearch]:
 
 
 def _search_with(tool: Tool) -> Callable[..., str]:
-    """Return a method that searches with a tool. Trainers read the names of its arguments, and its docstring."""
+    """Return a method that searches with a tool. Trainers read the names of its arguments and its docstring."""
 
     def search(self: GraphSearch, query: str) -> str:
         return self._searched(tool, query)
@@ -487,17 +498,17 @@ def _search_with(tool: Tool) -> Callable[..., str]:
 
 
 class _Policy:
-    """Planner in whose place a policy decides: it plans as the last call of a tool has said."""
+    """Planner that stands for a policy: it returns the plan that the last tool call meant."""
 
     decision: Plan | None = None
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        # None is how a loop sees a planner that has failed
+        # the loop takes None for a failed plan
         return cast("Plan", self.decision)
 
 
 class _StatedAnswer:
-    """Answerer that repeats the policy's answer, with the passages whose numbers are in it."""
+    """Answerer that repeats the policy's answer, and cites the passages whose numbers it contains."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -527,9 +538,9 @@ def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
 
 @dataclass(frozen=True)
 class EnvironmentFactory:
-    """Maker of environments over the same index and roles, which are opened once.
+    """Maker of environments over the same index and roles, which are opened only once.
 
-    A pickle of it holds the arguments, so that another process opens its own.
+    A pickled factory holds only the arguments, so that another process opens its own index and roles.
     """
 
     arguments: AgentArguments
@@ -561,10 +572,11 @@ def environment_factory(
     whole_graph: bool = False,
     **arguments: Unpack[AgentArguments],
 ) -> EnvironmentFactory:
-    """Return a maker of environments over the same index and roles, which are opened once.
+    """Return a maker of environments over the same index and roles, which are opened only once.
 
-    Arguments as for GraphSearch, and `tools` as for `create_react_agent`: the environment has those tools as methods,
-    by default all that the index can serve. Raises RasError children for an index or a role that cannot be set up.
+    Arguments are as for GraphSearch, and `tools` as for `create_react_agent`: the environment has these tools as
+    methods, by default all that the index can serve. Raises RasError children for an index or a role that cannot be set
+    up.
     """
     factory = EnvironmentFactory(arguments, rewards, whole_graph)
     factory()

@@ -1,4 +1,4 @@
-"""Episodes played by a policy: as a baseline, and as conversations that a model can be taught from."""
+"""Plays episodes with a policy: as a baseline, and as conversations from which a model can be taught."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST_CALLS = 50
 
 
 class Player(Protocol):
-    """Policy in this process: it chooses the calls of an episode."""
+    """Policy in this process, which chooses the calls of an episode."""
 
     def act(self, environment: GraphSearch) -> ToolCall:
-        """Return the next call of a tool."""
+        """Return the next tool call."""
         ...
 
 
@@ -29,13 +29,13 @@ class Player(Protocol):
 class RandomPolicy:
     """Policy that draws each call: a search for the question, for some of its words, or for a name; or the end.
 
-    It is the floor that a trained planner has to leave, and its episodes teach a model how tools are called.
-    finish: the probability of the end, from the second call on; it ends where no search is left. Equal seeds play equal
-    episodes.
+    It is the baseline that a trained planner has to exceed, and its episodes teach a model how tools are called. Equal
+    seeds play equal episodes. The episode also ends when no search is left.
     """
 
     seed: int = 0
     finish: float = 0.25
+    """the probability of ending the episode, from the second call on"""
     _random: random.Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,9 +69,9 @@ class RandomPolicy:
 def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JSON:
     """Let a policy play one episode, and return it: {"messages", "tools", "reward", "parts"}.
 
-    row: as for `reset`; its `prompt` begins the conversation. messages: with a call of a tool in each turn of the
-    assistant, as TRL's SFTTrainer takes them, with `tools` next to them. An episode that does not end has 50 calls.
-    Raises UnknownName for a call of something that is not a tool.
+    `row` holds the arguments of `reset`; its `prompt` begins the conversation. In "messages", each assistant turn has a
+    tool call; TRL's SFTTrainer takes them together with "tools". An episode ends after at most 50 calls. Raises
+    UnknownName for a call of something that is not a tool.
     """
     *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
     messages: list[JSON] = [

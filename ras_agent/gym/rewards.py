@@ -1,4 +1,5 @@
-"""Parts of an episode's reward, each reported separately and without a model as a judge, and their weights."""
+"""The parts of an episode's reward, each reported separately and computed without a model as a judge, and their
+weights."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _OF_METRICS = {
     "stop": "sufficiency_precision",
     "enough": "sufficient_evidence",
 }
-"""The parts that are a metric of an evaluation too, by its name there"""
+"""The parts that are also metrics of an evaluation, with the metric's name."""
 _FINDS_INSIDE = frozenset(
     {
         "golden_match",
@@ -28,7 +29,8 @@ _FINDS_INSIDE = frozenset(
         "fanout_strict",
     }
 )
-"""Metrics that a text wins which names everything"""
+"""Metrics that look for a gold answer inside the text, so that a text which names everything would get the best
+score."""
 _FINDS_SETS = frozenset(
     {
         "answer_recall",
@@ -39,7 +41,7 @@ _FINDS_SETS = frozenset(
         "substring_hr",
     }
 )
-"""The same of metrics by which a question has a set of right answers, which may all be named"""
+"""Such metrics of questions with a set of correct answers, all of which may be named."""
 _OF_CITATIONS = frozenset(
     {
         "citation_support",
@@ -52,53 +54,55 @@ _OF_CITATIONS = frozenset(
         "proof_complete",
     }
 )
-"""Metrics of citations whatever the answer, so that a copied sentence, or all numbers, can win them"""
+"""Metrics of citations that ignore the answer, so that a copied sentence, or citing all passages, could get the best
+score."""
 _FAULTS = frozenset({"stopped_early", "stopped_late"})
 _MOST_TIMES_LONGER = 3
-_RIGHT = 0.5  # of F1
+_RIGHT = 0.5  # least F1 of a correct answer
 _ABSTAINED = {True: 0.1, False: 0.25}
-"""The worth of abstaining where the passages hold an answer, and where they do not"""
+"""The reward for abstaining if the passages hold an answer (True), and if they do not (False)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Weights of a reward's parts; one of weight 0 is not computed. Negative weights make a part a cost.
+    """Weights of a reward's parts. A part with weight 0 is not computed; a negative weight makes a part a cost.
 
-    f1, em: the answer against the gold answers.
-    gold: the share of the gold passages that the searches have reached.
-    new_support: the same share, less where more searches were made than there are gold passages: a second search pays
-        its gain, and one in vain costs.
-    stop: 1 where the policy stopped after as many searches as the question has gold hops; enough: 1 where it had
-        reached all gold passages when it stopped.
-    abstention: 1 for a right answer, 0.25 for abstaining where the passages hold no gold answer, 0.1 where they do, 0
-        for a wrong answer, and 0 without any search. A question without an answer is for abstaining.
-    citations: the answer's F1 times that of the cited passages against the gold ones; 0 with a citation of a passage
-        that was not found. Where no gold passage is named, the cited ones have to hold the answer.
-    form: the share of its calls that could be followed; 0 where it stopped without an end of the loop, searched the
-        same again, or wrote two calls in a row that could not be followed.
-    searches: the share of the allowed searches that were made. tokens: thousands of tokens that it was shown.
-    metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names. One that looks for a gold
-        answer inside a text, such as golden_match, pays less for an answer of more than three times its words; one of
-        citations, such as citation_support, is multiplied by the answer's F1.
-
-    `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them wins.
+    `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them earn too much.
     """
 
     f1: float = 1.0
+    """F1 of the answer against the gold answers"""
     em: float = 0.0
+    """exact match of the answer with a gold answer"""
     gold: float = 1.0
+    """the share of the gold passages that the searches have reached"""
     new_support: float = 0.0
+    """The same share, reduced if more searches were made than there are gold passages, so that a useless search costs
+    and a useful second one pays."""
     stop: float = 0.0
+    """1 if the policy stopped after as many searches as the question has gold hops"""
     enough: float = 0.0
+    """1 if the policy had reached all gold passages when it stopped"""
     abstention: float = 0.0
+    """1 for a correct answer, 0.25 for abstaining if the passages hold no gold answer, 0.1 if they do, 0 for a wrong
+    answer, and 0 without any search. For a question without answers, 1 for abstaining."""
     citations: float = 0.0
+    """The answer's F1 times that of the cited passages against the gold passages; 0 if a cited passage was not found.
+    If no gold passages are known, the cited passages have to hold the answer."""
     form: float = 0.1
+    """The share of calls that could be followed; 0 if the policy stopped without ending the loop, repeated a search, or
+    wrote two consecutive calls that could not be followed."""
     searches: float = 0.0
+    """the share of the allowed searches that were made"""
     tokens: float = 0.0
+    """thousands of tokens that the policy was shown"""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """Weights of other registered metrics (ras_agent.eval.metrics), by name. A metric that looks for a gold answer
+    inside a text, such as golden_match, pays less for an answer with more than three times as many words. A metric of
+    citations, such as citation_support, is multiplied by the answer's F1."""
 
     def __post_init__(self) -> None:
-        """Raise UnknownName for a metric that is not registered, SettingsError for a weight that cannot be meant."""
+        """Raise UnknownName for a metric that is not registered, and SettingsError for an impossible weight."""
         for name, weight in self.metrics.items():
             find_metric(name)
             if name in _FAULTS and weight > 0:
@@ -112,7 +116,7 @@ class Rewards:
                 )
 
     def weights(self) -> dict[str, float]:
-        """Return each part's weight by its name, without those of weight 0."""
+        """Return the weight of each part by name, without weights of 0."""
         given: dict[str, float] = {}
         for part in fields(self):
             if part.name != "metrics":
@@ -122,7 +126,7 @@ class Rewards:
 
     @property
     def need_answer(self) -> bool:
-        """Whether a part looks at the answer, so that somebody has to write one."""
+        """Whether a part looks at the answer, so that an answer has to be written."""
         of_answers = self.weights().keys() - {
             "gold",
             "new_support",
@@ -135,7 +139,7 @@ class Rewards:
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
-        """Map each part that cannot be measured to the part that the question lacks: answers, or gold passages."""
+        """Map each part that cannot be measured to what the question lacks for it: "answers" or "gold passages"."""
         answered = question
         if not question.answers:
             answered = replace(question, answers=("x",))
@@ -153,7 +157,7 @@ class Rewards:
         return lacking
 
     def total(self, parts: Mapping[str, float]) -> float:
-        """Return the weighted sum of parts; one that is missing, because it does not apply, adds nothing."""
+        """Return the weighted sum of parts. A part that is missing, because it does not apply, adds nothing."""
         total = 0.0
         for name, weight in self.weights().items():
             total += weight * parts.get(name, 0.0)
@@ -162,37 +166,39 @@ class Rewards:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Course of an episode, as far as rewards look at it.
-
-    hops: the passages that each search has found. invented: how many of the answer's citations are of no passage.
-    calls, followed: of tools, in all and those that could be followed. finished: whether the
-    loop has ended in good form. shown: tokens of observations, estimated. max_hops: how many searches were allowed.
-    """
+    """Course of an episode, as far as rewards depend on it."""
 
     question: Question
     outcome: Outcome
     hops: Sequence[Sequence[Passage]] = ()
+    """the passages that each search has found"""
     invented: int = 0
+    """how many of the answer's citations name no passage"""
     calls: int = 0
+    """number of tool calls"""
     followed: int = 0
+    """number of tool calls that could be followed"""
     finished: bool = False
+    """whether the loop has ended properly (see `ended_well`)"""
     shown: int = 0
+    """estimated tokens of the texts that the policy was shown"""
     max_hops: int = 1
+    """the number of searches that were allowed"""
 
 
 _BROKEN_OFF = frozenset({"", "repeated_subquery", "planner_failed", "model_refused"})
 
 
 def ended_well(stop_reason: str) -> bool:
-    """Tell whether a loop has ended in good form: by `finish`, or by a limit that is no fault of the policy's form.
+    """Tell whether a loop has ended properly: by `finish`, or by a limit that is not the fault of the policy's form.
 
-    It has not where the policy stopped calling tools, searched the same again, or wrote something that could not be followed.
+    It has not if the policy stopped calling tools, repeated a search, or wrote calls that could not be followed.
     """
     return stop_reason not in _BROKEN_OFF
 
 
 def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
-    """Return the parts that `rewards` weighs and that apply to the question. Raises UnknownName for no such metric."""
+    """Return the parts that have a weight and apply to the question. Raises UnknownName for an unknown metric."""
     parts = {}
     for name in rewards.weights():
         value = _part(name, episode)
@@ -204,9 +210,10 @@ def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
 def support_gains(
     question: Question, hops: Sequence[Sequence[Passage]]
 ) -> tuple[float, ...]:
-    """Return for each search the share of the gold passages that it reached first. Their sum is the share in all.
+    """Return for each search the share of the gold passages that it reached first. The sum is the share of all
+    searches.
 
-    In which order two searches are made changes the gain of each, never the sum.
+    The order of two searches changes their gains, but never the sum.
     """
     gold = set(question.supporting)
     reached = set[str]()
@@ -219,7 +226,7 @@ def support_gains(
 
 
 def _applies(name: str, question: Question) -> bool:
-    """Tell whether a part can be measured of a question; an outcome that says something shows it."""
+    """Tell whether a part can be measured for a question, tested with an arbitrary outcome."""
     episode = Episode(question, Outcome("x"))
     part = _part(name, episode)
     return part is not None
@@ -257,14 +264,16 @@ def _part(name: str, episode: Episode) -> float | None:
 
 
 def _new_support(episode: Episode) -> float:
-    """Return the share of the gold passages reached, shared out over the searches where these are more than those."""
+    """Return the share of the gold passages reached, multiplied by gold passages / searches if there were more
+    searches."""
     needed = len(set(episode.question.supporting))
     reached = sum(support_gains(episode.question, episode.hops))
     return reached * min(1.0, needed / max(1, len(episode.hops)))
 
 
 def _abstention(episode: Episode) -> float:
-    """Return the worth of having answered, or of not having: right above abstaining, abstaining above wrong."""
+    """Return the reward for answering or abstaining: a correct answer above abstaining, abstaining above a wrong
+    answer."""
     question = episode.question
     outcome = episode.outcome
     if not episode.hops:
@@ -277,7 +286,7 @@ def _abstention(episode: Episode) -> float:
 
 
 def _citations(episode: Episode) -> float | None:
-    """Return the answer's F1 times that of its citations; None where nothing says which are right."""
+    """Return the answer's F1 times that of its citations; None if it is unknown which answers are correct."""
     question = episode.question
     outcome = episode.outcome
     right = find_metric("f1").score(question, outcome)
@@ -298,7 +307,7 @@ def _citations(episode: Episode) -> float | None:
 def _with_answer(
     score: float | None, question: Question, outcome: Outcome
 ) -> float | None:
-    """Return a score of citations times the answer's F1; None where one of them does not apply."""
+    """Return a citation score times the answer's F1; None if one of them does not apply."""
     right = find_metric("f1").score(question, outcome)
     if score is None or right is None:
         return None
@@ -306,20 +315,20 @@ def _with_answer(
 
 
 def _words_allowed(question: Question, *, of_set: bool) -> int:
-    """Return three times the words of the gold answers, of the longest one or of all in a set."""
+    """Return three times the number of words of the longest gold answer, or of all gold answers together for a set."""
     lengths = [len(answer.split()) for answer in question.answers]
     words = sum(lengths) if of_set else max(lengths, default=0)
     return _MOST_TIMES_LONGER * max(words, 1)
 
 
 def _brevity(outcome: Outcome, allowed: int) -> float:
-    """Return 1.0 for an answer of at most the allowed words, less for a longer one."""
+    """Return 1.0 for an answer of at most the allowed words, and less for a longer answer."""
     words = max(len(outcome.answer.split()), 1)
     return min(1.0, allowed / words)
 
 
 def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
-    """Tell whether the passages hold a gold answer; for yes and no, whether all gold passages are among them."""
+    """Tell whether the passages hold a gold answer; for a yes or no, whether they include all gold passages."""
     held = find_metric("answer_in_passages").score(question, outcome)
     if held is None:
         held = find_metric("all_recall").score(question, outcome)

@@ -1,8 +1,8 @@
-"""Rollouts: one question asked with the model that is trained as planner, for trainers that keep the agent's own loop.
+"""Rollouts: a question is asked with the model in training as planner, for trainers that use the agent's own loop.
 
 A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner and
-the model, and records the prompts and replies of the model. All other roles are fixed: no other follows the model that is
-trained. The prompt only grows within a rollout (layout "dialogue"), so that its calls are one sample.
+the model, and records the model's prompts and replies. All other roles are fixed and never use the model in training.
+Within a rollout the prompt only grows (layout "dialogue"), so that its calls make one sample.
 """
 
 from __future__ import annotations
@@ -36,28 +36,31 @@ from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.roles import role_name
 
 TEMPERATURE = 1.0
-"""The temperature of the model that is trained, unless a setting says otherwise: at 0 the rollouts of a group are one"""
+"""The temperature of the model in training, unless a setting gives another. At 0 all rollouts of a group would be
+equal."""
 _FIXED = "offline"
 _POST_SECONDS = 30.0
 _ERROR = re.compile(r"([A-Z]\w*): ")
-"""How the message of a failure begins that an error has caused (ras_agent.graphs.node)"""
+"""How the message of a failure begins if an error has caused it (ras_agent.graphs.node)."""
 _ADDRESS = re.compile(r"https?://[^#\s]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Address of the model that is trained. url: up to /v1. key: the token that the gateway wants."""
+    """Address of the model in training."""
 
     url: str
+    """the base URL, up to and including /v1"""
     model: str = "auto"
     key: str = field(default="", repr=False)
+    """the token that the gateway expects"""
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Policy:
-        """Return the policy that a trainer names to the processes that it starts.
+        """Return the policy that a trainer names in the environment of the processes that it starts.
 
         AGL_OPENAI_BASE_URL and AGL_KEY are agent-lightning's; OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL are set
-        by verifiers' harnesses and others. Raises SettingsError where neither is set.
+        by verifiers' harnesses and others. Raises SettingsError if neither address is set.
         """
         if url := environment.get("AGL_OPENAI_BASE_URL"):
             return cls(url, key=environment.get("AGL_KEY", ""))
@@ -74,7 +77,7 @@ class Policy:
 
     @classmethod
     def at(cls, address: str, key: str = "") -> Policy:
-        """Return the policy at `http://host:port/v1#model`, with `vllm:` in front or without. Raises SettingsError."""
+        """Return the policy at `http://host:port/v1#model`, with or without `vllm:` before it. Raises SettingsError."""
         url, _, model = address.removeprefix("vllm:").partition("#")
         if not url.startswith(("http://", "https://")):
             raise SettingsError(
@@ -83,10 +86,10 @@ class Policy:
         return cls(url, model or "auto", key)
 
     def chat_model(self, settings: Settings) -> Any:
-        """Return the chat model at the address, which samples.
+        """Return the chat model at the address, which samples its replies.
 
-        Its server is asked to leave a stop string in the reply, as vLLM does then: the reply comes back letter by
-        letter, so that a gateway takes it for the same, whether it compares messages or tokens.
+        Its server is asked to keep a stop string in the reply, as vLLM then does. So the reply is returned unchanged in
+        the next prompt, and a gateway recognises it, whether it compares messages or tokens.
         """
         from pydantic import SecretStr
 
@@ -106,18 +109,18 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """Result of a rollout.
-
-    parts: of the reward, by their names. answer: the one that was scored. output: the agent's, as of `invoke`.
-    """
+    """Result of a rollout."""
 
     reward: float
     parts: Mapping[str, float]
+    """the parts of the reward, by name"""
     answer: str
+    """the answer that was scored; "" if the run abstained"""
     output: Mapping[str, Any] = field(repr=False)
+    """the agent's output, as `invoke` returns it"""
 
     def to_dict(self) -> JSON:
-        """Return the log's record of the rollout: plain JSON, without passages and facts."""
+        """Return the rollout as a record for a log: plain JSON, without passages and facts."""
         calls = self.output["usage"]["calls"]
         return {
             "reward": self.reward,
@@ -133,13 +136,19 @@ class Rollout:
 def rollout_agent(
     policy: object, settings: Settings, index: AnyIndex = None, **arguments: Any
 ) -> Agent:
-    """Make the agent of a rollout: the policy plans, in a dialogue that only grows; the other roles are fixed.
+    """Make the agent of a rollout: the policy plans in a dialogue that only grows, and the other roles are fixed.
 
-    policy: a Policy or its address, a chat model such as ART's, or a planner.
-    settings: whose graph is run; extractor and answerer are their own settings, else `llm`, else offline, and never the
-    policy. A reply of the policy that cannot be read ends the loop: no other planner takes its place.
-    Raises SettingsError for settings under which rollouts would be worth nothing: with a cache equal calls are one, a
-    role that asks the policy would be trained with it, some graphs ask no planner, and some dialects do not only grow.
+    An unreadable reply of the policy ends the loop: no other planner takes over.
+
+    Args:
+        policy: a Policy or its address, a chat model such as ART's, or a planner.
+        settings: they also name the graph. Extractor and answerer are those of the settings, else `llm`, else offline,
+            and never the policy.
+
+    Raises:
+        SettingsError: for settings that would make rollouts worthless: with a cache, equal calls give the same reply;
+            another role that asks the policy would be trained with it; some graphs ask no planner; the prompts of some
+            dialects do not only grow.
     """
     if settings.cache is not None or settings.replay:
         raise SettingsError(
@@ -172,7 +181,7 @@ def rollout_agent(
         index=index,
         **arguments,
     )
-    # a search that the policy did not write would be paid as its own
+    # otherwise the policy would be rewarded for a search that it did not write
     fallbacks = dict(parts.fallbacks)
     fallbacks.pop("planner", None)
     agent = assemble_agent(replace(parts, fallbacks=fallbacks))
@@ -181,7 +190,7 @@ def rollout_agent(
 
 
 def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
-    """Raise SettingsError where the player of a role asks at the policy's address."""
+    """Raise SettingsError if the model of a role has the policy's address."""
     for url in _addresses(spec):
         if _place(url) == _place(policy.url):
             raise SettingsError(
@@ -191,7 +200,7 @@ def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
 
 
 def _addresses(spec: object) -> Iterator[str]:
-    """Yield the addresses that a role is asked at, as far as a spec or a chat model tells."""
+    """Yield the addresses at which a role is asked, as far as its spec or chat model tells."""
     if isinstance(spec, str):
         yield from (
             [openai_url()] if spec.startswith("openai:") else _ADDRESS.findall(spec)
@@ -202,7 +211,7 @@ def _addresses(spec: object) -> Iterator[str]:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Return the host with its port, and the path, of which equal servers have equal ones."""
+    """Return host with port, and path, in a form in which equal servers are equal."""
     parts = urlsplit(url)
     host = re.sub(
         r"^(localhost|\[::1\])(?=:|$)",
@@ -236,10 +245,10 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
 def roll_out(
     agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
 ) -> Rollout:
-    """Ask a question and score the run. own_answer: whether the answer is what the policy itself has answered.
+    """Ask a question and score the run. If `own_answer` is true, the policy's own answer is scored.
 
-    Raises ModelRefused where the policy cannot be asked, and ModelCallError where asking it has failed: no reward is
-    due then. A reply that states no move is the policy's own, and is scored.
+    Raises ModelRefused if the policy cannot be asked, and ModelCallError if asking it has failed; then no reward is
+    due. A reply without a readable move is the policy's own fault, and is scored.
     """
     return _scored(
         agent,
@@ -253,7 +262,7 @@ def roll_out(
 async def aroll_out(
     agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
 ) -> Rollout:
-    """Do the same as `roll_out`, for coroutines."""
+    """Do the same as `roll_out`, asynchronously."""
     out = await agent.ainvoke({"question": question.question})
     return _scored(agent, out, question, rewards, own_answer)
 
@@ -305,19 +314,20 @@ def _scored(
 
 
 def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
-    """Return how many searches a run may make; of a graph that is built another way, how many it made."""
+    """Return how many searches a run may make; for a graph of another kind, how many it has made."""
     if isinstance(agent.builder, AgentGraph):
         return agent.builder.limits.max_hops
     return max(len(out["steps"]), 1)
 
 
 def _followed(plans: Sequence[JSON]) -> int:
-    """Count the replies of the policy that could be followed: all that led to plans but those that were asked again."""
+    """Return the number of the policy's replies that could be followed: those that led to plans, without those that
+    were asked again."""
     count = 0
     unsaid = 0
     for plan in plans:
         if "dialogue" not in plan:
-            # it failed, and the search that was made stands in its next dialogue as its own call
+            # a failed plan: the next dialogue contains the search that was made instead as if it were the policy's call
             unsaid += 1
             continue
         roles = [message["role"] for message in plan["dialogue"]["messages"]]
@@ -325,7 +335,7 @@ def _followed(plans: Sequence[JSON]) -> int:
         if "assistant" in roles:
             said = roles[roles.index("assistant") :]
         count += said.count("assistant") - said.count("user")
-        # else what that search found is a turn of the user, and counted off
+        # otherwise the findings of that search are a user's turn, which is subtracted above
         if "tool" in said:
             count -= unsaid
         unsaid = 0
@@ -333,9 +343,10 @@ def _followed(plans: Sequence[JSON]) -> int:
 
 
 def read_rewards(texts: Sequence[str]) -> Rewards:
-    """Return the rewards of texts such as "f1=1" and "recall@5=0.5"; F1 with a tenth of form for none.
+    """Return the rewards that texts such as "f1=1" and "recall@5=0.5" describe; without texts, F1 and a tenth of form.
 
-    A name is a part of `Rewards` or a registered metric. Raises SettingsError for another form, UnknownName for a name.
+    A name is a part of `Rewards` or a registered metric. Raises SettingsError for a text of another form, and
+    UnknownName for an unknown name.
     """
     parts = {item.name for item in fields(Rewards) if item.name != "metrics"}
     weights: dict[str, float] = {}
@@ -358,7 +369,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
 
 
 def read_answers(text: str) -> tuple[str, ...]:
-    """Return the gold answers in a variable: a JSON list, or one answer as it is.
+    """Return the gold answers in a text: a JSON list, or a single answer.
 
     >>> read_answers('["Leith", "Water of Leith"]'), read_answers("1837"), read_answers("Leith")
     (('Leith', 'Water of Leith'), ('1837',), ('Leith',))
@@ -375,7 +386,7 @@ def read_answers(text: str) -> tuple[str, ...]:
 
 
 async def apost_reward(url: str, key: str, rollout: Rollout) -> None:
-    """Tell a gateway the reward as an event, in agent-lightning's form. Raises ErrorStatus and ConnectionError."""
+    """Send the reward to a gateway as an event in agent-lightning's form. Raises ErrorStatus and ConnectionError."""
     data = {
         "value": rollout.reward,
         "source": "agent",

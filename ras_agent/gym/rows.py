@@ -1,4 +1,5 @@
-"""What a trainer needs besides the environment: questions as rows of its data set, and a log of a reward's parts."""
+"""What a trainer needs in addition to the environment: questions as rows of its data set, and a log of the reward's
+parts."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from ras_agent.records import JSON
 
 
 def row_of(question: Question) -> JSON:
-    """Return a question as the arguments of `GraphSearch.reset`: every row of a set has the same keys.
+    """Return a question as the arguments of `GraphSearch.reset`. All rows have the same keys.
 
-    prompt: the system turn of a planner that calls tools, and an empty turn of the user, to which trainers append what
-    `reset` returns. hops: of the gold answer, None where they are unknown.
+    `prompt` is the system turn of a planner that calls tools and an empty user turn, to which trainers append the text
+    that `reset` returns. `hops` are those of the gold answer, None if unknown.
     """
     system = load("react").fill(task="", question="")[0].text
     gold = list(question.supporting)
@@ -34,7 +35,7 @@ def row_of(question: Question) -> JSON:
 
 
 def rows(questions: Iterable[Question]) -> list[JSON]:
-    """Return `row_of` each question: `datasets.Dataset.from_list(rows(...))` is a data set for GRPO."""
+    """Return `row_of` each question. `datasets.Dataset.from_list(rows(...))` is a data set for GRPO."""
     return [row_of(question) for question in questions]
 
 
@@ -43,10 +44,10 @@ def log_parts(
     log_metric: Callable[[str, float], None],
     **unused: object,
 ) -> list[None]:
-    """Log the mean of each part of the reward as "parts/NAME", and reward nothing.
+    """Log the mean of each part of the reward as "parts/NAME", and return no rewards.
 
-    A reward function for TRL: `GRPOTrainer(reward_funcs=[log_parts], environment_factory=...)`. A part that applies to
-    no episode of the batch is not logged.
+    It is a reward function for TRL: `GRPOTrainer(reward_funcs=[log_parts], environment_factory=...)`. A part that
+    applies to no episode of the batch is not logged.
     """
     parts: dict[str, list[float]] = {}
     for environment in environments:

@@ -1,4 +1,4 @@
-"""Makes the page of a run, and the parts of every self-contained page."""
+"""The page of a run, and the building blocks of every self-contained page."""
 
 from ras_agent.page.self_contained import (
     SERVED_POLICY,

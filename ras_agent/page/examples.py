@@ -1,4 +1,4 @@
-"""Questions that a collection can be asked, made from facts that were read in it: English, and few."""
+"""Makes a few questions that a collection can be asked, from facts that were read in it. They are in English."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAKERS = {
         "painted": "painter",
     },
 }
-_PAST = {"written": "wrote"}  # where it is not the participle
+_PAST = {"written": "wrote"}  # past tenses that differ from the participle
 _OFFICES = (
     "mayor",
     "chief executive",
@@ -42,21 +42,21 @@ _MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
 _OF_OFFICE = re.compile(rf"the (?:{'|'.join(_OFFICES)}) of (?P<of>[^?]+)\?")
 _PLACE = re.compile(r"\b(city|town|village|river)\b")
 _BORN = "was born in"
-# from how many passages questions are made, and answered
+# number of passages from which questions are made and answered
 _PASSAGES = 300
-_MOST = 4  # questions
-_TRIED = 12  # questions that are asked to find these
-_READ = 5  # passages that a question is asked over
+_MOST = 4  # number of questions
+_TRIED = 12  # number of questions that are tried to find them
+_READ = 5  # number of passages with which a question is tried
 
 
 def questions_about(passages: Sequence[Passage]) -> list[str]:
-    """Return questions that facts of a collection's first passages answer, each about something that its text names."""
+    """Return questions that facts in a collection's first passages answer, each about something that its text names."""
     facts = []
     extractor = find("extractor", "offline")()
     first = passages[:_PASSAGES]
     for passage in first:
         heading, _, text = passage.text.partition("\n")
-        # a heading does not name the subject of its text
+        # a heading that repeats the title does not count as naming the subject
         if not text or heading.strip("# ") != passage.title:
             text = passage.text
         text = text.casefold()
@@ -73,7 +73,8 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
 
 
 def is_answered(question: str, passages: Sequence[Passage]) -> bool:
-    """Tell whether the offline mode answers a question from sentences that name who holds the office it asks for."""
+    """Tell whether the offline mode answers a question. For a question about an office, a cited sentence must name the
+    institution."""
     asked = stem_set(question)
     nearest = sorted(
         passages,
@@ -88,16 +89,16 @@ def is_answered(question: str, passages: Sequence[Passage]) -> bool:
     office = _OF_OFFICE.search(question)
     if office is None:
         return True
-    # a line such as "Chair: Ada Crane" is seldom about the subject of its page
+    # a line such as "Chair: Ada Crane" is rarely about the subject of its page
     return any(holds(citation.quote, office["of"]) for citation in answer.citations)
 
 
 def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:
-    """Return at most `most` questions, each of which one or two of the facts answer; no two about one subject.
+    """Return at most `most` questions that one or two of the facts answer, with different subjects.
 
-    Those that need two facts come first, but are half of them at most; then the facts' own order decides. A question is
-    made by a few fixed forms of predicates ("was founded by", "was born in"), so facts in other words, or in another
-    language, give no questions.
+    Questions that need two facts come first, but are at most half of all; within each kind, the order of the facts
+    decides. The questions are made from a few fixed predicates ("was founded by", "was born in"), so facts in other
+    words or in another language give no questions.
     """
     forms = _Forms(
         fact
@@ -120,12 +121,12 @@ def _first_of_each(questions: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Forms:
-    """Forms of questions over facts; each question comes with the key of its subject."""
+    """Forms of questions over facts. Each question comes with the key of its subject."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
         # by subject and predicate
         self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(list)
-        self._kinds: dict[str, str] = {}  # of cities, towns, villages and rivers
+        self._kinds: dict[str, str] = {}  # by key: "city", "town", "village" or "river"
         for fact in facts:
             key = canonical_key(fact.subject)
             self._facts[key, fact.predicate].append(fact)
@@ -160,7 +161,7 @@ class _Forms:
                 yield key, f"Who is the {office} of {subject}?"
 
     def of_two(self) -> Iterator[tuple[str, str]]:
-        """Yield questions that a fact and one about its object, or about the same object, answer."""
+        """Yield questions that two facts answer: a fact, and another one about the same object."""
         through = {
             canonical_key(fact.object)
             for fact, key in self._single()
@@ -191,7 +192,7 @@ class _Forms:
                 yield key, f"Where was the {maker} of {fact.subject} born?"
 
     def _single(self) -> Iterator[tuple[Triple, str]]:
-        """Yield facts that are the only ones of their subject and relation, each with the subject's key."""
+        """Yield the facts whose subject and relation have only one object, each with the subject's key."""
         for (key, _), facts in self._facts.items():
             if len({canonical_key(fact.object) for fact in facts}) == 1:
                 yield facts[0], key

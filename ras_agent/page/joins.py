@@ -1,20 +1,20 @@
-"""Two names of one thing ("river Dorve" and "Dorve") are two entities of the question graph, which the page joins.
+"""Joins two names of one thing ("river Dorve" and "Dorve"), which are two entities of the question graph, on the page.
 
-They are one where one name is the other with a description added.
+They are the same if one name is the other with a description added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_MOST_NAMES = 200  # every pair of them is compared
+_MOST_NAMES = 200  # a larger graph has too many pairs to compare
 _BESIDE = frozenset({"at", "in", "near", "on"})  # "Quenne at Mittenau" is Quenne
 # "capital of France" is not France
 _OF = frozenset({"at", "by", "for", "from", "in", "near", "of", "on", "to", "with"})
 
 
 def same_thing(label: str, other: str) -> bool:
-    """Tell whether two labels name one thing because the longer one is the shorter one with a description added.
+    """Tell whether two labels name the same thing because the longer one is the shorter one with a description added.
 
     >>> same_thing("Dorve", "river Dorve"), same_thing("Quenne at Mittenau", "Quenne")
     (True, True)
@@ -43,7 +43,8 @@ def same_thing(label: str, other: str) -> bool:
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return the pairs of entities that are one thing by their labels. A label inside two others joins neither."""
+    """Return the pairs of entities whose labels name the same thing. A label that two other labels contain is not
+    joined."""
     if len(labels) > _MOST_NAMES:
         return []
     longer: dict[int, list[int]] = {}

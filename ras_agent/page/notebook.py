@@ -1,4 +1,4 @@
-"""Shows a trace or an agent in notebooks: short HTML without scripts, in which all text is escaped."""
+"""Shows a trace or an agent in a notebook: short HTML without scripts, in which all text is escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ras_agent.text.lines import shown_name
 def answer_cell(
     question: str, answer: str, citations: Iterable[Citation], about: str
 ) -> str:
-    """Return a question, its answer and the cited sentences. about: a line below them in small letters."""
+    """Return the HTML of a question, its answer and the cited sentences. `about` is a line below them in small
+    letters."""
     quotes = "".join(f"<li>{_cited(citation)}</li>" for citation in citations)
     parts = [
         f"<p>{escape(question)}</p>",
@@ -24,7 +25,7 @@ def answer_cell(
 
 
 def agent_cell(name: str, nodes: Iterable[str]) -> str:
-    """Return the name of an agent and its nodes."""
+    """Return the HTML with an agent's name and its nodes."""
     steps = ", ".join(map(escape, nodes))
     return f"<p><b>Agent {escape(name)}</b></p><small>nodes: {steps}</small>"
 

@@ -1,4 +1,4 @@
-"""The description of the paths as one page without scripts, made from the OpenAPI document."""
+"""Makes the reference of the server's paths, one page without scripts, from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ras_agent.records import JSON
 
 
 def reference_page(schema: JSON) -> str:
-    """Return the page of an OpenAPI document."""
+    """Return the HTML page that describes an OpenAPI document."""
     groups: dict[str, list[str]] = {}
     for path, methods in schema["paths"].items():
         for method, about in methods.items():
@@ -57,7 +57,7 @@ def _parameter(parameter: JSON) -> str:
 
 
 def _resolve(part: Any, schema: JSON) -> Any:
-    """Return a schema with its references replaced by the schemas they name."""
+    """Return a schema with its references replaced by the schemas that they name."""
     if isinstance(part, dict):
         if "$ref" in part:
             target: Any = schema

@@ -1,8 +1,8 @@
 """Self-contained pages: one file that loads nothing and holds text from documents as data.
 
-The data is JSON in which no character has a meaning in HTML, and the page's own script inserts it as text. Should that
-ever fail, the Content-Security-Policy allows only the page's own scripts and styles, by their hashes, and no connection
-to anywhere.
+The data is JSON in which no character has a meaning in HTML, and the page's own script inserts it as text. If that
+should ever fail, the Content-Security-Policy allows only the page's own scripts and styles, by their hashes, and no
+connections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SERVED_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of a page whose scripts and styles its own server has beside it."""
+"""Content-Security-Policy of a page whose scripts and styles come from its own server."""
 _SLOT = re.compile("@@([A-Z]+)@@")
 # "<" could open a tag, "&" an entity; json.dumps itself escapes all but ASCII
 _TO_ESCAPE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
@@ -34,26 +34,26 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return the scripts of these names in ras_agent/page as one script, with variables that no other script sees."""
+    """Return these scripts of ras_agent/page joined into one script, whose variables are invisible to other scripts."""
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 
 
 def json_for_html(data: Any) -> str:
-    """Return `data` as ASCII JSON that may be put inside any element."""
+    """Return `data` as ASCII JSON that may be put inside any HTML element."""
     return json.dumps(data, separators=(",", ":")).translate(_TO_ESCAPE)
 
 
 def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
-    """Return a Content-Security-Policy that lets these inline sources run, and nothing else."""
+    """Return a Content-Security-Policy that allows these inline scripts and styles, and nothing else."""
     allowed = f"script-src {' '.join(map(_hash, scripts))}; style-src {' '.join(map(_hash, styles))}"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def filled(template: str, slots: Mapping[str, str]) -> str:
-    """Replace each @@NAME@@ in `template` by the slot of that name, if there is one; slots themselves are not searched.
+    """Replace each @@NAME@@ in `template` by the slot of that name, if there is one. Inserted slots are not searched.
 
-    A lone surrogate, which no file can hold, becomes "?".
+    A lone surrogate, which a file cannot hold, becomes "?".
     """
     return (
         _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)
@@ -63,5 +63,5 @@ def filled(template: str, slots: Mapping[str, str]) -> str:
 
 
 def _hash(source: str) -> str:
-    """Return the name of an inline script or style in a policy."""
+    """Return the hash by which a policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

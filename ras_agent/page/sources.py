@@ -1,4 +1,4 @@
-"""Finds the files that passages were read from, so that a page next to them can link to them."""
+"""Finds the files from which passages were read, so that a page in the same folder can link to them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from urllib.parse import quote
 from ras_agent.records import Passage
 
 _PLACES = ("path", "file", "source")
-"""Keys of a passage's metadata that may hold the path of its file, before the document's id"""
+"""Keys of a passage's metadata that may hold the path of its file. They are tried before the document's id."""
 
 
 def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str]:
-    """Map each document's id to a relative link from `folder` to the document's file. Without a file it is absent.
+    """Map each document's id to a relative link from `folder` to the document's file. Documents without a file are left
+    out.
 
-    A path is looked for in `folder`, then in the working folder.
+    A path is searched in `folder`, then in the working folder.
     """
     links = {}
     for passage in passages.values():
@@ -28,7 +29,7 @@ def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str
 def _link(passage: Passage, folder: Path) -> str:
     names = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
     for name in names:
-        # a name without an ending may be any folder or a program; these are no documents
+        # a name without a suffix may be a folder or a program, which are not documents
         if (
             not isinstance(name, str)
             or not PurePosixPath(name).suffix
@@ -43,7 +44,7 @@ def _link(passage: Passage, folder: Path) -> str:
                     return quote(
                         Path(os.path.relpath(path, folder.resolve())).as_posix()
                     )
-            # a name that no file can have; on Windows, a path on another drive
+            # an impossible file name or, on Windows, a path on another drive
             except (OSError, ValueError):
                 continue
     return ""

@@ -1,6 +1,6 @@
 """A run as one page: question, answer, evidence, and the question graph growing hop by hop.
 
-The boxes are decided here, each with its size and its lines; the page's script finds a place for each.
+This module decides the boxes, each with its size and its lines; the page's script places them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ras_agent.records import JSON, Citation
 from ras_agent.text.canonical import canonical_key
 from ras_agent.trace import Trace
 
-# Above _CROWD facts, only the important entities are labelled: the answer, the question's entities, the cited ones and
-# the best connected, up to _LABELS.
+# Above _CROWD facts, only the important entities are labelled: the answer, the question's and the cited entities, and
+# the best connected ones, up to _LABELS.
 _CROWD = 70
 _LABELS = 48
-# Above _MOST facts, only the best supported are drawn: a reader sees no more in a picture of so many.
+# Above _MOST facts, only the best supported facts are drawn, because a larger picture shows a reader no more.
 _MOST = 600
 _LINE = 24  # characters per line of a node; there are at most two lines
 _LINE_HEIGHT = 17.0
@@ -43,8 +43,8 @@ _DOT = 12.0
 def trace_html(trace: Trace, folder: Path | None = None) -> str:
     """Return the page of a run: one file that loads nothing. The data in it is ASCII.
 
-    folder: where the page is going to be. Evidence links to its source files, where they are in that folder or the
-        working folder.
+    `folder` is where the page will be. The evidence then links to its source files, if they are in that folder or in
+    the working folder.
     """
     title = " ".join(trace.question.split())[:120]
     return trace_frame(
@@ -56,9 +56,9 @@ def trace_html(trace: Trace, folder: Path | None = None) -> str:
 
 
 def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the drawing of the page, as JSON that may be put into HTML.
+    """Return the data of the page as JSON that may be put into HTML.
 
-    It is {"trace", "picture", "marks": {action: mark}, "files": {document id: link}}; see `picture`, `source_files`.
+    It is {"trace", "picture", "marks": {action: mark}, "files": {document id: link}}; see `picture` and `source_files`.
     """
     marks = {action: str(mark) for action, mark in ACTIONS.items()}
     graph_data = picture(trace.graph, trace.question, trace.answer, trace.citations)
@@ -73,7 +73,8 @@ def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:
-    """Return the page around `data`, by default around @@DATA@@, which the result of `trace_data` is to replace."""
+    """Return the page around `data`, by default around @@DATA@@, which the caller replaces by the result of
+    `trace_data`."""
     style = page_file("trace.css")
     script = trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
@@ -97,9 +98,9 @@ def picture(
 ) -> JSON:
     """Return nodes and edges with the sizes of their labels, in pixels at scale 1, for the page's script.
 
-    Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. `left_out`: the number
-    of facts that are not drawn. `joins`: pairs of cited entities that are one thing under two names. `chain`: the cited
-    sentences that lead from the question to the answer (see `proof_of`).
+    Entities are named by index, facts by id. "shown": whether a label is drawn at every scale. "left_out": the number
+    of facts that are not drawn. "joins": pairs of cited entities that are the same thing under two names. "chain": the
+    cited sentences that lead from the question to the answer (see `proof_of`).
     """
     citations = tuple(citations)
     cited: dict[str, list[int]] = {}
@@ -194,7 +195,7 @@ def picture(
 def _choose_labels(
     graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]
 ) -> set[str]:
-    """Choose which of many entities get labels: those with a role or a citation, then the best connected."""
+    """Return the keys of the entities that get labels: those with a role or a citation, then the best connected."""
     matter = {key for key, role in roles.items() if role}
     for name in cited:
         if name in graph.by_id:
@@ -211,7 +212,7 @@ def _choose_labels(
 
 
 def _role(key: str, question: str, answer: str) -> str:
-    """Return "answer", "asked" for an entity that the question names, or ""."""
+    """Return "answer" for the answer, "asked" for an entity that the question names, else ""."""
     if key == canonical_key(answer):
         return "answer"
     return "asked" if f" {key} " in f" {canonical_key(question)} " else ""
@@ -235,7 +236,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def _width(text: str) -> float:
-    """Return the width of a text in a sans-serif face of 13 px, in pixels, roughly."""
+    """Return the approximate width in pixels of a text in a sans-serif face of 13 px."""
     return sum(_advances(text))
 
 

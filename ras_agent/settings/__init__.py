@@ -5,8 +5,9 @@
     the environment             RAS_AGENT_PLANNER=openai:gpt-4o-mini
     the command line            --planner openai:gpt-4o-mini
 
-The fields of `Settings` are the one list of options: the keys of the file, the variables, the flags with their help and
-the table in the docs are made from them. API keys are not settings: each provider reads its own environment variable.
+The fields of `Settings` are the only list of options: the keys of the file, the variables, the flags with their help
+and the table in the docs are made from them. API keys are not settings: each provider reads its own environment
+variable.
 """
 
 from ras_agent.settings.description import Setting, describe

@@ -18,7 +18,7 @@ class Setting:
 
     name: str
     type: type
-    """What a value is read as: str, int, float, bool or Path."""
+    """The type as which a value is read: str, int, float, bool or Path."""
     choices: tuple[str, ...]
     """The allowed values of a Literal."""
     default: Any
@@ -29,13 +29,13 @@ class Setting:
     repeated: bool
     """Whether the flag may be given several times, each time with a key=value."""
     everyday: frozenset[Work]
-    """The work whose commands show it on their first page of help."""
+    """The kinds of work whose commands show the setting on their first page of help."""
 
 
 def describe(
     model: type[Settings] = Settings, work: Work | None = None
 ) -> dict[str, Setting]:
-    """Return the settings of a class by name, in order; with `work`, only those that it uses."""
+    """Return the settings of a class by name, in order. With `work`, return only those that this work uses."""
     described = {}
     for setting in _settings(model):
         if work is None or work in setting.work:

@@ -1,4 +1,4 @@
-"""Declares all settings of the toolkit, with their defaults, help texts and checks."""
+"""All settings of the toolkit, with their defaults, help texts and checks."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from ras_agent.settings.wrong import WrongSettings, current_names
 from ras_agent.text.languages import language_name
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
-"""What a command does. It takes the settings of its work: `mcp` answers, `kg build` extracts, `index` indexes.
+"""What a command does, which decides the settings that it takes: `mcp` answers, `kg build` extracts, `index` indexes.
 
-`ask`, `eval` and `serve` answer too: each takes the settings of both.
+`ask`, `eval` and `serve` also answer, so each takes the settings of both.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Group of settings that share a panel of the help texts and the work that uses them."""
+    """Group of settings that share a panel of the help texts and the kinds of work that use them."""
 
     panel: str
     work: tuple[Work, ...]
@@ -66,8 +66,8 @@ class _Group:
     ) -> Any:
         """Declare one setting.
 
-        flags: its names on the command line where `--its-name` will not do. everyday: whether `--help` shows it, or of
-        which work; the others stand on the page of `--help-all`.
+        `flags` are its names on the command line if they differ from `--its-name`. `everyday` tells whether `--help`
+        shows the setting, or for which work; `--help-all` shows all settings.
         """
         about: dict[str, Any] = {
             "panel": self.panel,
@@ -100,7 +100,7 @@ _SERVER = _Group("Server", ("serve",))
 Place = Annotated[
     Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")
 ]
-"""Where an index or a cache is. As text an address shows no password."""
+"""The place of an index or a cache. The text of an address shows no password."""
 PLACES = frozenset(("index", "cache", "triple_cache"))
 """Settings that are paths or addresses of databases."""
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -109,11 +109,11 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 class Settings(BaseModel):
     """All settings with their defaults. Frozen; an unknown key is an error.
 
-    A new option is one new field. A subclass may add fields with pydantic's own `Field`: every command takes them, or
-    those of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
+    A new option is one new field. A subclass may add fields with pydantic's own `Field`. Every command takes them, or
+    only commands of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
     """
 
-    # built when one is made
+    # defer_build: the validator is built when the first instance is made
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     if not TYPE_CHECKING:  # the signature, a keyword for each field, is pydantic's
@@ -449,7 +449,7 @@ class Settings(BaseModel):
     @field_validator("filter", mode="before")
     @classmethod
     def _read_filter(cls, value: object) -> object:
-        """Read a filter: "key=value", a list of such texts, or JSON. A JSON object stays as it is."""
+        """Read a filter: "key=value", a list of such texts, or JSON. A JSON object is kept unchanged."""
         value = _as_list(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = read_filter(value)
@@ -458,7 +458,7 @@ class Settings(BaseModel):
         return value
 
     def for_role(self, role: str) -> Self:
-        """Return the settings of a role's calls: its own in place of the common ones."""
+        """Return the settings for a role's calls, in which the role's own settings override the common ones."""
         roles = self.roles or {}
         chosen: dict[str, Any] = {}
         for name, value in roles.get(role, {}).items():
@@ -471,7 +471,7 @@ class Settings(BaseModel):
 
     @property
     def needs_index(self) -> bool:
-        """Tell whether the retriever searches an index that is not named."""
+        """Tell whether the retriever needs an index and none is named."""
         return self.index is None and ":" not in self.retriever
 
     @field_validator("language")
@@ -482,7 +482,8 @@ class Settings(BaseModel):
     @field_validator("fields", mode="before")
     @classmethod
     def _read_fields(cls, value: object) -> object:
-        """Read "text=KEY,title=KEY,id=KEY", with a pattern of files or not, a list of these, or a table of tables."""
+        """Read "text=KEY,title=KEY,id=KEY", with or without a pattern of files, a list of such texts, or a mapping by
+        pattern."""
         value = _as_list(value)
         if isinstance(value, list):
             value = dict(map(_fields_of_pattern, value))
@@ -501,7 +502,7 @@ class Settings(BaseModel):
     @field_validator("metadata", mode="before")
     @classmethod
     def _read_metadata(cls, value: object) -> object:
-        """Read metadata: "key=value", a list of such texts, or JSON. A JSON object stays as it is."""
+        """Read metadata: "key=value", a list of such texts, or JSON. A JSON object is kept unchanged."""
         return None if value is None else read_metadata(_as_list(value)) or None
 
     @field_validator("chat_template_kwargs", "extra_body", mode="before")
@@ -524,7 +525,7 @@ class Settings(BaseModel):
     @field_validator("roles", mode="before")
     @classmethod
     def _read_roles(cls, value: object) -> object:
-        """Read the settings of single roles, each checked as a setting of its name is."""
+        """Read the settings of single roles, each checked like the setting of the same name."""
         if value is None:
             return None
         roles: dict[str, dict[str, Any]] = {}
@@ -571,7 +572,7 @@ class Settings(BaseModel):
 
 
 def described_request(settings: Settings) -> dict[str, Any]:
-    """Return the settings that change requests to models, as a manifest states them: without a secret."""
+    """Return the settings that change requests to models, in the form of a manifest: without secrets."""
     names = (*FIELDS, "extra_body", "headers", "roles")
     return _described({name: getattr(settings, name) for name in names})
 
@@ -602,7 +603,8 @@ def _as_list(value: object) -> object:
 
 
 def _name_record_fields(keys: object) -> bool:
-    """Tell whether `keys` maps text, title or id to names; an id may be without one, and is numbered then."""
+    """Tell whether `keys` maps text, title or id to names. The id may be blank or None, for records that are
+    numbered."""
     if not isinstance(keys, dict) or not keys:
         return False
     for role, key in keys.items():
@@ -614,7 +616,7 @@ def _name_record_fields(keys: object) -> bool:
 
 
 def _fields_of_pattern(text: object) -> tuple[str, dict[str, str]]:
-    """Split "*.jsonl:text=body,title=name" into the pattern of files and the fields; without a pattern it is "*"."""
+    """Split "*.jsonl:text=body,title=name" into the pattern of files, by default "*", and the fields."""
     wrong = ValueError(
         f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}"
     )

@@ -1,4 +1,4 @@
-"""Reads the additions of a user to every request to a model: fields, headers, and the role they are for.
+"""Reads a user's additions to model requests: fields, headers, and settings of single roles.
 
 extra_body = {top_k = 20}               --extra-body top_k=20
 headers = {x-key = "env:GATEWAY_KEY"}   --headers x-key=env:GATEWAY_KEY
@@ -24,7 +24,7 @@ FIELDS = (
     "reasoning_effort",
     "chat_template_kwargs",
 )
-"""Settings that are fields of a request in OpenAI's protocol, of the same names."""
+"""Settings that are request fields of the same name in OpenAI's API."""
 OF_A_ROLE = (
     "temperature",
     "timeout",
@@ -34,7 +34,7 @@ OF_A_ROLE = (
     "headers",
     "api_keys",
 )
-"""Settings that a role may have of its own."""
+"""Settings that can be set for a single role."""
 
 _ELSEWHERE = {
     **dict.fromkeys(("model", "messages"), "the role's model and its prompts say it"),
@@ -69,7 +69,7 @@ _SECRET_NAME = re.compile(
 
 
 class HeaderValue(str):
-    """Value of a header, which may be a secret: only a reference to a variable is shown."""
+    """Value of a header, which may be a secret. Its `repr` shows only a reference to a variable."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class HeaderValue(str):
 
 
 def read_fields(value: object, name: str) -> dict[str, Any]:
-    """Read fields of a request: "name=value" texts with values in JSON or plain, a JSON object, or a mapping.
+    """Read fields of a request: texts "name=value" whose values are JSON or plain text, a JSON object, or a mapping.
 
     Raises ValueError for another form, and for a field that is set elsewhere.
     """
@@ -91,7 +91,7 @@ def read_fields(value: object, name: str) -> dict[str, Any]:
 
 
 def read_headers(value: object) -> dict[str, HeaderValue]:
-    """Read headers as `read_fields` does. No message shows a value. Raises ValueError for an invalid header."""
+    """Read headers as `read_fields` does. Messages never show a value. Raises ValueError for an invalid header."""
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
@@ -109,9 +109,9 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
 
 
 def read_roles(value: object) -> dict[str, dict[str, Any]]:
-    """Read settings of single roles: "planner.top_p=0.9" texts, a JSON object, or a mapping of mappings.
+    """Read settings of single roles: texts "planner.top_p=0.9", a JSON object, or a mapping of mappings.
 
-    Raises ValueError for a role or a setting that there is not.
+    Raises ValueError for an unknown role, or a setting that a role cannot have.
     """
     roles: dict[str, dict[str, Any]] = {}
     for place, setting in _object_in(value, "roles", _json_or_text).items():
@@ -141,7 +141,7 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
 
 
 def read_variables(value: object) -> str:
-    """Read names of environment variables, with commas. A key in their place is not shown.
+    """Read names of environment variables, separated by commas. Messages do not show a key that was given by mistake.
 
     Raises ValueError for an invalid name.
     """
@@ -154,14 +154,15 @@ def read_variables(value: object) -> str:
 
 
 def merged(common: Mapping[str, Any] | None, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping of settings with a role's own in place of the common ones."""
+    """Return the common mapping with a role's own values added, which override the common ones."""
     return {**(common or {}), **own}
 
 
 def with_values(
     headers: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return headers as they are sent, with variables replaced. Raises SettingsError for one that is not set."""
+    """Return headers as they are sent, with variables replaced by their values. Raises SettingsError for an unset
+    variable."""
     sent: dict[str, str] = {}
     for name, text in headers.items():
         for variable in _VARIABLE.findall(text):
@@ -174,7 +175,7 @@ def with_values(
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
-    """Return the name of a header that shows a secret as its value; "" without any."""
+    """Return the name of a header whose value shows a secret; "" if there is none."""
     shown = (
         name
         for name, text in headers.items()
@@ -191,7 +192,8 @@ def variables_in(headers: Mapping[str, str]) -> list[str]:
 
 
 def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers as a manifest or the key of a cached reply names them: without secrets, and still distinct.
+    """Return headers for a manifest or for the key of a cached reply: without secrets, but different values stay
+    different.
 
     >>> described_headers({"x-team": "a", "x-key": "abc", "x-tenant": "env:TENANT"})
     {'x-team': 'sha256:ca978112', 'x-key': '***', 'x-tenant': 'env:TENANT'}
@@ -210,7 +212,8 @@ def _described(name: str, text: str) -> str:
 
 
 def _object_in(value: object, name: str, read: Any) -> dict[str, Any]:
-    """Return the mapping that a value is or states. read: makes the value of a "name=value" text."""
+    """Return `value` if it is a mapping, or the mapping that its texts describe. `read` reads the value of a
+    "name=value" text."""
     if isinstance(value, Mapping):
         return dict(value)
     texts = [value] if isinstance(value, str) else value

@@ -24,9 +24,9 @@ from ras_agent.settings.wrong import (
 CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 """The environment variable that names a settings file."""
 TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
-"""The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
+"""The environment variable with a token for callers of `ras-agent serve`. It is a secret, so it is not a setting."""
 LOCAL_CONFIG = "ras-agent.toml"
-"""The settings file that a working folder may have."""
+"""The name of a settings file in the working folder."""
 
 
 def find_config(
@@ -34,9 +34,11 @@ def find_config(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Path | None:
-    """Return the one settings file that is read: `path`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
+    """Return the only settings file that is read: `path`, else RAS_AGENT_CONFIG, else ./ras-agent.toml, else the user's
+    file.
 
-    The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
+    The user's file is ~/.config/ras-agent/config.toml. Returns None if there is no file. Raises SettingsError if a file
+    that was named does not exist.
     """
     if environment is None:
         environment = os.environ
@@ -46,7 +48,7 @@ def find_config(
         if not file.is_file():
             raise SettingsError(f"the settings file {str(file)!r} does not exist")
         return file
-    # Path.home() raises for a user without a home, as containers have them; expanduser does not
+    # unlike expanduser, Path.home() raises for a user without a home, as in containers
     home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     local = (folder or Path()) / LOCAL_CONFIG
     for file in (local, Path(home) / "ras-agent" / "config.toml"):
@@ -101,7 +103,7 @@ def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
-    """Raise FlagError for a secret as a header's value on the command line."""
+    """Raise FlagError if a header's value on the command line is a secret."""
     headers = [flags.get("headers")]
     for own in read_roles(flags.get("roles", {})).values():
         headers.append(own.get("headers"))
@@ -115,7 +117,8 @@ def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
 
 
 def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """Return the keys of a settings file, with paths from its folder. Raises SettingsError for one that is not TOML."""
+    """Return the keys of a settings file, with paths relative to its folder. Raises SettingsError for a file that is
+    not TOML."""
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Limits the effects of a settings file that only lies in the working folder, and perhaps came with it.
+"""Limits the effects of a settings file in the working folder, which may have come with foreign files.
 
-Such a file may not run code, and no key of the environment goes to a server that only it names. A file that the user
-named by `--config` or RAS_AGENT_CONFIG, or that is the user's own, is trusted.
+Such a file may not run code, and no key from the environment is sent to a server that only this file names. A file that
+the user named by `--config` or RAS_AGENT_CONFIG, or that is in the user's own folder, is trusted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODELS = "llm planner extractor answerer rewriter reranker linker embedder weig
 _MODEL_SETTINGS = frozenset(_MODELS.split())
 _WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
-"""Settings that may name variables whose values are sent to a server."""
+"""Settings that may name environment variables whose values are sent to a server."""
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none"))
 
 
@@ -40,9 +40,9 @@ def unnamed_destinations(
     model: type[Settings] = Settings,
     work: Work | None = None,
 ) -> dict[str, str]:
-    """Map settings by which `config` sends passages elsewhere, or writes, to their values, if nobody named the file.
+    """Map each setting by which an untrusted `config` sends passages to a server, or writes a file, to its value.
 
-    The result is empty for a file that is trusted, and leaves out settings of variables or flags.
+    The result is {} for a trusted file. It leaves out settings that variables or flags override.
     """
     is_named = path or environment.get(CONFIG_VARIABLE)
     if config is None or is_named or config.name != LOCAL_CONFIG:
@@ -65,7 +65,7 @@ def unnamed_destinations(
 def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
     """Tell whether a setting sends passages to a server, runs code, or names a file that is written."""
     if key == "index" and isinstance(value, Path):
-        return False  # it is only read
+        return False  # a local index is only read
     if key == "retriever":
         return ":" in str(value)
     if key in _MODEL_SETTINGS or kind is Path:
@@ -74,7 +74,7 @@ def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
 
 
 def _variables(key: str, value: Any) -> list[str]:
-    """Return the environment variables that a setting sends the values of to a server."""
+    """Return the environment variables whose values a setting sends to a server."""
     if key == "api_keys":
         return [str(value)]
     if key == "headers":
@@ -92,7 +92,7 @@ def _is_code(value: object) -> bool:
 
 
 def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
-    """Raise SettingsError if one of the `unnamed_destinations` is Python code, which would be run."""
+    """Raise SettingsError if one of the `unnamed_destinations` names Python code, which would be run."""
     named = destinations.get("retriever")
     if _is_code(named):
         raise SettingsError(
@@ -104,7 +104,7 @@ def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
 def refuse_keys(
     config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
+    """Raise SettingsError if a key from the environment would be sent to one of the `unnamed_destinations`."""
     for name, value in destinations.items():
         if name in _NAMES_SECRETS:
             raise _untrusted(

@@ -1,4 +1,4 @@
-"""Says which setting is wrong, in the spelling of the place that it was read from."""
+"""Describes which setting is wrong, in the spelling of the place from which it was read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ras_agent.errors import SettingsError, did_you_mean
 from ras_agent.registry import warn_of_old_name
 
 PREFIX = "RAS_AGENT_"
-"""What the names of the environment's variables begin with."""
+"""The prefix of the environment variables' names."""
 _OLD_NAMES = {"graph": "loop"}
-"""Settings by the names that they had in earlier versions."""
+"""Settings whose old names are still accepted, with the current name of each."""
 _SECRET = ("key", "token", "secret", "password")
 
 
 class WrongSettings(SettingsError):
-    """Raised by `Settings(...)`: names the first key that is wrong, and why."""
+    """Raised by `Settings(...)`; names the first wrong key, and why it is wrong."""
 
     def __init__(
         self,
@@ -28,7 +28,8 @@ class WrongSettings(SettingsError):
         model: type[BaseModel],
         places: Mapping[str, str] | None = None,
     ) -> None:
-        """Describe a pydantic error about `model`. places: where each key was read; without them, in a call."""
+        """Describe a pydantic error about `model`. `places` tells where each key was read; without it, in a Python
+        call."""
         first = error.errors()[0]
         self.error = error
         self.key = str(next(iter(first["loc"]), ""))
@@ -53,7 +54,7 @@ def _problem_of(error: Mapping[str, object]) -> str:
 
 
 def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
-    """Return the message about a key that is no setting, with the setting that was probably meant."""
+    """Return the message about a key that is not a setting, with the setting that was probably meant."""
     in_place = partial(spelling, place)
     meant = [name for name in model.model_fields if name != "api_keys"]
     remedy = did_you_mean(key, meant, in_place)
@@ -66,7 +67,7 @@ def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
 
 
 def current_names(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a place by the names that they have today, and warn of old ones."""
+    """Return the settings of a place under their current names. Warns about old names."""
     named: dict[str, Any] = {}
     for key, value in values.items():
         today = _OLD_NAMES.get(key, key)

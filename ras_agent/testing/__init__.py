@@ -1,19 +1,18 @@
-"""Conformance suites for the authors of plug-ins: does a retriever, a role or an encoder keep its protocol's contract?
+"""Conformance suites for authors of plug-ins, which check that a retriever, a role or an encoder keeps its contract.
 
     from ras_agent.testing import check_retriever
 
     def test_my_retriever_keeps_the_contract():
         check_retriever(lambda passages: MyRetriever(passages))
 
-Each `check_...` function runs a whole suite and raises ConformanceError, which names every promise that was broken.
-The suites are tuples of single checks too (`RETRIEVER_CHECKS`, ...), for a test that shows them one by one:
+Each `check_...` function runs a whole suite and raises ConformanceError, which names every promise that was broken. The
+suites are also available as tuples of single checks (`RETRIEVER_CHECKS`, ...), for a test that shows them one by one:
 
     @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=str)
     def test_contract(check):
         check(lambda passages: MyRetriever(passages))
 
-For tests of agents whose models are not asked: ras_agent.testing.cassettes, and its fixture for pytest in
-ras_agent.testing.plugin.
+ras_agent.testing.cassettes is for tests of agents that ask no models; ras_agent.testing.plugin has its pytest fixture.
 """
 
 from ras_agent.testing.answerers import ANSWERER_CHECKS, check_answerer

@@ -82,8 +82,8 @@ _answering: list[Check] = []
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
     """Check that an answerer keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
-    abstains: True leaves out the promise that a question is answered if the evidence states its answer; for an answerer
-        that is meant to abstain, such as one over a scripted model.
+    `abstains=True` leaves out the promise that a question is answered if the evidence states its answer. This is for an
+    answerer that is meant to abstain, such as one over a scripted model.
     """
     checks = (
         tuple(check for check in ANSWERER_CHECKS if check not in _answering)

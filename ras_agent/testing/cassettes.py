@@ -4,8 +4,8 @@
         agent = create_ras_agent(index="my.index", llm="openai:gpt-4o-mini", settings=cassette.settings)
         assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
-A cassette is a text file, a request and its reply a line, so that a review shows each change of a prompt or a reply.
-ras_agent.testing.plugin makes a fixture of it for pytest.
+A cassette is a text file with a request and its reply on each line, so that a review shows each change of a prompt or a
+reply. ras_agent.testing.plugin has a pytest fixture for cassettes.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ras_agent.tools.store.durable import replace_file
 
 
 class Cassette:
-    """File of recorded model calls, for the block of a `with` statement.
-
-    settings: for agents and roles whose calls are recorded or replayed; `settings.model_copy(update=...)` adds others.
-    """
+    """File of recorded model calls, used in a `with` statement."""
 
     settings: Settings
+    """for agents and roles whose calls are recorded or replayed; `settings.model_copy(update=...)` adds other
+    settings"""
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
-        """Name the file. record: ask the models, and write a new file at the end of a block that raises nothing."""
+        """Name the file. With `record`, models are asked, and the file is written anew when the block ends without an
+        error."""
         self.path = path
         self.record = record
 
     def __enter__(self) -> Self:
-        """Read the file. Raises SettingsError where there is no file to replay, or a line is not a recorded call."""
+        """Read the file. Raises SettingsError if there is no file to replay, or a line is not a recorded call."""
         if not self.record and not self.path.is_file():
             remedy = "record it where the models can be asked: pytest --record, or Cassette(path, record=True)"
             raise SettingsError(f"there is no cassette {self.path}; {remedy}")
@@ -54,7 +54,7 @@ class Cassette:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Write the recorded calls, in the order of hops, roles and texts; nothing where the block raised.
+        """Write the recorded calls, sorted by hop, role and text. Write nothing if the block raised an error.
 
         Text that is not Unicode becomes "?".
         """

@@ -1,4 +1,4 @@
-"""A contract as a list of checks, each of which is one promise."""
+"""A contract as a list of checks. Each check is one promise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConformanceError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise of a contract. Calling it with the object raises AssertionError where the promise is broken."""
+    """One promise of a contract. Calling it with an object raises AssertionError if the object breaks the promise."""
 
     promise: str
     run: Callable[[Any], None]
@@ -34,7 +34,8 @@ class Check:
 def promise(
     *suite: list[Check],
 ) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Return a decorator that adds a function to each suite; its name, with spaces for underscores, is the promise."""
+    """Return a decorator that adds a function to each suite. The function's name, with spaces for underscores, is the
+    promise."""
 
     def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
         for checks in suite:
@@ -45,7 +46,7 @@ def promise(
 
 
 def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
-    """Run all `checks` on `subject`, also after one has failed.
+    """Run all `checks` on `subject`, even after one has failed.
 
     Raises ConformanceError with every broken promise; an exception that a check did not expect counts as one.
     """
@@ -68,7 +69,8 @@ def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
 
 
 def demand(condition: object, problem: str) -> None:
-    """Raise AssertionError with `problem` unless `condition` is true; unlike `assert`, also under `python -O`."""
+    """Raise AssertionError with `problem` unless `condition` is true. Unlike `assert`, this also works under `python
+    -O`."""
     if not condition:
         raise AssertionError(problem)
 
@@ -95,7 +97,7 @@ def same_in_threads(
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
-    """Demand that awaiting `method`, by its own coroutine or in a thread, returns the same as the synchronous call."""
+    """Demand that awaiting `method`, as its coroutine or in a thread, returns the same as the synchronous call."""
 
     async def asynchronously() -> object:
         return await acall(role, method, *args)

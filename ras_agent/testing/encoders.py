@@ -28,7 +28,8 @@ TEXTS = (
     "half of a pair \ud800",
 )
 TOLERANCE = 1e-4
-"""How far two vectors of one text may differ, for company, threads and processors change the last bits of a sum."""
+"""The largest allowed difference between two vectors of one text: other texts, threads and processors change the last
+bits of a sum."""
 
 _embedding: list[Check] = []
 _reading: list[Check] = []
@@ -188,9 +189,9 @@ SPAN_READER_CHECKS: tuple[Check, ...] = tuple(_reading)
 
 
 def check_graph_encoder(encoder: GraphEncoder, input_width: int) -> None:
-    """Run the suite of graph encoders on one that reads vectors with `input_width` numbers, and is not in training.
+    """Check a graph encoder, which reads vectors of `input_width` numbers and is not in training mode.
 
-    Raises ConformanceError.
+    Raises ConformanceError, which lists the promises that it breaks.
     """
     run_checks((encoder, input_width), GRAPH_ENCODER_CHECKS, "the graph encoder")
 
@@ -209,7 +210,7 @@ def _graph(
 
 
 def _graphs(width: int) -> list[GraphFeatures]:
-    """Return a chain, an empty graph, one node without edges, two parts without a way between them, and a loop."""
+    """Return a chain, an empty graph, one node without edges, a graph of two unconnected parts, and a loop."""
     return [
         _graph(1, 3, [(0, 1), (1, 2)], width),
         _graph(2, 0, [], width),

@@ -1,4 +1,5 @@
-"""The contract of environments, in which a policy that calls tools is trained: TRL's, and the promises of a gym.
+"""The contract of environments in which a policy that calls tools is trained: TRL's requirements, and promises of the
+gym.
 
 An environment has `reset(**row)`, `get_reward()` and tools, which are the other public methods of its class.
 """
@@ -30,7 +31,8 @@ _environment: list[Check] = []
 
 @dataclass(frozen=True)
 class EnvironmentCase:
-    """Environments to check. make: returns a new one. row: the arguments of `reset`, columns of a data set."""
+    """Environments to check: `make` returns a new one, and `row` holds the arguments of `reset`, as columns of a data
+    set."""
 
     make: Callable[[], Any]
     row: Mapping[str, Any] = field(default_factory=dict)
@@ -45,13 +47,13 @@ class EnvironmentCase:
 def check_environment(make: Callable[[], Any], row: Mapping[str, Any]) -> None:
     """Check that environments keep their contract. Raises ConformanceError, which lists the promises that they break.
 
-    make: returns a new environment, which may share its index with others. row: the arguments of `reset`.
+    `make` returns a new environment, which may share its index with others. `row` holds the arguments of `reset`.
     """
     run_checks(EnvironmentCase(make, row), ENVIRONMENT_CHECKS, "the environment")
 
 
 def tools_of(environment: object) -> dict[str, Callable[..., Any]]:
-    """Return an environment's tools by name, found as TRL finds them: public methods but `reset` and `get_reward`."""
+    """Return an environment's tools by name, as TRL finds them: its public methods except `reset` and `get_reward`."""
     methods = dict(inspect.getmembers(type(environment), predicate=inspect.isfunction))
     names = (
         name
@@ -70,7 +72,8 @@ def _arguments(tool: Callable[..., Any], text: str) -> dict[str, Any]:
 
 
 def _course(environment: Any, row: Mapping[str, Any]) -> list[object]:
-    """Return the texts of an episode in which every tool is called with every text, and its reward."""
+    """Return the texts of an episode in which every tool except `finish` is called with every text, followed by the
+    reward."""
     shown = [environment.reset(**row)]
     for text in TEXTS:
         shown += [
@@ -178,7 +181,7 @@ def changes_no_reward_after_finish(case: EnvironmentCase) -> None:
     tools = tools_of(environment)
     if "finish" not in tools:
         return
-    for _ in range(2):  # the first may be overruled where nothing has been searched
+    for _ in range(2):  # the first may be overruled if there was no search
         tools["finish"](**_arguments(tools["finish"], TEXTS[0]))
     reward = environment.get_reward()
     for name, tool in tools.items():

@@ -1,4 +1,5 @@
-"""Plug-in of pytest with the fixture `cassette`: model calls of a test, recorded by `pytest --record`, else replayed.
+"""Plug-in for pytest with the fixture `cassette`: a test's model calls, recorded by `pytest --record`, otherwise
+replayed.
 
 # conftest.py
 pytest_plugins = ["ras_agent.testing.plugin"]
@@ -20,7 +21,7 @@ _LONGEST = 150  # characters of a file's name, which is at most 255 bytes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--record`."""
+    """Add the option `--record`."""
     about = "Ask the models and write new cassettes for the tests that pass; without it, no model is asked."
     parser.getgroup("ras-agent").addoption("--record", action="store_true", help=about)
 
@@ -29,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep whether the test itself passed, for the fixture, which ends later."""
+    """Remember whether the test itself passed, for the fixture, which ends later."""
     report = yield
     if call.when == "call":
         item.stash[_PASSED] = report.passed
@@ -37,12 +38,13 @@ def pytest_runtest_makereport(
 
 
 class _NotPassed(Exception):
-    """Ends the block of a cassette, so that nothing is written."""
+    """Raised to end the block of a cassette, so that nothing is written."""
 
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """The cassette of the test: cassettes/MODULE/TEST.jsonl next to its file, written only where the test passes."""
+    """The cassette of the test: cassettes/MODULE/TEST.jsonl next to the test's file, written only if the test
+    passes."""
     path = (
         request.path.parent
         / "cassettes"
@@ -59,7 +61,8 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
 
 
 def _file_name(node_id: str) -> str:
-    """Return the name of a test's file, as "TestBell.test_born"; with a hash where it could be another test's too."""
+    """Return the file name for a test, such as "TestBell.test_born", with a hash if another test could have the same
+    name."""
     test = node_id.partition("::")[2]
     plain, bracket, parameters = test.partition("[")
     name = f"{plain.replace('::', '.')}{bracket}{parameters}"

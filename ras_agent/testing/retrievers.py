@@ -49,9 +49,10 @@ _order: list[Check] = []
 def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None:
     """Check that a retriever keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
-    build: makes the retriever from a corpus; it is called with several corpora, an empty one among them.
-    corpus_order: False leaves out the promise that ties keep the order of the corpus, which a vector store that is
-        reached through another library cannot keep.
+    Args:
+        build: makes the retriever from a corpus; it is called with several corpora, one of them empty.
+        corpus_order: False leaves out the promise that hits of equal score keep the order of the corpus, which a vector
+            store behind another library cannot keep.
     """
     checks = (
         RETRIEVER_CHECKS
@@ -114,7 +115,7 @@ def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> Non
         for number in range(9)
     ]
     ids = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
-    # only one of them, where copies take one place
+    # a retriever may return copies only once
     found = [name for name in ids if name.startswith("twin-")]
     expected = [f"twin-{number}" for number in range(6)]
     in_order = found == expected[: len(found)]
@@ -190,7 +191,7 @@ def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
     retriever = build(PASSAGES)
     alone = [_ids(retriever.retrieve(query, 3)) for query in queries]
-    # it has no cached query yet: its first questions come at once
+    # a new retriever, so that no query is cached when the simultaneous queries come
     fresh = build(PASSAGES)
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda query: _ids(fresh.retrieve(query, 3)), queries))
@@ -204,9 +205,9 @@ def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
-    """Demand that a filter counts before the best k are chosen.
+    """Demand that a filter is applied before the best k are chosen.
 
-    A retriever without the parameter `filter` passes, since an agent refuses to use it with a filter.
+    A retriever without the parameter `filter` passes, because an agent refuses to use it with a filter.
     """
     ours = [
         Passage(
@@ -269,7 +270,8 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
 
 
 def _stating(passage: Passage) -> list[str]:
-    """Return the passage's id; for a passage written from a graph, the ids of the passages whose facts it lists."""
+    """Return the passage's id. For a passage written from a graph, return the ids of the passages that state its
+    facts."""
     facts = passage.metadata.get("facts")
     return [str(place) for *_, place in facts] if facts else [passage.id]
 

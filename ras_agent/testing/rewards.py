@@ -1,4 +1,4 @@
-"""Does a reward pay for its own meaning? Policies that have learnt nothing are played against a plan that knows the way.
+"""Checks that a reward cannot be earned without learning: policies that have learnt nothing play against a good plan.
 
 from ras_agent.gym import Rewards, environment_factory, rows
 make = environment_factory(index="my.index", rewards=Rewards(f1=1.0, citations=0.5))
@@ -15,14 +15,15 @@ from ras_agent.testing.conformance import ConformanceError
 
 Row = Mapping[str, Any]
 Course = Callable[[Any, Row], None]
-"""Plays an episode that has begun, up to its end"""
+"""Plays an episode that has begun, up to its end."""
 _MOST_NAMES = 60
 _MOST_SEARCHES = 20
 _ROUNDING = 1e-9
 
 
 def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Play policies that have learnt nothing, and return the mean reward of each over the rows; the plan's is first.
+    """Play policies that have learnt nothing, and return the mean reward of each over the rows, by name; the plan's is
+    first.
 
     The plan searches the titles of the gold passages, `supporting_titles`, one by one, and leaves the answer to the
     answerer, as `finish` without an answer does.
@@ -32,8 +33,8 @@ def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, flo
         rows: arguments of `reset`, each with `supporting_titles`; about 40 are enough.
 
     Raises:
-        ConformanceError: where one of the policies earns more than the plan, with all that do.
-        ValueError: for a row that names no gold passage by its title, and without any row.
+        ConformanceError: if any of the policies earn more than the plan; the message lists them.
+        ValueError: without rows, and for a row that names no gold passage by its title.
     """
     if not rows:
         raise ValueError(
@@ -68,7 +69,7 @@ def _play(environment: Any, course: Course, rows: Iterable[Row]) -> Iterable[flo
 
 
 def _finish(environment: Any, answer: str = "") -> None:
-    """End the episode. A first `finish` may be overruled where nothing has been searched."""
+    """End the episode. The first `finish` may be overruled if there was no search."""
     for _ in range(2):
         environment.finish("enough", answer)
 
@@ -87,11 +88,12 @@ def _search_the_same(environment: Any, row: Row) -> None:
 
 def _search_nonsense(environment: Any, row: Row) -> None:
     environment.search("zzzz")
-    _finish(environment, "[1]")  # a number is no answer
+    _finish(environment, "[1]")  # without a text, the answer abstains
 
 
 def _after_one_search(answer: Callable[[Any], str]) -> Course:
-    """Return a policy that searches the question once, and answers by applying `answer` to the hits."""
+    """Return a policy that searches the question once, and answers with the text that `answer` makes from the
+    environment."""
 
     def course(environment: Any, row: Row) -> None:
         environment.search(row["question"])
@@ -143,4 +145,4 @@ POLICIES: Mapping[str, Course] = {
     ),
     "one search, abstains": _after_one_search(lambda environment: "[1]"),
 }
-"""Policies that have learnt nothing, by name"""
+"""Policies that have learnt nothing, by name."""

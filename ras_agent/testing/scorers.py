@@ -32,7 +32,7 @@ def check_scorer(scorer: Scorer) -> None:
 
 
 def _values(scorer: Scorer, texts: Sequence[str] = TEXTS) -> list[float]:
-    # threads and other orders may round otherwise
+    # rounding may differ between threads and between orders
     values = np.round(scorer.score(QUESTION, texts).values, 4)
     listed: list[float] = values.tolist()
     return listed

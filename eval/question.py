@@ -7,11 +7,14 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.records import Passage
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.state import Inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,11 @@ class Question:
     question: as it is asked; a multiple-choice question holds its options, one a line ("A. ...").
     supporting: ids of the gold passages, or their titles if `by_title`.
     contexts: passages that the benchmark hands out with the question, distractors among them.
-    metadata: a benchmark's other facts, as plain JSON. Properties of this class and the metrics read `hops`,
-    `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the answers of earlier hops),
-    `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph), `path`, `graph` (a
-    TextualGraph's dict, or triples), `question_entities`, `answer_entities`, and `claims` and `short_answers` (of a
-    long answer).
+    metadata: a benchmark's other facts, as plain JSON. Properties of this class and the metrics read `hops`, `as_of` (the
+    date for which it is asked), `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the
+    answers of earlier hops), `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph),
+    `path`, `graph` (a TextualGraph's dict, or triples), `question_entities`, `answer_entities`, and `claims` and
+    `short_answers` (of a long answer).
     """
 
     id: str
@@ -36,6 +39,14 @@ class Question:
     type: str = ""
     contexts: tuple[Passage, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> Inputs:
+        """Return the input of an agent: the question, with the date for which it is asked, if it has one."""
+        inputs: Inputs = {"question": self.question}
+        if "as_of" in self.metadata:
+            inputs["as_of"] = self.metadata["as_of"]
+        return inputs
 
     @property
     def decomposition(self) -> tuple[Mapping[str, str], ...]:

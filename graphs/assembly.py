@@ -120,6 +120,21 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         )
         self.add_edge("rewrite", following)
 
+    def add_answer(self) -> None:
+        """Add the node that answers, and ends every run."""
+        parts = self._parts
+        body = nodes.answer(
+            parts.answerer,
+            self.memory,
+            parts.pruner,
+            parts.judge,
+            asks_anyway=parts.preset.asks_anyway,
+            fallback=parts.fallbacks.get("answerer"),
+            on_conflict=parts.preset.on_conflict,
+            sureness=parts.sureness,
+        )
+        self.add_body("answer", body)
+
     def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:
         """Return the compiled graph as an agent, with the agent's own name or that of the graph."""
         compiled = self.compile(

@@ -51,16 +51,7 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     graph.add_body("reason", reason)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
-    answer = nodes.answer(
-        parts.answerer,
-        graph.memory,
-        parts.pruner,
-        parts.judge,
-        asks_anyway=parts.preset.asks_anyway,
-        fallback=parts.fallbacks.get("answerer"),
-        on_conflict=parts.preset.on_conflict,
-    )
-    graph.add_body("answer", answer)
+    graph.add_answer()
     if structured:
         graph.add_body(
             "structure",

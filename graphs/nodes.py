@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
 
 from ras_agent.budget import Limits, current_ledger
+from ras_agent.confidence import ANY_SURENESS, Sureness, cited_texts, signals_of
 from ras_agent.errors import ReviewError
 from ras_agent.events import (
     Answered,
@@ -60,7 +61,14 @@ from ras_agent.graphs.validate import (
     valid_facts,
     valid_hit,
 )
-from ras_agent.protocols import Answerer, Extractor, Judge, Retriever, Rewriter
+from ras_agent.protocols import (
+    Answerer,
+    Extractor,
+    Judge,
+    Retriever,
+    Rewriter,
+    SpanReader,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.disputes import with_dispute
 from ras_agent.question_graph.support import (
@@ -78,6 +86,7 @@ from ras_agent.records import (
     Hit,
     OnConflict,
     Passage,
+    Span,
     Step,
     Triple,
     any_failed,
@@ -85,6 +94,7 @@ from ras_agent.records import (
 from ras_agent.review import is_person
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.normal_form import storable
+from ras_agent.text.times import as_of, facts_at, without_as_of
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.roles import role_name
@@ -140,13 +150,21 @@ def begin(
                 "a review pauses the run, and only a checkpointer holds a run that is paused: give one where the agent "
                 "is made, checkpointer=InMemorySaver() or open_checkpointer(...), or leave review out"
             )
+        question = storable(question)
+        filter = read_filter(state)
+        date = state.get("as_of") or ""
+        dated = {}
+        if date:
+            dated = {"question": as_of(question, date), "asked": question}
         return {
             **empty_state(),
-            "question": storable(question),
-            "subquery": storable(question),
+            "question": question,
+            "subquery": question,
+            **dated,
             "turns": turns,
             "scope": Scope(
-                filter=read_filter(state),
+                filter=filter,
+                as_of=date,
                 given=read_given_passages(state),
                 static=bool(state.get("static_passages")),
                 commit="",
@@ -171,10 +189,15 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that forbids the rewriting does not end the run; the next call is checked again
         standalone = storable(" ".join((reply or "").split()))
-        if not standalone or standalone == question:
+        date = state["scope"].get("as_of", "")
+        searched = without_as_of(standalone)
+        if date:
+            standalone = as_of(standalone, date)
+        if not searched or standalone == question:
             return {}
         emit(Rewritten(question, standalone))
-        return {"question": standalone, "subquery": standalone, "asked": question}
+        asked = without_as_of(question)
+        return {"question": standalone, "subquery": searched, "asked": asked}
 
     return body
 
@@ -317,6 +340,7 @@ class StructureReads(CallReads):
     hits: list[JSON]
     read: list[str]
     passages: dict[str, JSON]
+    scope: Scope
 
 
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
@@ -331,6 +355,7 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         searches = searches_of(state)
         first = searches[0][0]
         works = []
+        date = state["scope"].get("as_of", "")
         seen = set(state["read"])
         for hop, subquery in searches:
             passages: dict[str, Passage] = {}
@@ -340,7 +365,7 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
                     seen.add(name)
                     passages[name] = records.passage(state["passages"][name])
             if passages:
-                works.append(_read(extractor, fallback, passages, hop, subquery))
+                works.append(_read(extractor, fallback, passages, hop, subquery, date))
         triples: tuple[Triple, ...] = ()
         read = list(state["read"])
         failures: list[Failure] = []
@@ -374,8 +399,9 @@ def _read(
     passages: Mapping[str, Passage],
     hop: int,
     subquery: str,
+    date: str,
 ) -> Generator[RoleCall, Any, _Facts]:
-    """Read facts in the passages of one search."""
+    """Read facts in the passages of one search; with a date, those that may hold then."""
     triples, unread = given_triples(passages.values())
     reply: Extraction | None = Extraction()
     if unread:
@@ -406,6 +432,8 @@ def _read(
     extraction = valid_facts(extraction, passages, name, hop, subquery)
     extraction = keep_standing(extraction, passages.values(), hop)
     triples = extraction.triples
+    if date:
+        triples = tuple(facts_at(triples, passages, date))
     emit(Triples(hop, triples))
     read = tuple(passages)
     if reply is None or any_failed(extraction.failures):
@@ -557,6 +585,7 @@ def answer(
     asks_anyway: bool = False,
     fallback: object = None,
     on_conflict: OnConflict = "both",
+    sureness: Sureness = ANY_SURENESS,
 ) -> NodeBody:
     """Answer from the graph and the passages. Citations of passages that do not exist are dropped and recorded.
 
@@ -572,6 +601,7 @@ def answer(
         asks_anyway: whether the answerer is asked even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
         on_conflict: what an answer says if documents disagree.
+        sureness: how sure an answer is, and has to be.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -618,12 +648,27 @@ def answer(
         current_ledger().refused = (
             refused  # a judge that had no time does not change the stop reason
         )
+        reply = sureness.of_answerer(reply)
         reply = with_dispute(reply, graph, passages, on_conflict)
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
             reply = replace(
                 reply, failures=(*reply.failures, Failure("answerer", unborne))
             )
+        if sureness.calibration is not None and not reply.abstained:
+            spans = yield from _spans(state["question"], reply, passages, judge, hop)
+            current_ledger().refused = refused
+            signals = signals_of(
+                state["question"],
+                reply,
+                graph,
+                passages,
+                stop_reason=refused or state["stop_reason"],
+                hops=hop,
+                failed=bool(state["failures"] or reply.failures),
+                spans=spans,
+            )
+            reply = sureness.calibrated(reply, signals)
         failures = record_failures(
             replace(failure, role="answerer", hop=hop) for failure in reply.failures
         )
@@ -677,6 +722,21 @@ def _supported(
             "judge", hop, judge, "judge", (question, texts), Sequence
         )
     return with_support(question, reply, passages, graph.by_id, verdicts or ())
+
+
+def _spans(
+    question: str,
+    reply: Answer,
+    passages: Mapping[str, Passage],
+    judge: Judge | None,
+    hop: int,
+) -> Generator[RoleCall, Any, Sequence[Sequence[Span]]]:
+    """Return what the reader finds in the cited passages; nothing without a judge that reads."""
+    texts = cited_texts(reply, passages)
+    if not texts or not isinstance(judge, SpanReader):
+        return ()
+    spans = yield RoleCall("judge", hop, judge, "read", (question, texts), Sequence)
+    return spans or ()
 
 
 def _without_evidence(state: State) -> Answer:

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from ras_agent.address import Address
 from ras_agent.budget import Limits
+from ras_agent.confidence import ANY_SURENESS, Sureness
 from ras_agent.errors import UnknownName
 from ras_agent.graphs.toolset import AnyTool
 from ras_agent.protocols import (
@@ -213,6 +214,8 @@ class AgentParts:
     """chooses the facts that planner and answerer are shown; None if they are shown all facts"""
     judge: Judge | None = None
     """tells whether a cited sentence supports a yes or a no; None if that is left open"""
+    sureness: Sureness = ANY_SURENESS
+    """how sure an answer is, and has to be"""
     role_names: Mapping[str, str] = field(default_factory=dict)
     """the name of the component in each role, for traces"""
     fallbacks: Mapping[str, Any] = field(default_factory=dict)

@@ -56,16 +56,7 @@ def planning_loop(
         "structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor"))
     )
     graph.add_body("merge", nodes.merge())
-    answer = nodes.answer(
-        parts.answerer,
-        graph.memory,
-        parts.pruner,
-        parts.judge,
-        asks_anyway=parts.preset.asks_anyway,
-        fallback=parts.fallbacks.get("answerer"),
-        on_conflict=parts.preset.on_conflict,
-    )
-    graph.add_body("answer", answer)
+    graph.add_answer()
 
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "plan")

@@ -18,6 +18,7 @@ from typing_extensions import Unpack
 
 from ras_agent.address import Address
 from ras_agent.budget import Limits
+from ras_agent.confidence import Calibration, Sureness
 from ras_agent.errors import ReviewError, SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import (
@@ -247,6 +248,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     named = dict(specs)
     if reranker is not None:
         named["reranker"] = reranker
+    asked_by = named | {"retriever": retriever_spec}
+    players = {role: role_name(spec) for role, spec in asked_by.items()}
     fallback = settings.fallback or _usual_fallback(preset, language)
     return AgentParts(
         graph=graph,
@@ -263,11 +266,21 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         store=chosen.store,
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
+        sureness=_sureness(settings, {"loop": graph, **players}),
         role_names={role: role_name(spec) for role, spec in named.items()},
         fallbacks=_fallbacks(spec, specs, options, fallback),
         name=chosen.name,
         brief=chosen.brief,
     )
+
+
+def _sureness(settings: Settings, asked_by: Mapping[str, str]) -> Sureness:
+    """Return how sure answers have to be. Raises SettingsError for a calibration that cannot be read."""
+    if settings.calibration is None:
+        return Sureness(settings.least_confidence)
+    calibration = Calibration.load(settings.calibration)
+    unlike = calibration.unlike(asked_by)
+    return Sureness(settings.least_confidence, calibration, unlike)
 
 
 def retrievers_by_name(
@@ -526,5 +539,5 @@ def role_options(settings: Settings) -> RoleOptions:
         keeps_thoughts=settings.thinking,
         language=settings.language or "",
         answer_tokens=settings.answer_tokens,
-        least_confidence=settings.least_confidence,
+        least_confidence=0.0 if settings.calibration else settings.least_confidence,
     )

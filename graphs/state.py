@@ -76,6 +76,9 @@ class Inputs(TypedDict, total=False):
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
     """Which passages may be found, such as {"team": "x"}; a list means any of its items (see ras_agent.filters). It
     narrows the agent's own `Settings.filter`, and cannot widen it."""
+    as_of: Annotated[str | None, EphemeralValue]
+    """A date, such as "2016-05-01": passages of a later date, and facts that are known to hold only at other times, are left
+    out, and planner and answerer are told the date."""
 
 
 class Outputs(TypedDict):
@@ -151,6 +154,8 @@ class Scope(TypedDict):
     """The passages from which a question may be answered."""
 
     filter: JSON | list[JSON] | None
+    as_of: str
+    """the date for which the question is answered; empty for no date"""
     given: list[list[JSON]]
     """passages that replace retrieval, for the next hop, the hop after it, and so on"""
     static: bool

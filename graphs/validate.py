@@ -13,7 +13,7 @@ from operator import attrgetter, index
 from typing import Any, NamedTuple
 
 from ras_agent.errors import FilterError
-from ras_agent.filters import Filter
+from ras_agent.filters import Filter, as_of_filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import (
     JSON,
@@ -111,9 +111,16 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
 
 
 def read_filter(inputs: Inputs) -> Any:
-    """Return the caller's filter as plain JSON. Raises FilterError for a filter that cannot be read."""
-    filter = inputs.get("filter")
+    """Return the caller's filter, with the date of `as_of`, as plain JSON.
+
+    Raises FilterError for a filter or a date that cannot be read.
+    """
+    filter: Any = inputs.get("filter")
     Filter.of(filter)
+    date = inputs.get("as_of")
+    if date is not None:
+        until = as_of_filter(date)
+        filter = [filter, until] if filter else until
     if filter is None:
         return None
     return to_json_value(filter)

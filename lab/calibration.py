@@ -38,6 +38,7 @@ from ras_agent import Limits, Passage, PassageIndex
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics import token_f1
+from ras_agent.eval.metrics.confidences import calibration_error
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.graphs.resolve import create_agent
 from ras_agent.program import run_program
@@ -58,24 +59,6 @@ _BINS = 5
 _DRAWS = 200  # of outcomes that follow confidences, for the error that few answers have anyhow
 OF_ANOTHER = "of_another"
 _SIGNALS = ("borne", "first", "likely", "chained")
-
-
-def calibration_error(
-    confidences: Sequence[float], worths: Sequence[float], bins: int
-) -> float:
-    """Return the expected calibration error, 0..1. confidences and worths: 0..1, one of each for an answer.
-
-    >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
-    0.267
-    """
-    rows = list(zip(confidences, worths, strict=True))
-    groups = [
-        [row for row in rows if min(int(row[0] * bins), bins - 1) == place]
-        for place in range(bins)
-    ]
-    return sum(
-        abs(sum(sure - worth for sure, worth in group)) for group in groups
-    ) / len(rows)
 
 
 class Told(NamedTuple):

@@ -6,6 +6,7 @@
     {"date": {"before": "2024-01-01"}}  an earlier date or a smaller number; `after` likewise; both may be combined
     {"team": {"not": ["x", "y"]}}       neither of these teams; `in` is the opposite
     {"date": {"exists": true}}          passages that have the field; false for those without it
+    {"date": {"until": "2024-05"}}      no later date than that month; also passages without the field
 
 Every retriever applies the filter before it chooses its best k passages, so that a passage outside the filter is never
 found, shown or counted.
@@ -17,7 +18,7 @@ import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -35,6 +36,7 @@ states."""
 Scalar = str | int | float | bool
 _YEAR = len("2024")
 _MONTH = len("2024-01")
+_DAY = len("2024-01-31")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,12 +51,12 @@ def as_text(value: object) -> str | None:
     return str(value)
 
 
-Test = Literal["in", "not", "before", "after", "exists"]
+Test = Literal["in", "not", "before", "after", "until", "exists"]
 """How a field is compared with the values of a condition."""
 _TESTS = frozenset(get_args(Test))
 _SHOWN = {"in": "=", "not": "is not"}
 _FORMS = (
-    'before, after, in, not and exists, as in {"date": {"before": "2024-01-01"}}, {"year": {"after": 2019}}, '
+    'before, after, until, in, not and exists, as in {"date": {"before": "2024-01-01"}}, {"year": {"after": 2019}}, '
     '{"team": {"not": ["x", "y"]}} and {"date": {"exists": true}}'
 )
 
@@ -98,6 +100,30 @@ def order_of(text: str) -> Order:
     return Order(number, since.total_seconds())
 
 
+def _end_of(text: str) -> float | None:
+    """Return the last moment of the year, month or day that a text names, in seconds; a time is its own."""
+    time = order_of(text).time
+    if time is None or len(text) > _DAY:
+        return time
+    begin = _EPOCH + timedelta(seconds=time)
+    if len(text) == _YEAR:
+        end = begin.replace(year=begin.year + 1)
+    elif len(text) == _MONTH:
+        end = (begin + timedelta(days=31)).replace(day=1)
+    else:
+        end = begin + timedelta(days=1)
+    return (end - _EPOCH).total_seconds() - 1
+
+
+def as_of_filter(date: object) -> dict[str, Any]:
+    """Return the filter that leaves out what was said after a date. Raises FilterError for one that is no date."""
+    if not isinstance(date, str) or order_of(date).time is None or len(date) > _DAY:
+        raise FilterError(
+            f"as_of is a date such as '2016', '2016-05' or '2016-05-01', got {date!r:.80}"
+        )
+    return {"date": {"until": date}}
+
+
 def _number_in(text: str) -> float | None:
     """Return the finite number that a text is in JSON; None for any other text."""
     try:
@@ -122,7 +148,8 @@ class Condition:
     values: tuple[Scalar, ...] = field(default=(), compare=False)
     test: Test = "in"
     """"in": one of the passage's values is among `texts`; "not": none of them is; "before", "after": one of them is
-    smaller or greater than the text; "exists": whether there is a value, "true" or "false"."""
+    smaller or greater than the text; "until": none of them is greater than the text, or later than the day, month or year
+    that it names; "exists": whether there is a value, "true" or "false"."""
 
     def matches(self, passage: Passage) -> bool:
         """Tell whether the condition holds for `passage`."""
@@ -138,7 +165,7 @@ class Condition:
     def is_ordered(self) -> bool:
         """Return whether the condition compares the order or the existence of values, instead of looking for certain
         values."""
-        return self.test in ("before", "after", "exists")
+        return self.test in ("before", "after", "until", "exists")
 
     def holds_for(self, orders: Sequence[Order]) -> bool:
         """Tell whether a condition on order or existence holds for values with these orders."""
@@ -147,6 +174,9 @@ class Condition:
         bound = order_of(self.texts[0])
         if self.test == "before":
             return any(order.is_before(bound) for order in orders)
+        if self.test == "until":
+            last = Order(bound.number, _end_of(self.texts[0]))
+            return not any(last.is_before(order) for order in orders)
         return any(bound.is_before(order) for order in orders)
 
     def admits(self, text: str) -> bool:

@@ -633,7 +633,7 @@ class Citation(Record):
 class Claim(Record):
     """States what some documents say where other documents say something else."""
 
-    json_keys = ("text", "citations", "documents", "date")
+    json_keys = ("text", "citations", "documents", "date", "independent?")
 
     text: str
     citations: tuple[int, ...] = ()
@@ -642,6 +642,8 @@ class Claim(Record):
     """the titles or files of the documents that state the claim"""
     date: str = ""
     """the date of the newest of these documents; "" if none has a date"""
+    independent: int = 1
+    """the number of documents that state the claim; copies of one text count once"""
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
         ),
         (
             {"team": {"$ne": "x"}},
-            "filter key 'team': unknown test '$ne'; known are before, after, in, not and exists",
+            "filter key 'team': unknown test '$ne'; known are before, after, until, in, not and exists",
         ),
         ({"team": {}}, "filter key 'team' has no test: known are before, after"),
         (

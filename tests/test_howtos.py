@@ -15,12 +15,15 @@ import runpy
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ras_agent.app.sample import sample_passages
+from ras_agent.confidence import Signals
+from ras_agent.eval.calibration import calibrated
 from ras_agent.logs import LOGGER
 from ras_agent.telemetry import stop_tracing
 from ras_agent.tools.index.ingest import ingest
@@ -36,6 +39,7 @@ EXAMPLES = sorted(
     - set((ROOT / "examples").glob("verifiers_*.py"))
 )
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+_SIGNALS = Signals(**dict.fromkeys(Signals.__dataclass_fields__, 0))
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(
     r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])"
@@ -55,6 +59,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"{passage.title}\n\n{passage.text}\n", encoding="utf-8"
         )
     PassageIndex.create(here / "my.index").add(passages)
+    (here / "runs" / "mine").mkdir(parents=True)
+    signals = [replace(_SIGNALS, stated=n % 2, undisputed=1) for n in range(100)]
+    calibration = calibrated(signals, [n % 2 for n in range(100)])
+    file = here / "runs" / "mine" / "calibration.json"
+    file.write_text(json.dumps(calibration.to_dict()))
     return here
 
 

@@ -13,11 +13,17 @@ import numpy as np
 
 from ras_agent.errors import RunError
 from ras_agent.eval.metrics import all_recalled_at, recall_at
+from ras_agent.eval.metrics.confidences import ConfidenceFigures
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.repeats import RepeatFigures, figures_of_repeats, merge_repeats
 from ras_agent.eval.run.result import Result, score_columns
-from ras_agent.eval.run.verdicts import RightAnswers, right_answers, verdict
+from ras_agent.eval.run.verdicts import (
+    RightAnswers,
+    confidence_of,
+    right_answers,
+    verdict,
+)
 from ras_agent.eval.significance import (
     Comparison,
     Estimate,
@@ -89,7 +95,7 @@ class RunFigures:
     wrong, abstained and error. with_gold: how many questions name gold passages. queued: the
     mean of the seconds that a question waited for its turn. at_once: how many questions were under way meanwhile; 0
     where that is unknown. right: the right answers of all questions, and the cost of one.
-    repeats: how far several repeats agree.
+    repeats: how far several repeats agree. confidence: how well confidences sort right answers from wrong ones.
     """
 
     name: str
@@ -110,6 +116,7 @@ class RunFigures:
     with_gold: int
     right: RightAnswers
     repeats: RepeatFigures | None = None
+    confidence: ConfidenceFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +245,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         with_gold=len(with_gold),
         right=right_answers(asked, metric, cost),
         repeats=figures_of_repeats(run.repeats, metric) if run.repeats else None,
+        confidence=confidence_of(results, metric),
     )
 
 

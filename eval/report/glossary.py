@@ -50,6 +50,9 @@ _FIGURES = {
     "often chance alone would give a difference that large: below 0.05 is commonly taken as a real one. Of many "
     "differences some are that large by chance: Holm's p is corrected for as many as the table has.",
     "hop": "One search of a run; gold hops are those that a question takes by its question set.",
+    "ECE, AURC": "ECE, the expected calibration error, is how far the confidences of answers are from how often they are "
+    "right, on average. AURC, the area under the risk-coverage curve, is the share of wrong answers among the surest 1, "
+    "2, 3 ... on average: the lower, the better do confidences sort right from wrong.",
     "p50, p95": "Half of the questions took at most p50, 95 of 100 at most p95.",
 }
 

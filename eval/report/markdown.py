@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ras_agent.eval.metrics.confidences import COVERAGES
 from ras_agent.eval.report.figures import RunFigures, Versus, headline_metrics
 from ras_agent.eval.run.prices import Cost
 from ras_agent.eval.run.repeats import Spread
@@ -24,6 +25,9 @@ def report_markdown(
     parts = [_scores(runs, metrics)]
     if differences:
         parts.append(_differences(differences))
+    sure = [run for run in runs if run.confidence]
+    if sure:
+        parts.append(markdown_table(SURENESS_HEADS, map(sureness_cells, sure)))
     parts.append(_effort(runs))
     repeated = [run for run in runs if run.repeats]
     if repeated:
@@ -34,6 +38,23 @@ def report_markdown(
         parts.append(_breakdown(runs, kind, heads))
     parts.append(_stops(runs))
     return "\n\n".join(parts) + "\n"
+
+
+SURENESS_HEADS = (
+    *("confidence of", "answers", "ECE", "AURC"),
+    *(f"wrong of the surest {coverage:.0%}" for coverage in COVERAGES),
+)
+
+
+def sureness_cells(run: RunFigures) -> list[str]:
+    """Return the figures of a run's confidences, under SURENESS_HEADS; dashes without any."""
+    figures = run.confidence
+    if figures is None:
+        return [run.name, *["–"] * (len(SURENESS_HEADS) - 1)]
+    risks = [percent(figures.risk_at(coverage)) for coverage in COVERAGES]
+    error = score_text(figures.error)
+    area = score_text(figures.area)
+    return [run.name, str(figures.n), error, area, *risks]
 
 
 def percent(value: float) -> str:
@@ -85,7 +106,7 @@ def cost_text(cost: Cost, calls: int) -> str:
 
 
 def markdown_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1
+    head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
 ) -> str:
     """Return a Markdown table; the columns behind the first `texts` are aligned to the right."""
     alignment = ["---"] * texts + ["---:"] * (len(head) - texts)

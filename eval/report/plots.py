@@ -113,6 +113,9 @@ def drawn_plots(
     if any(run.recall for run in runs):
         caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
         drawings.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))
+    if any(run.confidence for run in runs):
+        caption = "Wrong answers among the surest share of all that were said"
+        drawings.append(("risk", caption, 2.6, lambda axes: _risk(axes, runs)))
     if any(any(values) for values in seconds.values()):
         caption = "Share of questions that ended within so many seconds"
         drawings.append(
@@ -287,6 +290,21 @@ def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:
     axes.set_xlabel("k, passages ranked by hop, then rank")
     axes.set_ylabel("%")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(axes, runs)
+
+
+def _risk(axes: Axes, runs: Sequence[RunFigures]) -> None:
+    for number, run in enumerate(runs):
+        if run.confidence is None:
+            continue
+        shares = [100 * coverage for coverage, _ in run.confidence.risks]
+        risks = [100 * risk for _, risk in run.confidence.risks]
+        look: dict[str, Any] = _look(number, _LINES[0]) | {"marker": ""}
+        axes.plot(shares, risks, label=_short(run.name), **look)
+    axes.set_xlim(0, 102)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("% of the answers, the surest first")
+    axes.set_ylabel("% wrong")
     _legend(axes, runs)
 
 

@@ -15,7 +15,13 @@ from ras_agent.eval.report.figures import (
     headline_metrics,
 )
 from ras_agent.eval.report.glossary import explained
-from ras_agent.eval.report.markdown import cost_text, percent, spread_text
+from ras_agent.eval.report.markdown import (
+    SURENESS_HEADS,
+    cost_text,
+    percent,
+    spread_text,
+    sureness_cells,
+)
 from ras_agent.eval.report.markup import Html, el, join, table
 from ras_agent.eval.report.plots import Plot
 from ras_agent.eval.run.prices import Prices
@@ -56,6 +62,7 @@ def body(report: Report) -> Html:
         ("differences", "Differences", _differences(report)),
         ("kinds", "By kind of question", _kinds(report)),
         ("retrieval", "Retrieval", _retrieval(report)),
+        ("confidence", "Confidence", _confidence(report)),
         ("effort", "Time, tokens, cost", _effort(report)),
         ("repeats", "Repeats", _repeats(report)),
         ("questions", "Questions", _questions(report)),
@@ -319,6 +326,18 @@ def _retrieval(report: Report) -> Html:
         ["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2
     )
     return _pair(rank_table, _figure(report, "recall"))
+
+
+def _confidence(report: Report) -> Html:
+    rows = []
+    for number, run in enumerate(report.figures, 1):
+        if run.confidence:
+            rows.append([_run_name(report, number), *sureness_cells(run)[1:]])
+    if not rows:
+        return Html("")
+    caption = "How far confidences are off, and how many of the surest answers are wrong, in percent, 95 % intervals"
+    sureness = table(SURENESS_HEADS, rows, caption=caption)
+    return _pair(sureness, _figure(report, "risk"))
 
 
 def _depth(run: RunFigures, k: int, what: str) -> str:

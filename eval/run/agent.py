@@ -221,9 +221,7 @@ def graph_answerer(
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
-        output = await agent.ainvoke(
-            inputs(question) if inputs else {"question": question.question}
-        )
+        output = await agent.ainvoke(inputs(question) if inputs else question.inputs)
         if output["stop_reason"] == "model_refused":
             raise ModelRefused(output["failures"][-1]["message"])
         return output

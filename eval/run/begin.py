@@ -49,6 +49,7 @@ _CHOICES = (
     "weights",
     "starts",
     "least_confidence",
+    "calibration",
     "dialect",
     "filter",
     "form",

@@ -39,6 +39,7 @@ _OF_QUESTIONS = (
     "by_hops",
     "by_answer",
     "at_coverage",
+    "confidence",
 )
 """Parts of a summary that are over questions; the others are over all that was asked"""
 

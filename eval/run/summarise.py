@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 
 from ras_agent.eval.metrics import ceilings, normalise_answer
+from ras_agent.eval.metrics.confidences import COVERAGES, ConfidenceFigures
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
 from ras_agent.eval.run.result import Result, score_columns
-from ras_agent.eval.run.verdicts import deciding_metric, right_answers
+from ras_agent.eval.run.verdicts import (
+    confidence_of,
+    deciding_metric,
+    right_answers,
+)
 from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
 
@@ -36,7 +41,9 @@ def summarise(
     names = list(score_columns(results))
     gold = [result.supporting for result in results if result.supporting]
     cost = cost_of_results(results, prices or Prices())
-    right = right_answers(results, deciding_metric(names), cost)
+    deciding = deciding_metric(names)
+    right = right_answers(results, deciding, cost)
+    sureness = confidence_of(results, deciding, seed)
     return {
         "questions": len(results),
         "scores": _scores(results, seed),
@@ -68,6 +75,22 @@ def summarise(
         if cost.total
         else None,
         "right": asdict(right),
+        "confidence": _sureness(sureness),
+    }
+
+
+def _sureness(figures: ConfidenceFigures | None) -> JSON | None:
+    """Return the figures of confidences, with the share of wrong answers among the surest quarter, half and so on."""
+    if figures is None:
+        return None
+    risks = {}
+    for coverage in COVERAGES:
+        risks[f"{coverage:.0%}"] = figures.risk_at(coverage)
+    return {
+        "n": figures.n,
+        "error": asdict(figures.error),
+        "area": asdict(figures.area),
+        "risks": risks,
     }
 
 

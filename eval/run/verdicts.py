@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ras_agent.errors import UnknownName
 from ras_agent.eval.metrics import find_metric
+from ras_agent.eval.metrics.confidences import ConfidenceFigures, confidence_figures
 from ras_agent.eval.run.prices import Cost
 from ras_agent.eval.run.result import Result
 
@@ -67,6 +68,21 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
         tokens=_each(tokens or None, count),
         cost=_each(paid, count),
     )
+
+
+def confidence_of(
+    results: Iterable[Result], metric: str, seed: int = 0
+) -> ConfidenceFigures | None:
+    """Return how well the confidences of the answers said sort the right ones from the wrong; None without any."""
+    confidences = []
+    right = []
+    for result in results:
+        said = verdict(result, metric)
+        if result.confidence is None or result.abstained or said == "error":
+            continue
+        confidences.append(result.confidence)
+        right.append(float(said == "right"))
+    return confidence_figures(confidences, right, seed)
 
 
 def _each(total: float | None, count: int) -> float | None:

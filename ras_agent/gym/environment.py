@@ -268,7 +268,7 @@ class GraphSearch:
             self._invented
         ) = 0
         self._error: Exception | None = None
-        self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
+        self._state: JSON = {**question.inputs, "remaining_steps": _STEPS}
         self._run(nodes.begin())
         self._state |= {
             "steps": [],

@@ -252,7 +252,7 @@ def roll_out(
     """
     return _scored(
         agent,
-        agent.invoke({"question": question.question}),
+        agent.invoke(question.inputs),
         question,
         rewards,
         own_answer,
@@ -263,7 +263,7 @@ async def aroll_out(
     agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
 ) -> Rollout:
     """Do the same as `roll_out`, asynchronously."""
-    out = await agent.ainvoke({"question": question.question})
+    out = await agent.ainvoke(question.inputs)
     return _scored(agent, out, question, rewards, own_answer)
 
 

@@ -81,10 +81,10 @@ def with_dispute(
             citations.append(citation)
     claims = [_claim(readings, citations, passages) for readings in (own, other)]
     dispute = Dispute(tuple(claims))
-    shares = [_independent(readings, passages) for readings in (own, other)]
+    counts = [claim.independent for claim in claims]
     confidence = answer.confidence
     if confidence is not None:
-        confidence = min(confidence, shares[0] / sum(shares))
+        confidence = min(confidence, counts[0] / sum(counts))
     answer = replace(
         answer,
         citations=tuple(citations),
@@ -323,20 +323,25 @@ def _claim(
         citations=tuple(numbers),
         documents=tuple(documents),
         date=max(dates, default=""),
+        independent=max(1, len(_documents(readings, passages))),
     )
 
 
-def _independent(readings: Sequence[_Reading], passages: Mapping[str, Passage]) -> int:
-    """Count the documents of facts. Copies of one text and parts of one document count once."""
+def _documents(
+    readings: Sequence[_Reading], passages: Mapping[str, Passage]
+) -> list[Passage]:
+    """Return the independent documents of facts."""
+    names = {name for one in readings for name in one.fact.passage_ids}
+    return independent([passages[name] for name in sorted(names) if name in passages])
+
+
+def independent(passages: Iterable[Passage]) -> list[Passage]:
+    """Return passages of which none is a copy of another passage, or a part of the same document."""
     counted: list[Passage] = []
-    for reading in readings:
-        for name in sorted(reading.fact.passage_ids):
-            passage = passages.get(name)
-            if passage is not None and not any(
-                _are_one(passage, one) for one in counted
-            ):
-                counted.append(passage)
-    return max(1, len(counted))
+    for passage in passages:
+        if not any(_are_one(passage, one) for one in counted):
+            counted.append(passage)
+    return counted
 
 
 def _are_one(passage: Passage, other: Passage) -> bool:

@@ -270,7 +270,12 @@ class Settings(BaseModel):
     )
     least_confidence: _Share | None = _ANSWER(
         None,
-        "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.75.",
+        "An answer with less confidence, 0 to 1, is left unsaid or suggested; if not set, the threshold of --calibration, "
+        "or 0.75 where the offline mode answers.",
+    )
+    calibration: Path | None = _ANSWER(
+        None,
+        "File of `ras-agent calibrate`, which tells how sure any answerer's answers are; if not set, an answerer's own.",
     )
 
     on_conflict: OnConflict | None = _ANSWER(

@@ -6,15 +6,18 @@ A period is half-open, so that two directors who follow each other never hold th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from ras_agent.records import Passage, Triple
 from ras_agent.text.values import Figure, figures_in
 
 FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)
 TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.IGNORECASE)
 """FROM stands before the first date of a period, TO between its two dates."""
+_AS_OF = re.compile(r" \(as of (?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\)\Z")
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _SINCE = re.compile(r"\bsince\s+(?:the\s+)?\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
@@ -29,6 +32,76 @@ class Period:
     def holds_at(self, time: float) -> bool:
         """Tell whether a time lies in the period."""
         return self.first <= time < self.end
+
+
+def as_of(question: str, date: str) -> str:
+    """Return a question that says for which date it is to be answered.
+
+    >>> as_of("Who is the director?", "2016-05")
+    'Who is the director? (as of 2016-05)'
+    """
+    return f"{without_as_of(question)} (as of {date})"
+
+
+def without_as_of(question: str) -> str:
+    """Return a question without the date that `as_of` has given it."""
+    return _AS_OF.sub("", question)
+
+
+def time_asked(question: str) -> float | None:
+    """Return the date that `as_of` has given a question, in years; None for one without."""
+    match = _AS_OF.search(question)
+    if match is None:
+        return None
+    return year_of(match["date"])
+
+
+def year_of(date: str) -> float:
+    """Return a date such as 2016, 2016-05 or 2016-05-01 in years.
+
+    >>> year_of("2016"), year_of("2016-07"), year_of("2016-01-01")
+    (2016.0, 2016.5, 2016.0)
+    """
+    year, *rest = map(int, date.split("-"))
+    month = rest[0] if rest else 1
+    day = rest[1] if len(rest) > 1 else 1
+    return year + (month - 1) / 12 + (day - 1) / 365
+
+
+def facts_at(
+    facts: Iterable[Triple], passages: Mapping[str, Passage], date: str
+) -> list[Triple]:
+    """Return the facts that are not known to hold at other times only.
+
+    A fact's time is that of the sentence it was read in, or of its attributes `valid_from` and `valid_until`. One read in
+    several places is left out where none of them holds at the date.
+    """
+    time = year_of(date)
+    return [fact for fact in facts if _may_hold(fact, passages, time)]
+
+
+def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> bool:
+    period = _stated_period(fact)
+    if not period.holds_at(time):
+        return False
+    periods: list[Period | None] = []
+    for source in fact.sources:
+        passage = passages.get(source.passage_id)
+        said = passage.text[source.start : source.end] if passage else ""
+        periods.append(period_of(said))
+    if not periods:
+        return True
+    return any(one is None or one.holds_at(time) for one in periods)
+
+
+def _stated_period(fact: Triple) -> Period:
+    """Return the period of a fact's attributes; open where they have no date."""
+    ends = []
+    for name, otherwise in (("valid_from", -inf), ("valid_until", inf)):
+        date = fact.attributes.get(name)
+        is_date = isinstance(date, str) and _DATE.fullmatch(date) is not None
+        ends.append(year_of(str(date)) if is_date else otherwise)
+    return Period(*ends)
 
 
 def period_of(sentence: str) -> Period | None:

@@ -53,6 +53,19 @@ def test_ask_finds_only_what_the_filter_admits(
     assert found(cli(*ask, "--filter", "team=z")) == []
 
 
+def test_ask_answers_for_a_date(cli: Callable[..., Any], tmp_path: Path) -> None:
+    texts = [{"text": "The depot is in Ostrell.", "id": "old", "date": "2016"}]
+    texts += [{"text": "The depot is in Quenne.", "id": "new", "date": "2024-03"}]
+    lines = "".join(json.dumps(record) + "\n" for record in texts)
+    (tmp_path / "dated.jsonl").write_text(lines)
+    ingest([tmp_path / "dated.jsonl"], tmp_path / "d")
+    ask = ("ask", "Where is the depot?", "--index", tmp_path / "d", "--json")
+    assert found(cli(*ask)) == ["new", "old"]
+    assert found(cli(*ask, "--as-of", "2020-01-01")) == ["old"]
+    refused = cli(*ask, "--as-of", "soon")
+    assert "as_of is a date such as '2016'" in refused.stderr
+
+
 def test_a_filter_of_the_settings_file_is_replaced_by_one_on_the_command_line(
     cli: Callable[..., Any], index: Path
 ) -> None:

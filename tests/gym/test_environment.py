@@ -60,6 +60,11 @@ def test_an_episode_begins_with_the_question(parts: Any) -> None:
     )
 
 
+def test_a_row_may_be_asked_for_a_date(parts: Any) -> None:
+    shown = GraphSearch(parts).reset(**ROW, as_of="2016-05")
+    assert shown == f"Question: {QUESTION} (as of 2016-05)"
+
+
 def test_a_search_shows_titles_with_numbers_and_the_new_facts(
     episode: GraphSearch,
 ) -> None:

@@ -13,7 +13,14 @@ from datetime import date
 from functools import cached_property
 
 from ras_agent.text.names import names_in
-from ras_agent.text.times import FROM, TO, Period, period_of
+from ras_agent.text.times import (
+    FROM,
+    TO,
+    Period,
+    period_of,
+    time_asked,
+    without_as_of,
+)
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set
 from ras_agent.tools.offline import english
@@ -56,7 +63,9 @@ def in_its_time(
     for passage in passages:
         numbers = left_out.get(passage.id)
         left.append(passage.without(numbers) if numbers else passage)
-    return (asked.without_time if is_told else question), left
+    if is_told or asked.is_now:
+        return asked.without_time, left
+    return question, left
 
 
 def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
@@ -99,6 +108,9 @@ class _Asked:
 
 def _asked_in(question: str) -> _Asked | None:
     """Return the time that a question asks for; None where it asks for no time, or for several."""
+    time = time_asked(question)
+    if time is not None:
+        return _Asked(time, without_as_of(question), is_now=True)
     dates = [figure for figure in figures_in(question) if figure.is_date]
     if not dates and _is_of_now(question):
         today = date.today()

@@ -12,6 +12,7 @@ from ras_agent.records import Hit, Passage, Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, names_in
 from ras_agent.text.overlap import holds
+from ras_agent.text.times import without_as_of
 from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
@@ -62,6 +63,7 @@ class OfflinePlanner:
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason states the facts found or the missing part."""
+        question = without_as_of(question)
         if refusal := self._english.refusal(question):
             return (
                 Plan("sufficient", reason=refusal)
@@ -165,6 +167,7 @@ class OfflineReasoner:
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
         """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        question = without_as_of(question)
         if refusal := self._english.refusal(question):
             return f"{ANSWER_IS}: nowhere that I can read, since {refusal}."
         evidence = gather(

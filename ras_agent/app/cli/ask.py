@@ -41,6 +41,14 @@ class AskOptions(Options):
     sample: Sample = False
     settings: Settings
     flags: frozenset[str]
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="Answer for this date, e.g. 2016-05-01: without what was said later, or held at other times.",
+            rich_help_panel="Retrieval",
+        ),
+    ] = None
     thread: Annotated[
         str,
         typer.Option(
@@ -147,6 +155,13 @@ def ask(options: AskOptions) -> None:
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
+def _inputs(options: AskOptions) -> dict[str, str]:
+    inputs = {"question": options.question}
+    if options.as_of is not None:
+        inputs["as_of"] = options.as_of
+    return inputs
+
+
 def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
     """Ask the question, draw each event, and return the trace. reasons: how many explain each hit."""
     import asyncio
@@ -191,9 +206,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
                 thread = thread or "ask"
                 try:
                     out = runner.run(
-                        _stream_events(
-                            agent, {"question": options.question}, thread, drawing
-                        )
+                        _stream_events(agent, _inputs(options), thread, drawing)
                     )
                     while interrupts := out.get("__interrupt__"):
                         # between two legs of the run, so that Ctrl-C ends the wait too

@@ -15,6 +15,7 @@ from ras_agent import __version__
 from ras_agent.app.cli import (
     arena,
     ask,
+    calibrate,
     corpus,
     doctor,
     eval_cost,
@@ -90,6 +91,7 @@ COMMANDS: Commands = {
     "diff": Command(report.diff, report.DiffOptions, _EVALUATION),
     "corpus": Command(corpus.corpus, corpus.CorpusOptions, _EVALUATION),
     "judge": Command(judge.judge, judge.JudgeOptions, _EVALUATION),
+    "calibrate": Command(calibrate.calibrate, calibrate.CalibrateOptions, _EVALUATION),
     "export": Command(export.export, export.ExportOptions, _EVALUATION),
     "rollout": Command(rollout.rollout, rollout.RolloutOptions, _EVALUATION),
     "arena": Command(arena.arena, arena.ArenaOptions, _EVALUATION),

@@ -29,6 +29,7 @@ from ras_agent.app.serve.runs import (
 )
 from ras_agent.app.serve.wire import (
     AskRequest,
+    AsOf,
     Message,
     Messages,
     OffUnlessTold,
@@ -52,7 +53,7 @@ router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 
 
 class ChatRequest(BaseModel):
-    """Request for a chat completion. `filter` and `sources` are ours, the rest OpenAI's.
+    """Request for a chat completion. `filter`, `as_of` and `sources` are ours, the rest OpenAI's.
 
     max_tokens, max_completion_tokens, stop: where the reply's text ends, sources and all. Tokens are estimated.
     sources: whether the text names its sources; annotations do in any case.
@@ -68,6 +69,7 @@ class ChatRequest(BaseModel):
     max_completion_tokens: Tokens = None
     stop: Stops = ()
     filter: Only = None
+    as_of: AsOf = None
     sources: OnUnlessTold = True
 
 
@@ -117,7 +119,11 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
             )
         return json_response(reply.document(outputs))
     asked = AskRequest(
-        messages=body.messages, filter=body.filter, review=[], stream=body.stream
+        messages=body.messages,
+        filter=body.filter,
+        as_of=body.as_of,
+        review=[],
+        stream=body.stream,
     )
     run: Run = request.app.state.service.ask_once(asked, request.state.caller)
     if body.stream:

@@ -36,6 +36,7 @@ from ras_agent.app.serve.runs import (
 from ras_agent.app.serve.wire import (
     MOST_MESSAGES,
     AskRequest,
+    AsOf,
     Message,
     Messages,
     OffUnlessTold,
@@ -64,7 +65,7 @@ class _Text(BaseModel):
 
 
 class ResponsesRequest(BaseModel):
-    """Request for a response. `filter` and `sources` are ours, the rest OpenAI's."""
+    """Request for a response. `filter`, `as_of` and `sources` are ours, the rest OpenAI's."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -80,6 +81,7 @@ class ResponsesRequest(BaseModel):
     store: OnUnlessTold = True
     previous_response_id: str | None = None
     filter: Only = None
+    as_of: AsOf = None
     sources: OnUnlessTold = True
     text: _Text | None = None
 
@@ -127,6 +129,7 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     asked = AskRequest(
         messages=messages,
         filter=body.filter,
+        as_of=body.as_of,
         review=[],
         stream=body.stream,
         thread=thread if body.store else None,

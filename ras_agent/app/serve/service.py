@@ -28,7 +28,7 @@ from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store, prober
-from ras_agent.filters import Filter
+from ras_agent.filters import Filter, as_of_filter
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import (
@@ -546,9 +546,13 @@ def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
         raise ApiError(422, wrong, "question_too_long")
     filter = caller.joined_filter(request.filter)
     Filter.of(filter)
-    return (
-        {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
-    )
+    inputs: JSON = {"messages": turns}
+    if filter is not None:
+        inputs["filter"] = filter
+    if request.as_of is not None:
+        as_of_filter(request.as_of)
+        inputs["as_of"] = request.as_of
+    return inputs
 
 
 def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:

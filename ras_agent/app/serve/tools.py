@@ -148,11 +148,17 @@ def tools_over(service: Service) -> MCPServer:
         context: Request,
         filter: wire.Only = None,
         thread: wire.Thread | None = None,
+        as_of: wire.AsOf = None,
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
         with _refusing():
             asked = wire.AskRequest(
-                question=question, filter=filter, thread=thread, review=[], stream=True
+                question=question,
+                filter=filter,
+                as_of=as_of,
+                thread=thread,
+                review=[],
+                stream=True,
             )
             run = (
                 service.ask(asked, _caller(context))[1]

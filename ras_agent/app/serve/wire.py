@@ -88,6 +88,15 @@ Only = Annotated[
 ]
 
 
+AsOf = Annotated[
+    str | None,
+    Field(
+        max_length=10,
+        description="Answer for this date, such as 2016-05-01, without what was said later or held at other times.",
+    ),
+]
+
+
 def _default_for_none(default: bool) -> BeforeValidator:
     """Return a validator that takes null for an option that was left out, as OpenAI's schema allows."""
     return BeforeValidator(lambda value: default if value is None else value)
@@ -204,6 +213,7 @@ class AskRequest(_Request):
     messages: Messages | None = None
     thread: Thread | None = None
     filter: Only = None
+    as_of: AsOf = None
     limits: RequestLimits | None = None
     review: list[Literal["plan", "facts", "answer"]] | None = Field(
         None,

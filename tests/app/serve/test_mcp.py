@@ -125,6 +125,30 @@ async def test_retrieve_returns_passages_with_their_sources() -> None:
     assert "the query is blank" in blank
 
 
+async def test_every_face_answers_for_a_date(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "my.index")
+    index.add([Passage("a", "Bell was born in Edinburgh.", metadata={"date": "2016"})])
+    question = "Where was Bell born?"
+    none = "No answer: no passage was found for the question."
+    with serving(Settings(index=tmp_path / "my.index")) as url:
+        async with over_http(url) as session:
+            answers = []
+            for date in ("2016-12-31", "2015"):
+                told = await _call(session, "ask", question=question, as_of=date)
+                answers.append(told["answer"])
+        async with httpx.AsyncClient(base_url=url) as client:
+            body = {"question": question, "as_of": "2015"}
+            asked = await client.post("/api/ask", json=body)
+            refused = await client.post("/api/ask", json={**body, "as_of": "soon"})
+            message = {"role": "user", "content": question}
+            chat = {"model": "ras-agent", "messages": [message], "as_of": "2015"}
+            said = await client.post("/v1/chat/completions", json=chat)
+    assert answers == ["Edinburgh", none]
+    assert asked.json()["answer"] == none
+    assert (refused.status_code, "as_of is a date" in refused.text) == (422, True)
+    assert none in said.json()["choices"][0]["message"]["content"]
+
+
 async def test_a_filter_narrows_a_question_and_a_search(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
     index.add(

@@ -13,6 +13,7 @@ from ras_agent.records import Answer, Citation, Failure, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.overlap import holds
+from ras_agent.text.times import without_as_of
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem, stem_set, stems
@@ -151,7 +152,7 @@ class OfflineAnswerer:
                     failures=failures,
                     suggestion=reply.text,
                 )
-        near = nearest_sentences(question, read)
+        near = nearest_sentences(without_as_of(question), read)
         return Answer(
             SEE_NEAREST if near else I_DO_NOT_KNOW,
             cited(near, graph),
@@ -166,9 +167,11 @@ class OfflineAnswerer:
         """Return the answer, however sure, with the sentences that it rests on; None if nothing answers."""
         asked, of_that_time = in_its_time(question, passages)
         reply = self._reply(asked, of_that_time, steps)
-        if asked != question and reply and not holds_then(question, reply.grounds):
-            return self._reply(question, passages, steps)
-        return reply
+        if reply is None or asked == without_as_of(question):
+            return reply
+        if holds_then(question, reply.grounds):
+            return reply
+        return self._reply(question, passages, steps)
 
     def _reply(
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]

@@ -1,0 +1,114 @@
+"""How far the confidences of answers are from how often they are right, and how well they sort right from wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ras_agent.arrays import Doubles
+from ras_agent.eval.significance import Estimate
+
+BINS = 10
+_DRAWS = 500
+COVERAGES = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceFigures:
+    """Figures of the answers of a run that have a confidence."""
+
+    n: int
+    """how many answers"""
+    error: Estimate
+    """the expected calibration error (ECE), 0..1, with its bootstrap interval"""
+    area: Estimate
+    """the mean share of wrong answers over all coverages (AURC), with its bootstrap interval"""
+    risks: tuple[tuple[float, float], ...]
+    """coverage, and the share of wrong answers among that share of the surest"""
+
+    def risk_at(self, coverage: float) -> float:
+        """Return the share of wrong answers among the surest part of all."""
+        place = max(1, round(coverage * self.n)) - 1
+        return self.risks[place][1]
+
+
+def confidence_figures(
+    confidences: Sequence[float], right: Sequence[float], seed: int = 0
+) -> ConfidenceFigures | None:
+    """Return the figures of answers, given the confidence of each and 1 for a right one, else 0; None without any."""
+    if not confidences:
+        return None
+    sure = np.asarray(confidences, dtype=np.float64)
+    worth = np.asarray(right, dtype=np.float64)
+    n = len(sure)
+    curve = risks_by_coverage(sure, worth)
+    risks = []
+    for place, risk in enumerate(curve, start=1):
+        risks.append((place / n, float(risk)))
+    return ConfidenceFigures(
+        n,
+        _estimate(calibration_error, sure, worth, seed),
+        _estimate(area_under_risk, sure, worth, seed),
+        tuple(risks),
+    )
+
+
+def calibration_error(
+    confidences: Sequence[float] | Doubles,
+    worths: Sequence[float] | Doubles,
+    bins: int = BINS,
+) -> float:
+    """Return the expected calibration error, 0..1. confidences and worths: 0..1, one of each for an answer.
+
+    It is the mean distance of confidence and worth over equally wide bins, each counted by its answers (Guo et al. 2017,
+    arXiv:1706.04599).
+
+    >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
+    0.267
+    """
+    sure = np.asarray(confidences, dtype=np.float64)
+    places = np.minimum((sure * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(places, weights=sure - np.asarray(worths), minlength=bins)
+    return float(np.abs(gaps).sum() / len(sure))
+
+
+def risks_by_coverage(
+    confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
+) -> Doubles:
+    """Return the share of wrong answers among the surest 1, 2, ... n; equal confidences share their wrong ones evenly.
+
+    >>> risks_by_coverage([0.9, 0.5, 0.5], [1, 0, 1]).round(3).tolist()
+    [0.0, 0.25, 0.333]
+    """
+    sure = np.asarray(confidences, dtype=np.float64)
+    wrong = 1 - np.asarray(right, dtype=np.float64)
+    _, group, counts = np.unique(-sure, return_inverse=True, return_counts=True)
+    shares = np.bincount(group, weights=wrong) / counts
+    expected = np.repeat(shares, counts)
+    risks: Doubles = np.cumsum(expected) / np.arange(1, len(sure) + 1)
+    return risks
+
+
+def area_under_risk(
+    confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
+) -> float:
+    """Return the mean share of wrong answers over all coverages (AURC); the lower, the better confidences sort."""
+    return float(risks_by_coverage(confidences, right).mean())
+
+
+def _estimate(
+    measure: Callable[[Doubles, Doubles], float],
+    sure: Doubles,
+    worth: Doubles,
+    seed: int,
+) -> Estimate:
+    """Return a measure of all answers, and its interval over answers drawn with replacement."""
+    draw = np.random.default_rng(seed)
+    values = []
+    for _ in range(_DRAWS):
+        rows = draw.integers(0, len(sure), len(sure))
+        values.append(measure(sure[rows], worth[rows]))
+    low, high = np.percentile(values, [2.5, 97.5])
+    return Estimate(measure(sure, worth), float(low), float(high), len(sure))

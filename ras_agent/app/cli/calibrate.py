@@ -1,0 +1,101 @@
+"""`ras-agent calibrate`: how sure answers are, learnt from a run whose answers are known to be right or wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import AsJSON
+from ras_agent.app.cli.terminal import inert, inert_json, inert_lines
+
+if TYPE_CHECKING:
+    from ras_agent.confidence import Calibration
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions(Options):
+    """Options of `ras-agent calibrate`."""
+
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
+    ]
+    right: Annotated[
+        str, typer.Option(help="Which answers are right: a metric and its least score.")
+    ] = "f1>=0.5"
+    risk: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=0.9, help="Share of wrong answers among those that are said."
+        ),
+    ] = 0.1
+    sure: Annotated[
+        float,
+        typer.Option(min=0.5, max=0.999, help="How likely that share is kept."),
+    ] = 0.9
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file; if not set, calibration.json in the run's folder."
+        ),
+    ] = None
+    as_json: AsJSON = False
+
+
+def calibrate(options: CalibrateOptions) -> None:
+    """Learn from a run how sure answers are, and from which confidence on few of them are wrong.
+
+    The answerer may be of any kind. `--calibration FILE` of the other commands
+    then leaves unsaid what is less sure. Ask the run with --least-confidence 0,
+    so that it has all answers.
+    """
+    from ras_agent.eval.calibration import Rule, calibrated, signals_in
+    from ras_agent.eval.run.folder import RunFolder
+    from ras_agent.registry import find
+    from ras_agent.tools.store.durable import replace_file
+
+    folder = RunFolder(options.run)
+    manifest = folder.manifest()
+    rule = Rule.read(options.right)
+    signals, right = signals_in(folder, rule, find("judge", "offline")())
+    calibration = calibrated(
+        signals,
+        right,
+        risk=options.risk,
+        sure=options.sure,
+        rule=options.right,
+        run=options.run.name,
+        manifest=manifest,
+    )
+    out = options.out or options.run / "calibration.json"
+    text = json.dumps(calibration.to_dict(), indent=1)
+    replace_file(out, text.encode())
+    if options.as_json:
+        typer.echo(inert_json(text))
+        return
+    typer.echo(inert_lines(_table_text(calibration)))
+    typer.echo(f"{inert(str(out))} written: use it with --calibration")
+
+
+def _table_text(calibration: Calibration) -> str:
+    """Return the table of risks, and for which questions the threshold keeps the risk."""
+    lines = ["confidence   said   wrong   at most wrong"]
+    for row in calibration.table:
+        if row.said:
+            wrong = f"{100 * row.wrong / row.said:.1f} %"
+            lines.append(
+                f"{row.threshold:10.2f} {row.said:6} {wrong:>7} {100 * row.at_most:13.1f} %"
+            )
+    lines.append(
+        f"{calibration.n} answers, {calibration.count_right} right; error of the confidence "
+        f"{100 * calibration.error:.1f} points, cross-validated"
+    )
+    lines.append(
+        f"threshold {calibration.threshold:.2f}: with {100 * calibration.sure:.0f} % certainty at most "
+        f"{100 * calibration.risk:.0f} % of the answers said are wrong, for {calibration.condition}"
+    )
+    return "\n".join(lines)

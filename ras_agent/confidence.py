@@ -1,0 +1,337 @@
+"""How likely an answer is to be right, whoever made it: signals of a finished run, weighed as a run of yours taught.
+
+`ras-agent calibrate RUN` fits the weights and writes calibration.json; `Settings(calibration=FILE)` uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from ras_agent.errors import SettingsError
+from ras_agent.question_graph.disputes import independent
+from ras_agent.question_graph.graph import QuestionGraph
+from ras_agent.question_graph.proof import proof_of
+from ras_agent.records import JSON, Advice, Answer, Passage, Span
+from ras_agent.shape import Record
+from ras_agent.text.overlap import holds
+from ras_agent.trace import Trace
+
+UNSURE = "I am not sure enough of an answer to say it."
+_MOST_READ = 5  # cited passages that the reader is shown
+_FARTHEST = 9.0  # a margin beyond which one bears an answer as well as another
+_SUGGESTED = 0.5
+"""The confidence from which an answer left unsaid is suggested: it is more likely right than wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Holds the signals of an answer, each a number of about 0 to 1."""
+
+    own: float
+    """The answerer's own confidence; 0.5 where it states none"""
+    proof: float
+    """1 where cited sentences lead from a name of the question to the answer"""
+    proof_steps: float
+    """A third of the number of these sentences"""
+    supported: float
+    """The share of the citations that bear the answer"""
+    stated: float
+    """1 where a document found holds the answer word for word"""
+    stated_twice: float
+    """1 where two independent documents do; copies of one text count once"""
+    sufficient: float
+    """1 where the planner ended the search because the facts suffice"""
+    hops: float
+    """A fifth of the number of searches"""
+    failed: float
+    """1 where something failed on the way"""
+    words: float
+    """The logarithm of the number of the answer's words, a quarter of it"""
+    read_margin: float
+    """By how much the packaged reader prefers its own answer, out of the cited passages, to none; -1 to 1"""
+    read_same: float
+    """1 where the reader's answer is the answer, a part of it, or holds it"""
+    undisputed: float
+    """The answer's share of the independent documents where some disagree; 1 where none does"""
+
+
+def signals_of(
+    question: str,
+    answer: Answer,
+    graph: QuestionGraph,
+    passages: Mapping[str, Passage],
+    *,
+    stop_reason: str = "",
+    hops: int = 0,
+    failed: bool = False,
+    spans: Sequence[Sequence[Span]] = (),
+) -> Signals:
+    """Return the signals of an answer.
+
+    Args:
+        question: The question that is answered.
+        answer: The answer, with the verdicts on its citations and its disputes.
+        graph: The question's graph.
+        passages: All passages that were found, by id.
+        stop_reason: Why the search ended.
+        hops: The number of searches.
+        failed: Whether something failed on the way.
+        spans: What the packaged reader finds in `cited_texts`, for each of them.
+    """
+    said = _said(answer)
+    proof = proof_of(question, said, answer.citations, graph.by_id)
+    stating = [one for one in passages.values() if holds(one.text, said)]
+    documents = len(independent(stating))
+    supporting = [one for one in answer.citations if one.supported]
+    margin, is_same = _as_read(said, cited_texts(answer, passages), spans)
+    return Signals(
+        own=0.5 if answer.confidence is None else answer.confidence,
+        proof=float(bool(proof)),
+        proof_steps=min(len(proof), 3) / 3,
+        supported=len(supporting) / max(1, len(answer.citations)),
+        stated=float(documents > 0),
+        stated_twice=float(documents > 1),
+        sufficient=float(stop_reason == "sufficient"),
+        hops=min(hops, 5) / 5,
+        failed=float(failed),
+        words=math.log(1 + len(said.split())) / 4,
+        read_margin=margin / _FARTHEST,
+        read_same=float(is_same),
+        undisputed=share_of(answer),
+    )
+
+
+def signals_of_trace(trace: Trace, spans: Sequence[Sequence[Span]] = ()) -> Signals:
+    """Return the signals of the answer of a finished run. spans: as for `signals_of`."""
+    return signals_of(
+        trace.question,
+        answer_of(trace),
+        trace.graph,
+        trace.passages,
+        stop_reason=trace.stop_reason,
+        hops=len(trace.steps),
+        failed=bool(trace.failures),
+        spans=spans,
+    )
+
+
+def answer_of(trace: Trace) -> Answer:
+    """Return the answer of a finished run."""
+    return Answer(
+        trace.answer,
+        trace.citations,
+        trace.abstained,
+        trace.confidence,
+        disputes=trace.disputes,
+    )
+
+
+def cited_texts(answer: Answer, passages: Mapping[str, Passage]) -> list[str]:
+    """Return the texts of the passages that an answer cites, each once, for the packaged reader."""
+    cited = dict.fromkeys(one.passage_id for one in answer.citations)
+    known = [passages[name] for name in cited if name in passages]
+    return [f"{one.title}. {one.text}" for one in known[:_MOST_READ]]
+
+
+def share_of(answer: Answer) -> float:
+    """Return the answer's share of the independent documents that disagree; 1 where none does."""
+    share = 1.0
+    for dispute in answer.disputes:
+        counts = [claim.independent for claim in dispute.claims]
+        share = min(share, counts[0] / sum(counts))
+    return share
+
+
+def _said(answer: Answer) -> str:
+    """Return the answer without what other documents say."""
+    if answer.disputes:
+        return answer.disputes[0].claims[0].text
+    return answer.text
+
+
+def _as_read(
+    said: str, texts: Sequence[str], spans: Sequence[Sequence[Span]]
+) -> tuple[float, bool]:
+    """Return the margin of the reader's best span, and whether it says the same as the answer."""
+    margin = -_FARTHEST
+    best = ""
+    for text, found in zip(texts, spans, strict=False):
+        for span in found[:1]:
+            if span.margin > margin:
+                margin = span.margin
+                best = text[span.start : span.end]
+    return min(margin, _FARTHEST), holds(said, best) or holds(best, said)
+
+
+@dataclass(frozen=True)
+class RiskRow(Record):
+    """Says how often the answers of a run are wrong whose confidence is at least `threshold`."""
+
+    threshold: float
+    said: int
+    wrong: int
+    at_most: float
+    """the upper bound of the share of wrong ones"""
+
+
+@dataclass(frozen=True)
+class Calibration(Record):
+    """Weights of signals, fitted to a run, and the threshold that keeps a risk on questions like those of the run."""
+
+    json_keys = (
+        *("schema", "version", "run", "condition", "asked_by", "settings_sha256"),
+        *("right", "risk", "sure", "n", "count_right", "offset", "weights"),
+        *("threshold", "table", "error", "area"),
+    )
+    schema: ClassVar[Literal["ras-agent/calibration"]] = "ras-agent/calibration"
+    version: ClassVar[Literal[1]] = 1
+
+    run: str
+    """the folder of the run"""
+    condition: str
+    """for which questions the bound holds"""
+    asked_by: Mapping[str, str]
+    """the loop of the run, and who played each role"""
+    settings_sha256: str
+    """a hash of the run's settings, roles and limits"""
+    right: str
+    """which answers count as right, such as "f1>=0.5\""""
+    risk: float
+    """the share of wrong answers that is allowed among those that are said"""
+    sure: float
+    """how likely the bound holds"""
+    n: int
+    """how many answers the weights were fitted to"""
+    count_right: int
+    """how many of them are right"""
+    offset: float
+    weights: Mapping[str, float]
+    """by the name of the signal"""
+    threshold: float
+    """the lowest confidence for which the bound of the risk holds"""
+    table: tuple[RiskRow, ...] = ()
+    error: float = 0.0
+    """the expected calibration error, cross-validated"""
+    area: float = 0.0
+    """the mean share of wrong answers over all coverages (AURC), cross-validated"""
+
+    def confidence(self, signals: Signals) -> float:
+        """Return how likely an answer is to be right, 0 to 1; at most its share of the documents that disagree."""
+        total = self.offset
+        for name, weight in self.weights.items():
+            total += weight * getattr(signals, name)
+        return min(logistic(total), signals.undisputed)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibration:
+        """Read what `ras-agent calibrate` wrote. Raises SettingsError for another file."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            calibration: Calibration = _shape().validate_python(_known(data))
+        except (OSError, ValueError) as error:
+            detail = str(error).partition("\n")[0]
+            if isinstance(error, ValidationError):
+                first = error.errors(include_url=False)[0]
+                detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise SettingsError(
+                f"calibration {str(path)!r} cannot be read ({detail}): make it with `ras-agent calibrate RUN`"
+            ) from error
+        return calibration
+
+    def unlike(self, asked_by: Mapping[str, str]) -> str:
+        """Return what differs from the run, such as "retriever bm25, not dense"; "" where nothing does."""
+        differing = []
+        for name, there in self.asked_by.items():
+            here = asked_by.get(name, "none")
+            if here != there:
+                differing.append(f"{name} {there}, not {here}")
+        return ", ".join(differing)
+
+
+@cache
+def _shape() -> TypeAdapter[Any]:
+    return TypeAdapter(Calibration)
+
+
+def _known(data: Any) -> JSON:
+    """Return the fields of a calibration. Raises ValueError for JSON that is none."""
+    if not isinstance(data, dict) or data.get("schema") != Calibration.schema:
+        raise ValueError('it has no "schema": "ras-agent/calibration"')
+    if data.get("version") != Calibration.version:
+        raise ValueError(f"its version is {data.get('version')!r:.20}, not 1")
+    unknown = set(data.get("weights") or ()) - set(Signals.__dataclass_fields__)
+    if unknown:
+        raise ValueError(f"unknown signals {', '.join(sorted(unknown))}")
+    return {key: data[key] for key in data if key not in ("schema", "version")}
+
+
+def logistic(log_odds: float) -> float:
+    """Return the probability with these log odds."""
+    if log_odds < 0:
+        return 1 - logistic(-log_odds)
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def said_if_sure(answer: Answer, least: float) -> Answer:
+    """Return the answer; with less confidence than `least` it is left unsaid, and suggested where it is likely right."""
+    sure = answer.confidence
+    if answer.abstained or sure is None or sure >= least:
+        return answer
+    suggestion = answer.text if sure >= _SUGGESTED else ""
+    return replace(answer, text=UNSURE, abstained=True, suggestion=suggestion)
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure an answer has to be, and how that is told."""
+
+    least: float | None = None
+    """the confidence from which an answer is said; None leaves it to the calibration, or to the answerer"""
+    calibration: Calibration | None = None
+    """tells the confidence; without one the answerer does, if it does"""
+    unlike: str = ""
+    """what differs from the run of the calibration"""
+
+    def of_answerer(self, answer: Answer) -> Answer:
+        """Return the answer, unsaid where the answerer itself is not sure enough; as it is with a calibration."""
+        if not self.least or self.calibration is not None or answer.abstained:
+            return answer
+        if answer.confidence is None:
+            return _with_advice(
+                answer,
+                "least_confidence has no effect: the answerer states no confidence; `ras-agent calibrate RUN` gives it one",
+            )
+        return said_if_sure(answer, self.least)
+
+    def calibrated(self, answer: Answer, signals: Signals) -> Answer:
+        """Return the answer with the confidence of the calibration, unsaid where that is too low."""
+        if self.calibration is None:
+            return answer
+        sure = self.calibration.confidence(signals)
+        answer = replace(answer, confidence=sure)
+        if self.unlike:
+            answer = _with_advice(
+                answer,
+                f"the calibration was fitted to another way of asking ({self.unlike}): its bound does not hold here",
+            )
+        least = self.calibration.threshold
+        if self.least is not None:
+            least = self.least
+        return said_if_sure(answer, least)
+
+
+ANY_SURENESS = Sureness()
+"""Leaves it to the answerer how sure an answer is, and has to be"""
+
+
+def _with_advice(answer: Answer, message: str) -> Answer:
+    advice = Advice("answerer", message)
+    return replace(answer, failures=(*answer.failures, advice))

@@ -47,6 +47,7 @@ class AskOptions(Options):
             metavar="DATE",
             help="Answer for this date, e.g. 2016-05-01: without what was said later, or held at other times.",
             rich_help_panel="Retrieval",
+            hidden=True,
         ),
     ] = None
     thread: Annotated[

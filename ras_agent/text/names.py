@@ -86,6 +86,12 @@ def names_in(text: str) -> list[str]:
     return [text[start:end] for start, end in name_spans(text)]
 
 
+SHORT_FORMS = word_set("US IT WHO")
+"""Names that are function words in other letters."""
+_LOWER = re.compile("[a-z]{2}")
+_AROUND = 40  # characters: a text in capitals has no short forms
+
+
 def _capitalised(token: str) -> bool:
     return (
         token[0].isupper()
@@ -121,7 +127,10 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
     )
     for match in _TOKEN.finditer(text, start, end):
         begins = begins or match.end() >= end
-        if not begins or match.group().lower() not in FUNCTION_WORDS:
+        word = match.group()
+        around = text[max(start - _AROUND, 0) : end + _AROUND]
+        is_short_form = word in SHORT_FORMS and _LOWER.search(around) is not None
+        if not begins or is_short_form or word.lower() not in FUNCTION_WORDS:
             start = match.start()
             break
     else:

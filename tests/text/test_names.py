@@ -21,6 +21,8 @@ from ras_agent.text.names import is_name, names_in
         ("Bill Cosby's third album", ["Bill Cosby"]),
         ("he had an OBE. Does she?", ["OBE"]),
         ("nothing here", []),
+        ("The US took Varn, and IT was born in the US.", ["US", "Varn", "IT", "US"]),
+        ("It helped us. THE END IS NEAR TO US", ["END IS NEAR TO US"]),
     ],
 )
 def test_names_are_runs_of_capitals_with_their_small_words(

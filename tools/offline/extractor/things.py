@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ras_agent.text.names import SHORT_FORMS
 from ras_agent.tools.offline import english
 
 _WORD = re.compile(r"\w+")
@@ -31,15 +32,16 @@ def may_be_thing(text: str) -> bool:
     (True, True, True)
     >>> may_be_thing("Can I"), may_be_thing("00"), may_be_thing("Next"), may_be_thing("18:30"), may_be_thing("C")
     (False, False, False, False, False)
-    >>> may_be_thing("Noor Hassan I think"), may_be_thing("Elizabeth I")
-    (False, True)
+    >>> may_be_thing("Noor Hassan I think"), may_be_thing("Elizabeth I"), may_be_thing("us"), may_be_thing("US")
+    (False, True, False, True)
     """
     words = _WORD.findall(text.lower())
     if not words or len(words) > _MOST_WORDS:
         return False
     if len(words) == 1 and text == words[0] and words[0] in BY_ITSELF:
         return False
-    if _EMPTY.issuperset(words) or _SAYS_SOMETHING.search(text):
+    is_empty = _EMPTY.issuperset(words) and text not in SHORT_FORMS
+    if is_empty or _SAYS_SOMETHING.search(text):
         return False
     bare = text.strip(" .,;:")
     if len(bare) == 1 or is_part(bare) or _WHEN.search(bare):

@@ -1,12 +1,18 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
-    planner, extractor, answerer, reasoner, rewriter, reranker, linker a factory of the role: make(argument, options),
-    see ras_agent.tools.roles encoder make(argument), which returns a ras_agent.protocols.Embedder scorer make(models,
-    scorers), of ras_agent.tools.subgraph.scorers.resolve judge make(), which returns a ras_agent.protocols.Judge
-    retriever a factory over an index: make(index, **options) source a retriever without an index, "NAME:ADDRESS":
-    make(address) dialect a ras_agent.tools.plan.dialects.Dialect loop a ras_agent.graphs.registry.GraphSpec metric see
-    ras_agent.eval.metrics.registry benchmark see ras_agent.eval.benchmarks.registry format see
-    ras_agent.eval.formats.registry
+    planner, extractor, answerer,
+    reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
+    encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
+    scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
+    judge                                     make(), which returns a ras_agent.protocols.Judge
+    attached                                  a ras_agent.tools.index.attached.Attached, which hangs on passages
+    retriever                                 a factory over an index: make(index, **options)
+    source                                    a retriever without an index, "NAME:ADDRESS": make(address)
+    dialect                                   a ras_agent.tools.plan.dialects.Dialect
+    loop                                      a ras_agent.graphs.registry.GraphSpec
+    metric                                    see ras_agent.eval.metrics.registry
+    benchmark                                 see ras_agent.eval.benchmarks.registry
+    format                                    see ras_agent.eval.formats.registry
 
 An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`; a script adds one through
 `register`, and the command line runs such a script with `--plugin FILE`.
@@ -75,6 +81,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "llm-ft": "ras_agent.tools.subgraph.scorers.resolve:tuned_chat_model",
         "kg": "ras_agent.tools.subgraph.scorers.resolve:graph_vectors",
     },
+    "attached": {"graph": "ras_agent.tools.kg.forget:ATTACHED"},
     "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},
     "dialect": {
         "ras": "ras_agent.tools.plan.dialects:OWN",

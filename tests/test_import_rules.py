@@ -34,9 +34,9 @@ FOUNDATIONS = {
 }
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
-MAY_RESOLVE = {"roles", "subgraph", "embed"} | STAGES
+MAY_RESOLVE = {"roles", "subgraph", "embed", "index"} | STAGES
 """Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so; subgraph looks for scorers,
-and embed for encoders, which are their own"""
+and embed for encoders, which are their own, and index for what hangs on passages, which is of foundations"""
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 
 
@@ -173,8 +173,12 @@ def test_no_foundation_reaches_a_stage_by_its_name() -> None:
     assert not reaching
 
 
-def test_scorers_and_encoders_are_of_the_foundations_that_look_for_them() -> None:
-    for kind, part in (("scorer", "subgraph"), ("encoder", "embed")):
+def test_what_foundations_look_for_is_of_foundations() -> None:
+    for kind, part in (
+        ("scorer", "subgraph"),
+        ("encoder", "embed"),
+        ("attached", "kg"),
+    ):
         for place in PLUGINS[kind].values():
             assert str(place).startswith(f"ras_agent.tools.{part}.")
 
@@ -201,19 +205,13 @@ def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations()
     )
 
 
-def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_along() -> (
-    None
-):
-    # the one arrow against the order of the rooms: see docs/architecture.md
+def test_the_index_imports_nothing_of_its_graph() -> None:
     known = {
         (importer, imported)
         for importer, imported in _all_imports()
         if _part(importer) in ("store", "index")
     }
-    assert {pair for pair in known if _part(pair[1]) == "kg"} == {
-        ("tools.index.store", "tools.kg.forget"),
-        ("tools.index.store", "tools.kg.make"),
-    }
+    assert not {pair for pair in known if _part(pair[1]) == "kg"}
 
 
 def test_the_offline_mode_needs_only_foundations_and_only_training_imports_it() -> None:

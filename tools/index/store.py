@@ -27,6 +27,7 @@ from ras_agent.records import Passage
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index import segment
+from ras_agent.tools.index.attached import all_attached
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes, delete, put
 from ras_agent.tools.index.manifest import Manifest
@@ -47,8 +48,6 @@ from ras_agent.tools.index.snapshot import (
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import read_upload, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
-from ras_agent.tools.kg import make
-from ras_agent.tools.kg.forget import forget_passages
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
 from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
@@ -378,7 +377,7 @@ class PassageIndex:
         return erasures == compacted
 
     def finish(self, compact: Compact = "now") -> None:
-        """Join and save segments, save the graph's arrays, and leave no bytes of deleted text, unless that is for later."""
+        """Join and save segments, keep what hangs on passages, and leave no bytes of deleted text, unless that is later."""
         self._refuse_view()
         with self._lock:
             self._renumber()
@@ -387,7 +386,8 @@ class PassageIndex:
                 erasures, compacted = _erasures(connection)
                 remains = compact == "now" and erasures > compacted
                 self._tidy(remains)
-            make.keep_graph(self.database, self.cache)
+            for attached in all_attached():
+                attached.keep(self.database, self.cache)
             if remains and self.database.compact():
                 with self.database.writing() as connection:
                     connection.execute(
@@ -423,7 +423,9 @@ class PassageIndex:
                 before = self._take()
                 changes = change(connection, before)
                 if changes.replaced or changes.deleted:
-                    forget_passages(connection, self.database, self._take().table)
+                    table = self._take().table
+                    for attached in all_attached():
+                        attached.forget(connection, self.database, table)
             if not inside and not self._in_batch:
                 self.finish(compact)
             elif changes:
@@ -459,8 +461,9 @@ class PassageIndex:
             one.save(folder)
         if fresh or remains:
             segment.clear_away(folder, segments)
+            kept = {folder.name, *(attached.folder for attached in all_attached())}
             for other in self.cache.iterdir() if self.cache.is_dir() else ():
-                if other.name not in (folder.name, make.CACHE):
+                if other.name not in kept:
                     shutil.rmtree(other, ignore_errors=True)
 
     def _renumber(self) -> None:

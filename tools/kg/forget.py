@@ -1,16 +1,17 @@
 """Takes all that rests on deleted passages out of a graph, in the transaction that takes them out of the index.
 
-The index calls it, not code that knows of the graph: a process that deletes a passage and never asked for a graph
-erases its facts all the same.
+The index finds it in the registry, as `ras_agent.tools.index.attached` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from ras_agent.tools.index.passages import Table, find_rows, hash_of, hashes
+from ras_agent.tools.kg import make
 from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
 from ras_agent.tools.kg.facts import (
@@ -91,3 +92,18 @@ def held_in(table: Table) -> PassageLookup:
         }
 
     return held
+
+
+class AttachedGraph:
+    """Graph of an index, as it hangs on the passages."""
+
+    folder = make.CACHE
+
+    def forget(self, connection: Connection, database: Database, table: Table) -> None:
+        forget_passages(connection, database, table)
+
+    def keep(self, database: Database, cache: Path | None) -> None:
+        make.keep_graph(database, cache)
+
+
+ATTACHED = AttachedGraph()

@@ -1,1 +1,1 @@
-"""Holds the applications: the command line, the server, and the bundled sample."""
+"""The applications: the command line, the server, and the bundled sample."""

@@ -15,7 +15,7 @@ from ras_agent.tools.index.load import load
 
 @contextmanager
 def sample_file() -> Iterator[Path]:
-    """Yield the path of the file, which exists at least until the end of the block."""
+    """Yield the path of the sample's file, which exists at least until the end of the block."""
     with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
         yield path
 

@@ -1,4 +1,5 @@
-"""Reads a whole corpus into a triple cache: many passages at once, each only once, here or in other processes."""
+"""Reads the facts of a whole corpus into a triple cache: many passages at once, each only once, in one or more
+processes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 @dataclass(frozen=True, slots=True)
 class PassageReport:
-    """Report on one passage that was read. `calls` is empty if its facts were cached already."""
+    """Report on one passage that was read. `calls` is empty if its facts were already cached."""
 
     passage_id: str
     facts: int = 0
@@ -38,13 +39,14 @@ def read_corpus(
     workers: WorkerPlan = LOCAL,
     on_end: Callable[[PassageReport], None] | None = None,
 ) -> None:
-    """Read `passages` with the extractor that `spec` names into the triple cache of `settings`.
+    """Read the facts of `passages` into the triple cache of `settings`, with the extractor that `spec` names.
 
-    concurrency: how many passages are being read at once; `passages` is iterated no further ahead than that. The same
-    call resumes an interrupted one: all facts read are on the disk. Raises RasError children if it cannot be set up.
+    `concurrency` is how many passages are read at once; `passages` is iterated no further ahead than that. The same
+    call resumes an interrupted one, because all facts that were read are on the disk. Raises RasError children if it
+    cannot be set up.
     """
     settings = workers.paced(settings, concurrency)
-    # made here even if others read: mistakes in the settings are found before processes start
+    # made here even if other processes read, so that mistakes in the settings are found before processes start
     pool: Pool = Here(_passage_reader(extractor_from_settings(settings, spec)))
     if workers.remote:
         work = WorkSpec(
@@ -72,7 +74,8 @@ def remote_passage_reader(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Make the reader of passages in another process. replies, facts: paths that replace those of `settings`."""
+    """Make the reader of passages in another process. `replies` and `facts` are paths that replace those of
+    `settings`."""
     places = {"cache": replies, "triple_cache": facts}
     reader_settings = Settings.model_validate(
         {**settings, **{name: place for name, place in places.items() if place}}
@@ -81,13 +84,13 @@ def remote_passage_reader(
 
 
 def _passage_reader(extractor: Extractor) -> Work:
-    """Return a function that reads a passage with `extractor`; a RasError is only a failure of that passage.
+    """Return a function that reads a passage with `extractor`. A RasError is recorded as a failure of that passage.
 
-    A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain. So does a
-    ModelRefused, which every passage would meet.
+    A StoreError ends the whole work, because facts that cannot be stored would be read, and paid for, in vain. A
+    ModelRefused ends it too, because every passage would meet it.
     """
 
-    # one reply that cannot be read tells how to ask about all further passages
+    # shared by all passages: after one unreadable reply, later prompts have examples and a form
     in_need: set[str] = set()
 
     async def read(passage: Passage) -> PassageReport:

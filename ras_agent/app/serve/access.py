@@ -1,7 +1,7 @@
-"""Who may ask, and how much: tokens with the part of the index that each may see, and checks of every request.
+"""Decides who may ask, and how much: tokens with the part of the index that each may see, and checks of every request.
 
-A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of one, so that the file
-holds no secret; its value is null for the whole index, or a filter over the metadata of passages:
+A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of a token, so that the
+file holds no secret. Its value is null for the whole index, or a filter over the metadata of passages:
 
     {"sha256:2bb8...": null, "sha256:9f86...": {"team": "sales"}}
 """
@@ -41,37 +41,40 @@ _OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
 _OPEN_BELOW = "/page/"
 
 MOST_BYTES = 4 * 1024 * 1024
-"""of a request that is no upload"""
+"""The most bytes of a request that is not an upload."""
 MOST_TOOL_BYTES = 1024 * 1024
-"""of a request for a tool, which the protocol's package parses where all others wait"""
+"""The most bytes of a request for a tool, which the MCP package parses in the event loop while all other requests
+wait."""
 BODY_SECONDS = 300.0
-"""in which a request's body has to arrive"""
+"""Seconds in which a request's body has to arrive."""
 _DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Sender of a request. name: tells callers apart; empty if nobody needs a token. filter: selects the visible passages."""
+    """Sender of a request."""
 
     name: str = ""
+    """distinguishes callers; "" if no token is needed"""
     filter: JSON | None = None
+    """selects the passages that the caller may see; None for all"""
 
     @property
     def sees_all(self) -> bool:
-        """Tell whether nothing is hidden from the caller."""
+        """Tell whether the caller may see the whole index."""
         return self.filter is None
 
     def joined_filter(self, filter: JSON | None) -> Any:
-        """Return the filter for a request: a list of `filter` and the caller's own, which both have to admit a passage.
+        """Return the filter for a request, which combines `filter` and the caller's own: both must admit a passage.
 
-        The one of them that there is, where the other is missing; None for no filter at all.
+        It is a list of both, or the only one that is given, or None.
         """
         filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)
 
 
 class Access:
-    """Tokens of the callers, by their hashes. Without tokens, everybody is let in."""
+    """Tokens of the callers, by their hashes. Without tokens, everybody is admitted."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers = dict(callers)
@@ -83,11 +86,11 @@ class Access:
 
     @property
     def is_shared(self) -> bool:
-        """Return whether callers have tokens of their own."""
+        """Return whether there are several tokens."""
         return len(self._callers) > 1
 
     def caller(self, authorization: str) -> Caller | None:
-        """Return the caller of the header `Authorization: Bearer TOKEN`; None for an unknown token."""
+        """Return the caller for the header `Authorization: Bearer TOKEN`; None for an unknown token."""
         if self.open:
             return Caller()
         scheme, _, token = authorization.partition(" ")
@@ -95,7 +98,7 @@ class Access:
             token.strip().encode("utf-8", "surrogateescape")
         ).digest()
         match = None
-        # all are compared, each in constant time: how long it takes tells nothing
+        # all tokens are compared, each in constant time, so that the duration reveals nothing
         for token_digest, caller in self._callers.items():
             if hmac.compare_digest(token_digest, digest) and scheme.lower() == "bearer":
                 match = caller
@@ -103,10 +106,10 @@ class Access:
 
 
 def read_access(host: str, file: Path | None, environment: Mapping[str, str]) -> Access:
-    """Return the access that a file of tokens and the environment give.
+    """Return the access that a file of tokens and the environment define.
 
-    Raises SettingsError for a file that cannot be used, for a short token, and where other machines reach `host` and no
-    token is set.
+    Raises SettingsError for an unusable file, for a short token, and if other machines can reach `host` and no token is
+    set.
     """
     tokens = {} if file is None else _read(file)
     access = access_of(tokens, str(file))
@@ -121,7 +124,7 @@ def read_access(host: str, file: Path | None, environment: Mapping[str, str]) ->
 
 
 def access_of(tokens: Mapping[str, Any], where: str) -> Access:
-    """Return the access that tokens give, each with its filter or None. Raises SettingsError, which names `where`."""
+    """Return the access for `tokens`, each with its filter or None. Raises SettingsError, which names `where`."""
     callers: dict[bytes, Caller] = {}
     for token, bound in tokens.items():
         digest = _digest(token, where)
@@ -131,7 +134,7 @@ def access_of(tokens: Mapping[str, Any], where: str) -> Access:
                 f"got {bound!r:.80}"
             )
         Filter.of(bound)
-        # runs that the token began under another filter are out of its reach
+        # the name depends on the filter, so a token cannot reach threads that it began with another filter
         name = hashlib.sha256(
             digest + json.dumps(bound, sort_keys=True).encode()
         ).hexdigest()
@@ -140,7 +143,7 @@ def access_of(tokens: Mapping[str, Any], where: str) -> Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
+    """Tell whether an address can be reached only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -178,10 +181,10 @@ def _digest(token: str, where: str) -> bytes:
 
 
 class Guard:
-    """Middleware that lets callers in and bounds their requests.
+    """Middleware that admits callers and bounds their requests.
 
-    The caller is left in the scope's state, where paths find him.
-    access: None where an application around this one lets callers in; it may leave a Caller in the state itself.
+    It stores the caller in the scope's state, where the paths read it. `access` is None if a surrounding application
+    admits callers; that application may store a Caller in the state itself.
     """
 
     def __init__(
@@ -221,12 +224,14 @@ class Guard:
             await self._app(scope, _limit_body(receive, most), noting)
         except asyncio.CancelledError:
             if self._access is None:
-                raise  # an application around this one cancels its own work
-            if not has_begun:  # its time to end is over; uvicorn closes a begun reply, and would log a traceback
+                raise  # the surrounding application cancels its own work
+            if not has_begun:  # the time to end is over; uvicorn closes a reply that has begun, and would log a traceback
                 await response_of(
                     ApiError(503, "the server is ending: ask again soon", "ending")
                 )(scope, receive, send)
-        except Exception as error:  # not left to the server, which would log it with the keys that it may hold
+        except (
+            Exception
+        ) as error:  # handled here, because the server would log it with any keys in it
             response = response_of(error)
             if not has_begun:
                 await response(scope, receive, send)
@@ -237,10 +242,10 @@ class Guard:
         return MOST_TOOL_BYTES if path == TOOLS else MOST_BYTES
 
     def _caller(self, access: Access, scope: Scope, path: str) -> Caller | None:
-        """Return who asks, None for a stranger on an open path. Raises ApiError if the caller is not let in.
+        """Return the caller; None for a stranger on an open path. Raises ApiError if the caller is not admitted.
 
-        Where no token is needed, a page from elsewhere could ask through its user's browser. It names its own origin
-        or, where its name was made to lead to this machine, its own host.
+        If no token is needed, a foreign web page could send requests through its user's browser. Such a request names
+        the page's own origin, or its own host if the host's name was made to lead to this machine.
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
@@ -284,7 +289,8 @@ class Guard:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read the rest of a client's request, for a while: a client that is cut off in the middle does not see the reason."""
+    """Read the rest of a client's request, for a while. A client that is cut off in the middle would not see the
+    reason."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             while (await receive()).get("more_body"):
@@ -292,12 +298,12 @@ async def _drain(receive: Receive) -> None:
 
 
 def _limit_body(receive: Receive, most: int) -> Receive:
-    """Wrap `receive`, to refuse a body of more than `most` bytes and one that does not arrive in time."""
+    """Wrap `receive` so that it refuses a body of more than `most` bytes, and a body that does not arrive in time."""
     received, complete, until = 0, False, monotonic() + BODY_SECONDS
 
     async def bounded() -> Message:
         nonlocal received, complete
-        if complete:  # the next message is that the client leaves
+        if complete:  # the next message says that the client has left
             return await receive()
         try:
             async with asyncio.timeout(until - monotonic()):

@@ -1,4 +1,4 @@
-"""The FastAPI application: paths, their requests and their answers."""
+"""The FastAPI application: its paths, with their requests and answers."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
 _SAFE = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _SAFE["Content-Security-Policy"] = page.SERVED_POLICY
-# above this, only the best supported facts are drawn: a browser places 400 in a tenth of a second
+# above this number, only the best supported facts are drawn: a browser places 400 in a tenth of a second
 _MOST_FACTS = 400
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 
 router = APIRouter(route_class=ApartRoute)
-_NO_ROUTE = "Not Found"  # Starlette's words for a path without a route
+_NO_ROUTE = "Not Found"  # Starlette's message for a path without a route
 _OPENAI_PATHS = (
     "/chat/completions",
     "/completions",
@@ -74,7 +74,7 @@ From = Annotated[int, Query(ge=0)]
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
     """Make the application over an open service.
 
-    access: the tokens that it asks for. Without it the application that mounts this one must check callers.
+    `access` has the tokens that are accepted. Without it, the application that mounts this one must check callers.
     """
     settings = service.settings
     service.has_shares = access is not None and access.is_shared
@@ -83,7 +83,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         version=__version__,
         description="Answers questions that need several hops over your own text. Errors have OpenAI's form.",
         responses={"default": {"model": wire.ErrorBody, "description": "An error"}},
-        docs_url=None,  # FastAPI's own pages load their scripts from elsewhere
+        docs_url=None,  # FastAPI's own pages load scripts from other servers
         redoc_url=None,
     )
     app.state.service = service
@@ -96,7 +96,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         # without sessions there is nothing to listen to (GET) or to end (DELETE)
         tools = OverHTTP(tools_over(service))
         app.router.routes.append(Route(TOOLS, tools, methods=["POST"]))
-    # the guard answers all others
+    # the guard answers all other errors
     for raised in (RequestValidationError, HTTPException):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(
@@ -131,7 +131,8 @@ async def health(service: Served) -> wire.Health:
 
 @router.get("/ready", tags=["Server"])
 async def ready(service: Served) -> JSONResponse:
-    """Say of each part whether it answers: status 200 if all do, else 503. A search needs no model, so no model is asked."""
+    """Say for each part whether it answers: status 200 if all do, else 503. No model is asked, because a search needs
+    none."""
     parts = await service.parts()
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 
@@ -148,9 +149,9 @@ async def ask(
 ) -> Response:
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
-    The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
-    an earlier turn are remembered by their thread: give `thread` and the new question. Where no answer could be made,
-    the status is 502, or 503 where a model or an index cannot be asked; the document has `error`, and a stream ends so.
+    The document holds the agent's outputs and `thread`, and `review` if the run waits for a decision. A thread
+    remembers its earlier turns: give `thread` and the new question. If no answer could be made, the status is 502, or
+    503 if a model or an index cannot be asked; the document then has `error`, and a stream ends with it.
     """
     return await _told(*service.ask(body, caller), body.stream, request)
 
@@ -163,7 +164,7 @@ async def resume(
     service: Served,
     caller: Asking,
 ) -> Response:
-    """Go on with a run that waits for a decision, or that was cancelled or interrupted."""
+    """Continue a run that waits for a decision, or that was cancelled or interrupted."""
     return await _told(
         thread, await service.resume(thread, body, caller), body.stream, request
     )
@@ -185,13 +186,13 @@ async def _told(thread: str, run: Run, stream: bool, request: Request) -> Respon
 async def thread_state(
     thread: wire.Thread, service: Served, caller: Asking
 ) -> Response:
-    """Return a thread's state, and whether its run is under way, has ended, or waits (`review`)."""
+    """Return a thread's state, and whether its run is running, has ended, or waits for a decision (`review`)."""
     return json_response(await service.thread(thread, caller))
 
 
 @router.get("/api/threads", tags=["Questions"])
 async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Response:
-    """List the caller's threads, the last begun first, each with its first question and when that was asked."""
+    """List the caller's threads, the most recent first, each with its first question and when it was asked."""
     return json_response(await service.threads(caller, limit))
 
 
@@ -199,13 +200,13 @@ async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Resp
 async def note(
     thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking
 ) -> Response:
-    """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes these verdicts."""
+    """Name a thread, or say whether its last answer is right. `ras-agent threads export` writes these verdicts."""
     return json_response(await service.note(thread, body, caller))
 
 
 @router.delete("/api/threads/{thread}", tags=["Questions"])
 async def forget(thread: wire.Thread, service: Served, caller: Asking) -> Response:
-    """Forget a thread: its checkpoints, and the facts that it remembers."""
+    """Delete a thread: its checkpoints, and the facts that it remembers."""
     return json_response(await service.forget(thread, caller))
 
 
@@ -219,9 +220,9 @@ async def retrieve(
         str | None, Query(description='JSON, such as {"team": "x"}')
     ] = None,
 ) -> Response:
-    """Search the index as the agent does: its hits, best first, each a passage with its score, and why.
+    """Search the index as the agent does: the hits, best first, each a passage with its score, and why it was found.
 
-    `failures` says which stage could not be taken, such as the reranker, so that the hits are those without it.
+    `failures` names the stages that failed, such as the reranker; the hits are then those without this stage.
     """
     retrieval = await service.retrieve(q, k, caller, _json("filter", filter))
     hits = []
@@ -236,9 +237,9 @@ async def retrieve(
 async def retrieve_batch(
     body: wire.SearchBatch, request: Request, service: Served, caller: Asking
 ) -> Response:
-    """Search for each of several queries, in the form of Search-R1's retrieval server, which trainers of planners ask.
+    """Search for several queries, in the form of Search-R1's retrieval server, which trainers of planners use.
 
-    The answer is {"result": [hits of the first query, ...]}; a document's `contents` is its title in quotation marks, a
+    The answer is {"result": [hits of the first query, ...]}. A document's `contents` is its title in quotation marks, a
     line break, and its text.
     """
     from ras_agent.eval.formats.flashrag import contents_of
@@ -326,9 +327,9 @@ async def add_documents(
         ),
     ] = None,
 ) -> wire.Uploaded:
-    """Store files and index them; one with the name of an earlier upload replaces it, and keeps its metadata.
+    """Store files and index them. A file with the name of an earlier upload replaces it, and keeps its metadata.
 
-    Files from a token that sees a part of the index get the metadata of that part, and replace only files that
+    Files from a token that sees only a part of the index get the metadata of that part, and replace only files that
     were uploaded with the same filter.
     """
     return await service.documents.add(files, _json("metadata", metadata), caller)
@@ -340,7 +341,7 @@ async def uploaded_file(
 ) -> Response:
     """Return an uploaded file as it was sent.
 
-    A token that sees a part of the index gets files that were uploaded with the same filter, by their names.
+    A token that sees only a part of the index can read, by name, files that were uploaded with the same filter.
     """
     data = await service.documents.file(document, caller)
     name = quote(document.rpartition("/")[2], safe="")
@@ -352,9 +353,9 @@ async def uploaded_file(
 async def remove_document(
     service: Served, caller: Asking, document: DocumentId
 ) -> wire.Removed:
-    """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph.
+    """Remove a document, or all documents of an uploaded file, from the index and its knowledge graph.
 
-    A token that sees a part of the index removes files that were uploaded with the same filter, by their names.
+    A token that sees only a part of the index can remove, by name, files that were uploaded with the same filter.
     """
     return await service.documents.remove(document, caller)
 
@@ -376,7 +377,7 @@ async def page_file(name: str) -> Response:
 
 @router.post("/api/picture", include_in_schema=False)
 async def picture(run: dict[str, Any], service: Served) -> Response:
-    """Return the drawing of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
+    """Return the data of a picture of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
     return json_response(await service.drawing.run(_picture, run))
 
 
@@ -409,7 +410,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 def _unknown_path(request: Request) -> ApiError:
-    """Return the error for a path that does not exist, with the remedy for OpenAI's clients."""
+    """Return the error for a path that does not exist, with a remedy for OpenAI's clients."""
     path = request.url.path
     remedy = "/docs lists all paths"
     if path.endswith(_OPENAI_PATHS):

@@ -1,7 +1,7 @@
-"""Reads the bodies of requests: large ones are parsed in a thread, so that nobody else's request waits for it.
+"""Reads the bodies of requests. Large ones are parsed in a thread, so that other requests do not wait.
 
-Python does not interrupt the parser of JSON for other threads: its most expensive values, lists, objects
-and members, is bounded before it begins.
+Python does not interrupt its JSON parser for other threads. So the number of its most expensive values (lists, objects
+and members) is checked before parsing begins.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ras_agent.app.serve.errors import ApiError
 from ras_agent.text.normal_form import storable_number
 
 MOST_VALUES = 100_000
-"""Lists, objects and members of objects in one request of JSON"""
+"""The most lists, objects and members of objects in one JSON request."""
 _BEGINNINGS = (b"[", b"{", b'":')
-# below this, a thread costs more than it saves
+# bytes below which a thread costs more than it saves
 _SMALL = 64 * 1024
-# of a form, in memory; more goes to a temporary file
+# bytes of a form that are kept in memory; a larger form goes to a temporary file
 _IN_MEMORY = 1024 * 1024
 _PIECE = 64 * 1024
 
 
 class ApartRoute(APIRoute):
-    """Route that parses large requests apart from the loop."""
+    """Route that parses large requests outside the event loop."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the usual handler, which reads an `ApartRequest`."""
@@ -44,10 +44,10 @@ class ApartRoute(APIRoute):
 
 
 class ApartRequest(Request):
-    """Request that has a large body parsed by a thread."""
+    """Request whose large body is parsed in a thread."""
 
     async def json(self) -> Any:
-        """Return the body as JSON. Raises ApiError for one of too many values, and ValueError for invalid JSON."""
+        """Return the body as JSON. Raises ApiError for a body with too many values, and ValueError for invalid JSON."""
         body = await self.body()
         values = sum(map(body.count, _BEGINNINGS))
         if values > MOST_VALUES:
@@ -59,9 +59,10 @@ class ApartRequest(Request):
         return await service.parsing.run(_parsed, body)
 
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
-        """Return the body as a form. It is received first, then parsed: a caller's forms one at a time."""
+        """Return the body as a form. It is received completely, then parsed; a caller's forms are parsed one at a
+        time."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
-            # it writes to the disk in a thread
+            # UploadFile writes to the disk in a thread
             received = UploadFile(cast(Any, file))
             async for piece in self.stream():
                 await received.write(piece)
@@ -87,7 +88,7 @@ def _whole_number(digits: str) -> int:
 
 
 def _parse_form(scope: Scope, file: IO[bytes], limits: Any) -> FormData:
-    """Return the form that a file holds, read in a loop of its own."""
+    """Return the form that a file holds, parsed in a separate event loop."""
 
     async def receive() -> Message:
         piece = file.read(_PIECE)

@@ -1,7 +1,8 @@
-"""OpenAI's protocol: the agent as a chat model, for programs and chat pages that speak it.
+"""OpenAI's API: the agent as a chat model, for programs and chat pages that use this API.
 
-A conversation is answered by one run of the agent. Temperature and the like tune no run and are ignored; options that would
-change the form of the answer is honoured or refused. A run that could make no answer is an error, never an answer.
+A conversation is answered by one run of the agent. Temperature and similar options are ignored, because they do not
+apply to a run; options that would change the form of the answer are honoured or refused. A run without an answer is an
+error, never an answer.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 
 
 class ChatRequest(BaseModel):
-    """Request for a chat completion. `filter`, `as_of` and `sources` are ours, the rest OpenAI's.
+    """Request for a chat completion. `filter`, `as_of` and `sources` are ras-agent's own fields, the others OpenAI's.
 
-    max_tokens, max_completion_tokens, stop: where the reply's text ends, sources and all. Tokens are estimated.
-    sources: whether the text names its sources; annotations do in any case.
+    max_tokens, max_completion_tokens and stop limit the reply's text, including its sources; tokens are estimated.
+    `sources` tells whether the text names its sources; annotations always do.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -77,7 +78,7 @@ ONLY_TEXT = (
     "answers are text, and a schema of yours is not filled in; POST /api/ask returns the answer with its citations as "
     "JSON, or let your own model write the schema from the answer"
 )
-# the fields that would change the form of an answer, the values that do not, and the remedy
+# fields that would change the form of an answer: the values that are accepted, and the remedy for others
 _FORMS: dict[str, tuple[tuple[Any, ...], str]] = {
     "n": ((1,), "one answer is given"),
     "tools": (([],), "the agent calls no tools of yours, unless tool_choice is 'none'"),
@@ -155,7 +156,7 @@ class _Completion:
         self._begun = False
 
     def document(self, outputs: JSON) -> JSON:
-        """Return the whole completion."""
+        """Return the complete completion, which is not streamed."""
         text, finish = self._text(outputs)
         message = {
             "role": "assistant",
@@ -172,7 +173,7 @@ class _Completion:
         return {**self._about, "choices": [choice], "usage": _usage(outputs)}
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
-        """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations."""
+        """Yield the chunks of a run: its searches as reasoning, the answer while it is written, then its citations."""
         written = ""
         hold = max(map(len, self._stops), default=1) - 1
         async for event in run.events():
@@ -181,7 +182,7 @@ class _Completion:
             elif isinstance(event, AnswerToken):
                 written += event.text
                 text, finish = self._cut(written)
-                # the end may be the beginning of a stop
+                # the end of the text may be the beginning of a stop string
                 text = text if finish or not hold else text[:-hold]
                 if len(text) > len(self._sent):
                     yield self._chunk({"content": text[len(self._sent) :]})
@@ -198,10 +199,10 @@ class _Completion:
                 yield chunk
 
     def end(self, outputs: JSON) -> list[bytes]:
-        """Return the chunks of the part of an answer that was not streamed, and of its end.
+        """Return the chunks for the part of an answer that was not streamed, and for the end.
 
-        The text is the whole answer, as a paragraph of its own, if it begins otherwise than the sent part: a model
-        may break off and another answer, and sent text cannot be taken back.
+        If the answer does not begin with the text that was sent, the whole answer follows as a separate paragraph: a
+        model may break off and be replaced by another, and sent text cannot be taken back.
         """
         text, finish = self._text(outputs)
         rest = text[len(self._sent) :] if text.startswith(self._sent) else f"\n\n{text}"
@@ -212,7 +213,7 @@ class _Completion:
         return [*chunks, b"data: [DONE]\n\n"]
 
     def _text(self, outputs: JSON) -> tuple[str, str]:
-        """Return the text of an answer, and why it ends."""
+        """Return the text of an answer, and the reason for its end."""
         text, finish = self._cut(
             answer_and_sources(outputs) if self._sources else outputs["answer"]
         )
@@ -222,7 +223,8 @@ class _Completion:
         )
 
     def _cut(self, text: str) -> tuple[str, str]:
-        """Return the text up to a stop, within the tokens asked for, and why it ends; "" where it is whole."""
+        """Return the text up to a stop string and within the token limit, and the reason for its end; "" if it is not
+        cut."""
         end = min(
             (place for stop in self._stops if (place := text.find(stop)) >= 0),
             default=None,
@@ -249,7 +251,8 @@ class _Completion:
         return sse({**self._about, "choices": [choice], **usage})
 
     def _marks(self, outputs: JSON) -> JSON:
-        """Return the parts of a message besides its text: its citations, and whether it is an answer that rests on them."""
+        """Return the parts of a message in addition to its text: its citations, and whether it is an answer that rests
+        on them."""
         citations = web_citations(outputs, self._base_url)
         annotations = [
             {"type": "url_citation", "url_citation": citation} for citation in citations
@@ -258,7 +261,7 @@ class _Completion:
 
 
 def marks_of(outputs: JSON) -> JSON:
-    """Return whether an answer abstained, its suggestion, and whether a source bears it."""
+    """Return whether an answer abstained, its suggestion, and whether a source supports it."""
     marks: JSON = {}
     for name in ("abstained", "suggestion", "grounded"):
         if name in outputs:
@@ -267,9 +270,9 @@ def marks_of(outputs: JSON) -> JSON:
 
 
 def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
-    """Return the citations that bear an answer in the form that OpenAI has for those of web pages.
+    """Return the citations that support an answer, in OpenAI's form for citations of web pages.
 
-    A passage without a web address has one here.
+    A passage without a web address gets an address on this server.
     """
     end = len(outputs.get("answer", ""))
     citations = []
@@ -290,7 +293,7 @@ def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
 
 
 def _thought(event: Event) -> str:
-    """Return an event's news of the search as a paragraph; "" for other events."""
+    """Return a paragraph that describes an event of the search; "" for other events."""
     match event:
         case Rewritten(standalone=question):
             line = f"Understood as: {question}"
@@ -341,7 +344,7 @@ def check_model(name: str) -> None:
 
 
 def check_form(given: Mapping[str, Any], messages: Sequence[Message]) -> None:
-    """Raise ApiError for a request for another form of answer than text, and for one that shows more than text."""
+    """Raise ApiError for a request for an answer that is not text, and for messages that contain more than text."""
     for name, (values, remedy) in _FORMS.items():
         value = given.get(name)
         if (

@@ -1,7 +1,7 @@
-"""The documents of a server's index: uploaded, indexed, removed.
+"""The documents of a server's index: they are uploaded, indexed and removed.
 
-An upload is one transaction of the index's database: the bytes of its files, and the passages made of them. A server that
-is killed leaves all of it or nothing.
+An upload is one transaction of the index's database, with the bytes of its files and the passages made from them. A
+server that is killed leaves all of it or nothing.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from ras_agent.tools.index.uploads import name_in_part, upload_part, upload_path
 from ras_agent.tools.kg.index import KGIndex
 
 _CHANGE_SECONDS = 600.0
-# bytes: a document is called by it, and is removed by an address of a server
+# bytes: the name becomes the document's id, and part of the address by which it is removed
 _LONGEST_NAME = 200
 
 
 class Documents:
-    """Documents of an index, changed one change at a time; readers see the last one that ended."""
+    """Documents of an index. Only one change is made at a time; readers see the result of the last one that ended."""
 
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index = index
@@ -56,8 +56,8 @@ class Documents:
                 for pattern, keys in (settings.fields or {}).items()
             },
         }
-        self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
-        # a place for each token: one with slow documents keeps no other waiting
+        self._turns: dict[str, asyncio.Lock] = {}  # one for each token
+        # one thread for each token, so that slow documents delay only their own caller
         self._converting = defaultdict[str, Threads](
             lambda: Threads(1, _CHANGE_SECONDS)
         )
@@ -69,9 +69,8 @@ class Documents:
     ) -> Uploaded:
         """Store files, and index them with metadata. Raises ApiError if that is impossible; then nothing has changed.
 
-        They get the fields that the caller's filter asks for, and those of `metadata`. Uploads of a caller who sees a
-        part of the index replace only uploads with the same filter. Where anything fails, the index is as it
-        was.
+        The passages get `metadata`, and the fields that the caller's filter requires. Uploads of a caller who sees a
+        part of the index replace only uploads with the same filter. If anything fails, the index is unchanged.
         """
         own = upload_part(caller.filter)
         chosen = within(
@@ -85,7 +84,7 @@ class Documents:
                 "two files of this upload have the same name: rename one of them",
                 "same_name",
             )
-        # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
+        # one upload of a caller at a time: a caller with many or slow uploads delays only itself
         async with self._turns.setdefault(caller.name, asyncio.Lock()):
             held = await self._reading.run(_held, [file.file for file in files], names)
             readable = held
@@ -102,9 +101,9 @@ class Documents:
         )
 
     async def remove(self, name: str, caller: Caller) -> Removed:
-        """Remove a document, or all of an uploaded file, from the index.
+        """Remove a document, or all documents of an uploaded file, from the index.
 
-        A caller who sees a part of the index removes uploads with the same filter. Raises ApiError.
+        A caller who sees a part of the index removes only uploads with the same filter. Raises ApiError.
         """
         removed = await self._changing.run(
             self._remove, name, upload_part(caller.filter)
@@ -112,7 +111,8 @@ class Documents:
         return Removed(documents_removed=removed)
 
     async def correct(self, body: GraphCorrection, caller: Caller) -> None:
-        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and the errors of an edit."""
+        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and the other errors of an
+        edit."""
         if not caller.sees_all:
             raise ApiError(
                 403,
@@ -128,7 +128,7 @@ class Documents:
         await self._changing.run(lambda: edit(self._place(), body.fact))
 
     async def file(self, name: str, caller: Caller) -> bytes:
-        """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError."""
+        """Return an uploaded file as it was sent. A caller may read the files that it may remove. Raises ApiError."""
         own = upload_part(caller.filter)
         data = await self._reading.run(self._index.uploaded, name_in_part(name, own))
         if data is None:
@@ -148,7 +148,7 @@ class Documents:
                 "the sample cannot be changed: serve an index of your own, --index PATH",
                 "no_index",
             )
-        self._index.refresh()  # an index that was moved is not created again
+        self._index.refresh()  # raises if the index was moved, so that it is not created again
         return self._settings.index
 
     def _add(
@@ -172,7 +172,7 @@ class Documents:
                 data=file.data,
                 converted=file.converted,
             )
-            # tried before anything is written: an unreadable file replaces no other
+            # tried before anything is written, so that an unreadable file does not replace an earlier one
             trial = dry_run([source], place, metadata=given, **self._how)
             if trial.documents_written or trial.documents_unchanged:
                 readable.append(source)
@@ -233,7 +233,7 @@ def _needs_conversion(file: HeldFile) -> bool:
 
 
 def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]]:
-    """Return files, with the text of those that are converted, and those that cannot be."""
+    """Return the readable files, converted to text if necessary, and the files that cannot be converted."""
     readable = []
     unreadable = []
     with Apart(UPLOAD_SECONDS) as apart:
@@ -249,10 +249,10 @@ def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]
 
 
 def safe_name(given: str) -> str:
-    """Return the name of an uploaded file as it is stored. Raises ApiError for one that is no plain name of a file.
+    """Return the name under which an uploaded file is stored. Raises ApiError for anything but a plain file name.
 
-    A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused, not
-    mended: the stored file has the name that the caller gave.
+    A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused instead of
+    corrected, so that the stored file has the name that the caller gave.
     """
     name = unicodedata.normalize("NFC", given)
     if (
@@ -297,10 +297,10 @@ def _unknown(name: str, own: str) -> ApiError:
 
 
 def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
-    """Return metadata that all filters admit: `given`, and the one value that a filter asks of a field.
+    """Return metadata that all filters admit: `given`, and each field for which a filter allows only one value.
 
-    Raises ApiError for a value that a filter does not admit, for one to choose that is missing, and where a filter is
-    over what no upload can choose.
+    Raises ApiError for a value that a filter does not admit, for a missing field with several allowed values, and for a
+    filter on a field that uploads cannot choose.
     """
     conditions = Filter.of([filter for filter in filters if filter]).conditions
     for condition in conditions:

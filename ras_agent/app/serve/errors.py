@@ -1,4 +1,4 @@
-"""Errors on the wire: one shape, OpenAI's, for every path."""
+"""Errors in replies: one format, OpenAI's, for every path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ras_agent.trace import json_document
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
-# errors of a caller; our other errors are the server's
+# errors that a caller has caused; our other errors are the server's
 _CALLERS = (
     errors.EditError,
     errors.FilterError,
@@ -35,7 +35,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ApiError(errors.RasError, HTTPException):
-    """Request that cannot be served. status_code: of the reply. code: names the reason for programs."""
+    """Request that cannot be served. `status_code` is that of the reply; `code` names the reason for programs."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(status, message)
@@ -51,9 +51,12 @@ def no_graph() -> ApiError:
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
     """Return the status and the body for an error.
 
-    One that is not a caller's is logged, and the body does not describe it: it may name a path of the server.
+    An error that the caller has not caused is logged, and the body does not describe it, because it may name a path of
+    the server.
     """
-    if isinstance(error, ExceptionGroup):  # of one task, as the tools of MCP run in
+    if isinstance(
+        error, ExceptionGroup
+    ):  # from a group of one task, in which MCP's tools run
         return refusal(error.exceptions[0])
     if isinstance(error, HTTPException):
         return _reply(
@@ -78,7 +81,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
             "the index cannot be reached at the moment: try again soon",
             "index_unavailable",
         )
-    if errors.is_drivers(error):  # of a checkpointer, which has its own errors
+    if errors.is_drivers(
+        error
+    ):  # from a checkpointer, which raises its driver's errors
         said = f"{type(error).__name__}: {errors.message_of(error)}"
         _log.error("threads were not reached: %s", without_secrets(said))
         return _reply(
@@ -109,7 +114,7 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
 
 
 def _traceback(error: Exception) -> str:
-    """Return an error's traceback, in which a driver's error is its first line."""
+    """Return an error's traceback, in which a driver's error is reduced to its first line."""
     text = "".join(traceback.format_exception(error))
     for one in filter(errors.is_drivers, causes(error)):
         text = text.replace(str(one).strip(), errors.message_of(one))
@@ -117,12 +122,12 @@ def _traceback(error: Exception) -> str:
 
 
 def without_places(message: str) -> str:
-    """Return a failure's message in which a path of the server is the name at its end, and a model has no address."""
+    """Return a failure's message in which server paths are reduced to their last name, and models have no address."""
     return _PATH.sub(r"\1", without_server(message))
 
 
 def without_server(text: str) -> str:
-    """Return a text in which a model is named without the address of its server, which is not the caller's to know.
+    """Return a text in which models are named without the address of their server, which callers need not know.
 
     >>> without_server("vllm:http://10.0.0.1:8000/v1#qwen failed")
     'vllm:qwen failed'
@@ -131,7 +136,7 @@ def without_server(text: str) -> str:
 
 
 def response_of(error: Exception, document: JSON | None = None) -> Response:
-    """Return the response that reports an error. document: further details, of a run for example."""
+    """Return the response that reports an error. `document` has further details, such as those of a run."""
     status, body = refusal(error)
     data = {**body.model_dump(), **(document or {})}
     return Response(

@@ -1,6 +1,6 @@
-"""Handles connections to clients that end their sending early, or send no valid request.
+"""Handles connections to clients that stop sending early, or that send something other than a valid request.
 
-A client that has ended its sending may have left, or read on.
+A client that has stopped sending may have left, or may still read.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STREAMS = "ras_agent_streams"
-"""In the state of a request: whether its response is a stream of events, which may hold comments."""
+"""Key in the state of a request: whether its response is a stream of events, which may contain comments."""
 _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
 _COMMENT = b"e\r\n: still here\n\n\r\n"  # as a chunk of the response
-# seconds to the next sign; each time twice as many
+# seconds until the next sign of life, which double each time, up to _LONGEST
 _FIRST = 0.1
 _LONGEST = 5.0
 MOST_SMALL_PIECES = 1_000
-"""Pieces in which a body may come, however small they are"""
+"""The number of pieces in which a body may arrive however small they are."""
 LEAST_PIECE = 64
-"""Bytes that more pieces have on average: each is read where all others wait"""
+"""The least average size in bytes of a larger number of pieces, because each is read while all other requests wait."""
 LINGER_SECONDS = 5.0
-"""In which a client may send the rest of a request that is answered already, before its connection is closed"""
+"""Seconds in which a client may send the rest of a request that is already answered, before its connection is
+closed."""
 
 
 class _Requests(h11.Connection):
-    """State of a connection whose requests say their length in one way, and come in few pieces."""
+    """State of a connection whose requests must state their length in only one way and arrive in few pieces."""
 
     _pieces = 0
     _received = 0
 
     def next_event(self) -> Any:
-        """Return what was received next. Raises RemoteProtocolError for what is no request."""
+        """Return the next event that was received. Raises RemoteProtocolError for anything but a valid request."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._pieces = 0
@@ -54,7 +55,7 @@ class _Requests(h11.Connection):
 
 
 def _check_length(request: h11.Request) -> None:
-    """Raise RemoteProtocolError where a length is said in two ways, of which a proxy may have taken the other."""
+    """Raise RemoteProtocolError if a length is stated in two ways, because a proxy may have used the other one."""
     names = {name for name, _ in request.headers}
     if {b"content-length", b"transfer-encoding"} <= names:
         raise h11.RemoteProtocolError(
@@ -63,10 +64,10 @@ def _check_length(request: h11.Request) -> None:
 
 
 class HalfOpen(H11Protocol):
-    """Protocol of HTTP/1.1 in which a client that ends its sending after its request gets its answer.
+    """HTTP/1.1 protocol in which a client that stops sending after its request still gets its answer.
 
-    The system says the same of one that has left, but refuses in its name all that is sent to it. So signs of life are sent
-    that every reader passes over: an interim response, or a comment between events.
+    The operating system reports the same for a client that has left, but then rejects everything that is sent to it. So
+    signs of life are sent that every reader ignores: an interim response, or a comment between events.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -75,17 +76,20 @@ class HalfOpen(H11Protocol):
         self.conn = _Requests(h11.SERVER, most)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request; close the connection where the response to its beginning has begun."""
+        """Refuse an invalid request. Close the connection if the response to its beginning has already begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
             self.transport.close()
-        if self.cycle is not None:  # what answers the beginning has nobody to tell
+        if (
+            self.cycle is not None
+        ):  # the handler of the beginning has no client any more
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
     def on_response_complete(self) -> None:
-        """Go on to the next request; a body that nobody waits for has a while to end, so that its sender reads why."""
+        """Continue with the next request. A body that is no longer needed may still arrive for a while, so that its
+        sender can read the reply."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             self.loop.call_later(LINGER_SECONDS, self._close_unended, self.cycle)
@@ -95,7 +99,7 @@ class HalfOpen(H11Protocol):
             self.transport.close()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Keep the connection open, unless no answer is owed."""
+        """Keep the connection open if the client still waits for an answer."""
         cycle = self.cycle
         if (
             cycle is None

@@ -1,8 +1,8 @@
-"""Tasks that chat pages give the model of a chat besides questions: a title, further questions, tags, a summary.
+"""Tasks that chat pages give to a chat's model in addition to questions: a title, further questions, tags, a summary.
 
-A run over the index would not answer them, and would cost as much as a question. Each is answered by rule, from the
-conversation: a title is the user's first question. The patterns are those of Open WebUI, LibreChat, Chatbox, NextChat
-and LobeChat, and of prompts like theirs.
+A run over the index would not perform them, and would cost as much as a question. Each is performed by rule, from the
+conversation: a title is the user's first question. The patterns match the prompts of Open WebUI, LibreChat, Chatbox,
+NextChat and LobeChat, and similar prompts.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ _ASKS_FOR = (
     r"\b(?:generate|provide|create|write|give|suggest|name|names|naming|summari[sz]e|come up with|make|reply with"
     r"|produce|output|extract|what would be an?)\b|生成|返回|总结"
 )
-# an instruction in the system's turn by which the whole reply is a title, and instructions for answers, which it is not
+# instructions in the system's turn: that the whole reply is a title; or instructions about answers, which rule that out
 _TITLES_ONLY = (
     rf"(?:{_ASKS_FOR})[^.!?\n]{{0,120}}\b(?:title|heading|name for)\b"
     r"|\bsummari[sz]e the user['’]s (?:request|message|question)\b"
 )
 _FOR_ANSWERS = r"(?<!start )\b(?:each|every|all|your|the|short|brief|concise) (?:answer|repl(?:y|ie)|response)s?\b|\bsources\b"
-# prompts bound the length they want; a question about titles does not
+# prompts for a title limit its length; a question about titles does not
 _BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b|[个不]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Task of a chat page: how its prompt is known, and the function that answers it."""
+    """Task of a chat page: the pattern of its prompt, and the function that replies to it."""
 
     key: str
     wants: str
     reply: Callable[[str, str], str | list[str]]
-    """Makes the reply of the prompt and the user's first question"""
+    """makes the reply from the prompt and the user's first question"""
 
 
 def _title(prompt: str, question: str) -> str:
@@ -109,11 +109,11 @@ TASKS: Final = (
 
 
 def reply_to_task(messages: Sequence[Message]) -> str | None:
-    """Return the reply to a page's task about the conversation; None where the last turn is a question.
+    """Return the reply to a page's task about the conversation; None if the last turn is a question.
 
-    Where the prompt asks for JSON, the reply is an object with the key that it names, or a list.
+    If the prompt asks for JSON, the reply is an object with the key that the prompt names, or a list.
     """
-    # more is no question, which would be refused for its length
+    # a longer turn would be refused as a question anyway
     prompt = messages[-1].text[:LONGEST_QUESTION]
     instructions = prompt
     if len(messages) == 2 and messages[0].role in ("system", "developer"):
@@ -136,7 +136,8 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
 
 def _wants_titles_only(system: str) -> bool:
-    """Return whether a system's turn makes a title of each turn of the user, which is no question then."""
+    """Return whether the system's turn makes every user's turn a text that needs a title, so that it is not a
+    question."""
     return bool(re.search(_TITLES_ONLY, system, _FLAGS)) and not re.search(
         _FOR_ANSWERS, system, _FLAGS
     )
@@ -158,7 +159,7 @@ def _is_about_the_chat(outside: str) -> bool:
 
 
 def _task_in(outside: str) -> _Task | None:
-    """Return the task that the prompt's output names by its key, else the first that it has the words of."""
+    """Return the task whose key the prompt's output section names, else the first task whose words it has."""
     output = outside.partition("### Output")[2]
     named = [task for task in TASKS if f'"{task.key}"' in output]
     if named or output:
@@ -169,9 +170,9 @@ def _task_in(outside: str) -> _Task | None:
 
 
 def _first_question(messages: Sequence[Message], prompt: str) -> str:
-    """Return the user's first question: in the turns before, else in the conversation that the prompt shows.
+    """Return the user's first question: from the earlier turns, else from the conversation that the prompt contains.
 
-    "" where there is no conversation.
+    Return "" if there is no conversation.
     """
     asked = [
         message.text

@@ -1,7 +1,6 @@
-"""OpenAI's Responses protocol, as far as a question needs it: input, instructions, streams, and earlier responses.
+"""OpenAI's Responses API, as far as a question needs it: input, instructions, streams, and earlier responses.
 
-A response that is stored, as all are unless `store` is false, is a turn of a thread; `previous_response_id` goes on
-with that thread.
+A stored response, which is the default, is a turn of a thread; `previous_response_id` continues that thread.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class _Text(BaseModel):
 
 
 class ResponsesRequest(BaseModel):
-    """Request for a response. `filter`, `as_of` and `sources` are ours, the rest OpenAI's."""
+    """Request for a response. `filter`, `as_of` and `sources` are ras-agent's own fields, the others OpenAI's."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -86,7 +85,7 @@ class ResponsesRequest(BaseModel):
     text: _Text | None = None
 
     def messages(self) -> list[Message]:
-        """Return the input as turns; items that are no messages, such as earlier reasoning, are left out."""
+        """Return the input as turns, without items that are not messages, such as earlier reasoning."""
         turns = (
             [Message(role="system", content=self.instructions)]
             if self.instructions
@@ -252,7 +251,7 @@ class _Response:
         )
 
     def _document(self, status: str, outputs: JSON | None) -> JSON:
-        """Return the response; outputs: None before its end."""
+        """Return the response. `outputs` is None before its end."""
         body = self._body
         output: list[JSON] = []
         if outputs is not None and status == "completed":

@@ -1,6 +1,6 @@
-"""One run of an agent for one request: its events as they come, its end, and the responses made of it.
+"""One run of an agent for one request: its events as they happen, its end, and the responses made from it.
 
-A client that leaves ends its run.
+If the client leaves, its run ends.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from ras_agent.records import JSON
 from ras_agent.trace import json_document
 
 STILL_HERE = b": still here\n\n"
-"""What is sent after so many seconds without an event: proxies close silent connections."""
+"""Sent after _SILENCE seconds without an event, because proxies close silent connections."""
 _SILENCE = 15.0
-# the limit of a run's checkpoints together
+# seconds for all checkpoints of a run together
 _TO_STORE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """End of a run. review: the value of the interrupt that waits for a decision, None without one."""
+    """End of a run. `review` is the value of the interrupt that waits for a decision, or None."""
 
     outputs: JSON
     review: JSON | None = None
 
     @property
     def problem(self) -> ApiError | None:
-        """Return why no answer could be made, if so, which a caller must not take for an answer."""
+        """Return the error if no answer could be made, so that a caller does not take the text for an answer; else
+        None."""
         failed = self.outputs.get("failed")
         if not failed:
             return None
@@ -55,13 +56,13 @@ class Ended:
         return ApiError(502, said, "no_answer")
 
     def answered(self) -> JSON:
-        """Return the outputs. Raises ApiError where no answer could be made."""
+        """Return the outputs. Raises ApiError if no answer could be made."""
         if problem := self.problem:
             raise problem
         return self.outputs
 
     def document(self, thread: str) -> JSON:
-        """Return the one JSON document of an answer."""
+        """Return the JSON document of an answer."""
         return {
             **self.outputs,
             **({} if self.review is None else {"review": self.review}),
@@ -70,9 +71,9 @@ class Ended:
 
 
 class Run:
-    """Run of an agent in a task of its own, which goes on at its own pace however slowly its events are read.
+    """Run of an agent in a separate task, which continues at its own speed however slowly its events are read.
 
-    `cancel` ends it with the model call under way; it is resumed from the thread's last checkpoint.
+    `cancel` ends it together with the running model call. It can be resumed from the thread's last checkpoint.
     """
 
     def __init__(
@@ -89,7 +90,10 @@ class Run:
     ) -> None:
         """Start the run of a caller.
 
-        turn: awaited before it starts. ended: is called at its end. check: raises if no index is there.
+        Args:
+            turn: awaited before the run starts.
+            ended: called at the end of the run.
+            check: raises an error if the index is gone.
         """
         self.caller = caller
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
@@ -107,14 +111,14 @@ class Run:
         self._task.cancel()
 
     def end_with_server(self) -> None:
-        """Cancel the run, and tell its callers that the server ends."""
+        """Cancel the run, and tell its callers that the server is ending."""
         self._why_cancelled = ApiError(
             503, "the server is ending: ask again soon", "ending"
         )
         self.cancel()
 
     async def events(self) -> AsyncIterator[Event | None]:
-        """Yield the events of the run, and None after a while without one."""
+        """Yield the events of the run, and None after _SILENCE seconds without an event."""
         while True:
             try:
                 async with asyncio.timeout(_SILENCE):
@@ -127,7 +131,7 @@ class Run:
                 yield event
 
     async def end(self) -> Ended:
-        """Wait for the end. Raises the run's error, and ApiError for one that was cancelled."""
+        """Wait for the end. Raises the run's error, and ApiError if the run was cancelled."""
         await asyncio.wait({self._task})
         if self._task.cancelled():
             raise self._why_cancelled
@@ -138,12 +142,12 @@ class Run:
     ) -> Ended:
         state: JSON = {}
         review: JSON | None = None
-        # each step is stored before the next begins: a step that cannot be stored ends the run at once
+        # each step is stored before the next begins, so that a step that cannot be stored ends the run at once
         how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
         stream: Any = agent.astream(
             inputs, config, context=limits, stream_mode=["custom", "values"], **how
         )
-        # the agent's own limit does not bound the store of its state
+        # the agent's own time limit does not include storing its state
         async with (
             self._turn,
             asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE),
@@ -169,7 +173,7 @@ class Run:
         if not state.get("passages") and any(
             failure["role"] == "retriever" for failure in state.get("failures", ())
         ):
-            await self._check()  # an answer would say that nothing was found
+            await self._check()  # otherwise the answer would say that nothing was found
         return Ended(outputs_of(state), review)
 
 
@@ -189,7 +193,7 @@ def outputs_of(state: JSON) -> JSON:
 
 
 def _turn(message: BaseMessage) -> JSON:
-    """Return a message in OpenAI's form; an answer has its citations."""
+    """Return a message in OpenAI's form. An answer includes its citations."""
     role = {"human": "user", "ai": "assistant"}.get(message.type, message.type)
     return {"role": role, "content": message.text, **message.additional_kwargs}
 
@@ -197,8 +201,8 @@ def _turn(message: BaseMessage) -> JSON:
 class RunStream(StreamingResponse):
     """Response that sends its headers at once and the text of a run's events as they happen.
 
-    So clients and proxies know at once that the request was taken. Refusals come before there is a run;
-    failures of the run are reported in its stream.
+    So clients and proxies know at once that the request was accepted. A refusal is sent before there is a run; failures
+    of the run are reported in its stream.
     """
 
     media_type = "text/event-stream"
@@ -211,7 +215,7 @@ class RunStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[STREAMS] = True
-        # Starlette may only notice at the next piece
+        # Starlette alone may notice only at the next piece that the client has left
         async with ending_with_client(self._run, receive):
             await self.stream_response(send)
 
@@ -219,8 +223,8 @@ class RunStream(StreamingResponse):
 async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     """Yield a run's events as server-sent events.
 
-    The last is `done` with the outputs, `review` with the pending decision, or `error`, which has the outputs too
-    where the run has ended without an answer.
+    The last one is `done` with the outputs, `review` with the pending decision, or `error`. An `error` has the outputs
+    too if the run has ended without an answer.
     """
     async for event in run.events():
         yield STILL_HERE if event is None else sse(event.to_dict(), event.type)
@@ -240,7 +244,7 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
 
 
 def sse(data: JSON, name: str = "") -> bytes:
-    """Encode data as a server-sent event, which may have a name."""
+    """Encode data as a server-sent event, with an optional name."""
     return (
         f"event: {name}\n" * bool(name) + f"data: {json_document(data)}\n\n"
     ).encode()
@@ -253,7 +257,7 @@ async def ended_or_left(run: Run, receive: Receive) -> Ended:
 
 
 def json_response(data: JSON, status: int = 200) -> Response:
-    """Return a JSON response for any data, also with lone surrogates or numbers that JSON lacks."""
+    """Return a JSON response for any data, even with lone surrogates or numbers that JSON cannot hold."""
     return Response(json_document(data), status, media_type="application/json")
 
 
@@ -261,7 +265,7 @@ def json_response(data: JSON, status: int = 200) -> Response:
 async def ending_with_client(
     run: Run | asyncio.Task[Any], receive: Receive
 ) -> AsyncIterator[None]:
-    """Cancel a run, or other work, at the end of the block, and where its client leaves before."""
+    """Cancel a run, or another task, at the end of the block, or earlier if its client leaves."""
 
     async def cancel_when_left() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -22,42 +22,42 @@ from ras_agent.errors import SettingsError
 from ras_agent.logs import LOGGER, log_to
 from ras_agent.settings import Settings
 
-# seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
+# seconds that running runs have to end once the server was asked to; and those after which the process ends anyway
 _GRACE = 6
 _END = 8
-# of them, the last: callers that wait for a run then hear that it has ended with the server
+# the last of these seconds, in which waiting callers are told that the server is ending
 _TO_TELL = 1
-# seconds in which a client has to take the next piece of an answer
+# seconds in which a client has to receive the next piece of an answer
 SEND_SECONDS = 60
-# connections besides those of runs; more are refused before anything is read from them
+# number of connections in addition to those of runs; more are refused before anything is read from them
 _CONNECTIONS = 512
 
 
 async def run_server(
     settings: Settings, *, sample: bool, announce: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends it. Raises RasError children if it cannot be set up."""
+    """Serve until a signal ends the server. Raises RasError children if it cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
     with listening(settings.host, settings.port) as listener:
-        LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
+        LOGGER.propagate = False  # some packages, such as MCP's, set up the root's handlers at their first warning
         if settings.log is None:
-            # failures are seen, whether or not there is a log
+            # failures are shown even without a log
             log_to("-", level=logging.WARNING)
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),
                 http=HalfOpen,
                 log_level="warning",
-                access_log=False,  # its lines would hold questions
+                access_log=False,  # its lines would contain questions
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE,
                 limit_concurrency=_CONNECTIONS + 2 * settings.max_runs,
             )
-            # uvicorn raises the signal that ended it once more: here the process ends in its own order
+            # uvicorn raises the signal that ended it again; ignored, so that the process ends in order
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: None)
-            # the program's own objects stay: a search for garbage would look through it each time, for a tenth of
-            # a second in which nobody is answered (lab/speed.md)
+            # exclude the program's own objects from garbage collection, which would otherwise search them each time,
+            # for a tenth of a second in which no request is answered (lab/speed.md)
             gc.collect()
             gc.freeze()
             host, port = listener.getsockname()[:2]
@@ -66,14 +66,14 @@ async def run_server(
 
 
 class _Server(uvicorn.Server):
-    """Server that ends its process soon after a signal, without waiting for hung threads and databases."""
+    """Server whose process ends soon after a signal, without waiting for hung threads and databases."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all runs, and tell their callers before the connections are cut."""
+        """End all runs, and tell their callers before the connections are closed."""
         loop = asyncio.get_running_loop()
         telling = loop.call_later(_GRACE - _TO_TELL, self._service.end_runs)
         try:
@@ -82,13 +82,13 @@ class _Server(uvicorn.Server):
             telling.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # it needs no interpreter, and names the hung call
+        # works even if the interpreter hangs, and shows the call that hangs
         faulthandler.dump_traceback_later(_END, exit=True)
         super().handle_exit(sig, frame)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises SettingsError where it cannot."""
+    """Return a socket that listens. Raises SettingsError if it cannot listen there."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -98,7 +98,7 @@ def listening(host: str, port: int) -> socket.socket:
             "one) or --host"
         ) from error
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # a client that stopped reading keeps sent bytes in the kernel, and its connection, for ever otherwise
+        # otherwise a client that stops reading would keep its connection, and sent bytes in the kernel, for ever
         listener.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_SECONDS * 1000
         )

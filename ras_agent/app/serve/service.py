@@ -1,4 +1,4 @@
-"""Service behind all requests of a server: the agent, its index and threads, and the running runs."""
+"""The service behind all requests of a server: the agent, its index and threads, and the running runs."""
 
 from __future__ import annotations
 
@@ -63,40 +63,41 @@ from ras_agent.tools.kg.neighbourhood import (
 from ras_agent.tools.retrieve.retrieval import Retrieval
 from ras_agent.tools.retrieve.search import Search
 
-# limits of one question if the settings name no others: a server must not work for nobody for ever
+# seconds of one question if the settings have no limit, so that no run lasts for ever
 _MAX_SECONDS = 300.0
-# seconds of one search, one reading of the index, and one question of `/ready`
+# seconds of one search, of one reading of the index, and of each check by `/ready`
 _SEARCH_SECONDS = 30.0
 _READ_SECONDS = 60.0
 _READY_SECONDS = 2.0
-# seconds in which the form of an upload is parsed, after those of the same caller that came before
+# seconds in which the form of an upload has to be parsed, including the wait for earlier forms of the caller
 _FORM_SECONDS = 600.0
-# how many queries of one batch are searched for at a time, and the seconds of all of them
+# number of queries of a batch that are searched at the same time, and the seconds of the whole batch
 _BATCH_AT_ONCE = 4
 _BATCH_SECONDS = 60.0
-# seconds of a checkpoint
+# seconds of reading a checkpoint
 _STORED_SECONDS = 10.0
-# how many threads are kept in memory; one that was not used for longest is forgotten first
+# number of threads that are kept in memory; the least recently used one is forgotten first
 _REMEMBERED = 1000
-# how many knowledge graphs are kept open, one for each filter
+# number of knowledge graphs that are kept open, one for each filter
 _GRAPHS = 8
-# how many names are shown in place of one that the graph does not have
+# number of names that are suggested for a name that the graph does not have
 _NAMES = 5
-# roles of a conversation that are read, and the speakers they stand for
+# the roles of a conversation whose messages are read, and the speakers that they stand for
 _SPEAKERS = {
     "user": "user",
     "assistant": "assistant",
     "system": "system",
     "developer": "system",
 }
-# under which a checkpoint says where its run waits for a person
+# the metadata key of a checkpoint that says where its run waits for a person
 _REVIEW = "review"
 
 
 class Service:
     """Agent of a server, with the runs that it starts.
 
-    A thread belongs to the caller who began it: others with another token have threads of their own under its id.
+    A thread belongs to the caller who began it. Callers with another token have separate threads, even with the same
+    id.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Service:
         self.settings = settings
         self.index = index
         self.documents = Documents(index, settings)
-        # threads of their own for each kind of work: one that hangs leaves the others theirs
+        # separate threads for each kind of work, so that work that hangs does not stop other kinds
         self.searching = Threads(32, _SEARCH_SECONDS)
         self.reading = Threads(16, _READ_SECONDS)
         self.drawing = Threads(2, _READ_SECONDS)
@@ -122,16 +123,18 @@ class Service:
         self._by_name: dict[str, Retriever] = {}
         self._checkpointer = checkpointer
         self._prober = prober(checkpointer)
-        # verdicts on threads are kept as threads are
+        # verdicts on threads are kept as long as threads are
         self._notes: BaseStore = parts.store or InMemoryStore()
-        # an agent for each choice of places where a person decides
+        # one agent for each choice of places where a person decides
         self._agent = lru_cache(None)(
             lambda review: assemble_agent(replace(parts, review=review), checkpointer)
         )
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, Run] = {}
         self._turns = Turns()
-        self.has_shares = False  # of runs: set where several tokens are known
+        self.has_shares = (
+            False  # whether callers share the runs, set if several tokens are known
+        )
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._open_graph = lru_cache(_GRAPHS)(
             lambda commit, seen: graph_of(index.within(seen))
@@ -146,12 +149,12 @@ class Service:
         return len(self._running)
 
     def end_runs(self) -> None:
-        """End the runs under way, since the server ends; callers that wait for one are told so."""
+        """End the running runs, because the server ends. Callers that wait for a run are told the reason."""
         for run in self._running.values():
             run.end_with_server()
 
     def ask(self, request: wire.AskRequest, caller: Caller) -> tuple[str, Run]:
-        """Start the run of a request, and return its thread. Raises ApiError, ReviewError."""
+        """Start the run of a request, and return its thread and the run. Raises ApiError and ReviewError."""
         thread = request.thread or uuid4().hex
         inputs = _inputs(request, caller)
         review = self._parts.review
@@ -176,10 +179,11 @@ class Service:
     async def resume(
         self, thread: str, request: wire.ResumeRequest, caller: Caller
     ) -> Run:
-        """Resume a thread's run. Raises ApiError if the thread's run has ended."""
+        """Resume a thread's run. Raises ApiError if the run has ended, or if it waits for no decision and one is
+        given."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
-        if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
+        if not state.tasks:  # `next` is also empty after a node that ended before its checkpoint was written
             raise ApiError(
                 409,
                 f"the run of thread {thread!r} has ended: ask a new question",
@@ -197,7 +201,7 @@ class Service:
         return self._on_thread(thread, caller, review, inputs, request.limits)
 
     async def thread(self, thread: str, caller: Caller) -> JSON:
-        """Return the state of a thread. Raises ApiError for one that is not the caller's."""
+        """Return the state of a thread. Raises ApiError if the thread is not the caller's."""
         _, state = await self._state(thread, caller)
         review = next((interrupt.value for interrupt in state.interrupts), None)
         running = self._key(thread, caller) in self._running
@@ -209,7 +213,7 @@ class Service:
         }
 
     async def threads(self, caller: Caller, limit: int) -> JSON:
-        """List the threads of a caller, the last begun first."""
+        """List the threads of a caller, the most recent first."""
         own = self._key("", caller)
         stored = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
         threads = [
@@ -231,7 +235,7 @@ class Service:
         return {"threads": about}
 
     async def note(self, thread: str, note: wire.ThreadNote, caller: Caller) -> JSON:
-        """Write a person's note on a thread. Raises ApiError for one that is not the caller's, or has no answer."""
+        """Write a person's note on a thread. Raises ApiError if the thread is not the caller's or has no answer yet."""
         key, (_, state) = self._key(thread, caller), await self._state(thread, caller)
         notes = await anotes_of(self._notes, key, user=caller.name)
         if note.name is not None:
@@ -251,7 +255,7 @@ class Service:
         return {"thread": thread, "name": notes.name, "verdicts": len(notes.verdicts)}
 
     async def forget(self, thread: str, caller: Caller) -> JSON:
-        """Delete a thread with all that is stored of it. Raises ApiError for one that is not the caller's, or runs."""
+        """Delete a thread and everything stored about it. Raises ApiError if it is not the caller's or is running."""
         self._check_free(thread, caller)
         key = self._key(thread, caller)
         if not await aforget_thread(
@@ -272,9 +276,9 @@ class Service:
         filter: JSON | None,
         retriever: str = "",
     ) -> Retrieval:
-        """Search the index as the agent does, or with one of the retrievers that the index has what they need for.
+        """Search the index as the agent does, or with a named retriever for which the index has all the data.
 
-        Raises ValueError for a blank query, FilterError, and ApiError for a retriever that it does not have.
+        Raises ValueError for a blank query, FilterError, and ApiError for a retriever that the index does not have.
         """
         chosen = self._parts.retriever
         if retriever:
@@ -286,7 +290,7 @@ class Service:
         return retrieval
 
     def _retriever_named(self, name: str) -> Retriever:
-        """Return a retriever by name, made once. Raises ApiError for one that the index does not have."""
+        """Return a retriever by name, which is made only once. Raises ApiError for one that the index does not have."""
         if name not in self._by_name:
             # a graph may have been built since
             made = retrievers_by_name(self.settings, self.index)
@@ -300,9 +304,10 @@ class Service:
     async def retrieve_all(
         self, queries: Sequence[str], k: int, caller: Caller
     ) -> list[list[Hit]]:
-        """Search for each query as `retrieve` does, a few at a time: others need threads too. Blanks find nothing.
+        """Search for each query as `retrieve` does, only a few at a time because others need threads too. Blank queries
+        find nothing.
 
-        Raises TimeoutError where all of them take longer than a minute.
+        Raises TimeoutError if all searches together take longer than a minute.
         """
         found: dict[str, list[Hit]] = {query: [] for query in queries}
         waiting = (query for query in found if query.strip())
@@ -316,11 +321,12 @@ class Service:
             async with asyncio.timeout(_BATCH_SECONDS):
                 await asyncio.gather(*(search() for _ in range(_BATCH_AT_ONCE)))
         finally:
-            waiting.close()  # where one has failed, the others begin no further query
+            waiting.close()  # if one search has failed, the others begin no further query
         return [found[query] for query in queries]
 
     async def parts(self) -> dict[str, str]:
-        """Return "ok" or "down" for each part that holds data, and for searches, which are down where all hang."""
+        """Return "ok" or "down" for each part that holds data, and for searches, which are down if all their threads
+        hang."""
         config = self._config("ready", Caller())
         asked: dict[str, Awaitable[object]] = {
             "index": acall(self.index.database, "state", within=_READY_SECONDS),
@@ -365,7 +371,7 @@ class Service:
         )
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
-        """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
+        """Return a passage. Raises ApiError for an unknown passage, or one that the caller may not see."""
         passage = self.view(caller).get(passage_id)
         if passage is None:
             raise ApiError(
@@ -379,14 +385,16 @@ class Service:
         return KGIndex.exists(self.index)
 
     def graph(self, caller: Caller) -> KGIndex:
-        """Return the part of the stored knowledge graph that the caller may see. Raises ApiError where there is none."""
+        """Return the part of the stored knowledge graph that the caller may see. Raises ApiError if there is no
+        graph."""
         if not self.has_graph:
             raise no_graph()
         view = self.view(caller)
         return self._open_graph(view.commit, view.filter)
 
     def around(self, entity: str, entities: int, caller: Caller) -> Neighbourhood:
-        """Return the stored knowledge graph around an entity, "" for its best connected ones. Raises ApiError."""
+        """Return the stored knowledge graph around an entity, or around the best connected entities for "". Raises
+        ApiError."""
         graph = self.graph(caller)
         try:
             return neighbourhood(graph, entity, entities)
@@ -411,7 +419,7 @@ class Service:
                 f"there is no thread {thread!r}: ask with this thread first",
                 "unknown_thread",
             )
-        # a run goes on in an agent with the same nodes
+        # a run is continued by an agent with the same nodes
         review = places(cast("dict[str, Any]", stored.metadata).get(_REVIEW, ""))
         return review, await self._agent(review).aget_state(config)
 
@@ -449,7 +457,7 @@ class Service:
     ) -> Run:
         free = self.settings.max_runs - len(self._running)
         own = sum(run.caller == caller for run in self._running.values())
-        # a caller leaves as many places as he has: half of them are the first's, half of the rest the second's
+        # a caller must leave as many places free as it uses, so the first caller gets half of them, the next half of the rest
         if free <= (own if self.has_shares else 0):
             which = "of yours " if free else ""
             raise ApiError(
@@ -474,7 +482,7 @@ class Service:
         return run
 
     async def _check_reached(self) -> None:
-        """Raise an error where the index is gone, or in a database that does not answer."""
+        """Raise an error if the index is gone, or if its database does not answer."""
         await self.reading.run(self.index.database.state)
 
     def _key(self, thread: str, caller: Caller) -> str:
@@ -495,7 +503,7 @@ class Service:
             raise ApiError(409, wrong, "thread_busy")
 
     def _remember(self, key: str) -> None:
-        """Note that a thread is used. If threads are only in memory, those used longest ago are dropped."""
+        """Note that a thread is used. If threads are only in memory, the least recently used one is dropped."""
         if self.settings.checkpoint != "memory":
             return
         self._remembered[key] = None
@@ -511,7 +519,7 @@ def _parser_of_forms() -> Threads:
 
 
 def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
-    """Return the turns with text as messages of LangChain; those of the assistant without the sources that we add."""
+    """Return the turns that have text as LangChain messages. The sources that we append to answers are removed."""
     turns = [
         (_SPEAKERS[turn.role], turn.text)
         for turn in messages or ()
@@ -556,7 +564,7 @@ def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
 
 
 def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
-    """Return `limits`, each lowered to the request's limit where that is lower."""
+    """Return `limits`, with those limits of the request that are lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(
         limits,
@@ -572,7 +580,7 @@ async def open_service(
     settings: Settings, *, sample: bool = False
 ) -> AsyncIterator[Service]:
     """Open the parts that the settings name, and close them at the end of the block. Raises RasError children."""
-    if sample or settings.index is None:  # a retriever from elsewhere needs no index
+    if sample or settings.index is None:  # an external retriever needs no index
         settings = settings.model_copy(update={"index": None})
         index = PassageIndex.in_memory(sample_passages() if sample else ())
     else:

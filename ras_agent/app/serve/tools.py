@@ -1,7 +1,7 @@
 """The agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
 
-`ras-agent mcp` offers them over standard input and output, `ras-agent serve` at the path /mcp over streamable HTTP.
-There the guard of all paths decides who may ask, and a caller's filter bounds the results of each tool.
+`ras-agent mcp` offers them over standard input and output, and `ras-agent serve` at the path /mcp over streamable HTTP.
+There the guard of all paths decides who may ask, and a caller's filter restricts the results of each tool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 from ras_agent.tools.plan.graph_tools import MEANINGS, about_choices
 
-# which LangChain's adapters ask for
+# LangChain's adapters require mcp 1
 if TYPE_CHECKING or version("mcp").startswith("1."):
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer
@@ -62,7 +62,8 @@ _PACKAGE = str(Path(mcp.__file__).parent)
 
 
 class Quoted(TypedDict):
-    """Sentence that an answer cites. supported: whether it bears the answer; null where that cannot be told."""
+    """Sentence that an answer cites. `supported` tells whether it supports the answer; null if that cannot be
+    decided."""
 
     title: str
     quote: str
@@ -72,9 +73,9 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. abstained: whether the documents hold no sure one. grounded: whether a source bears it.
+    """An answer. `abstained` tells whether the documents hold no sure answer, `grounded` whether a source supports it.
 
-    suggestion: of an answer that abstained, the one that the sources suggest without being sure; "" without one.
+    `suggestion` is the answer that the sources suggest without being sure, if the answer abstained; else "".
     """
 
     answer: str
@@ -85,7 +86,7 @@ class Answered(TypedDict):
 
 
 class Found(TypedDict):
-    """A passage that a search returned. score: higher is better, within one search."""
+    """A passage that a search returned. A higher `score` is better, within one search."""
 
     passage_id: str
     title: str
@@ -103,7 +104,7 @@ class Around(TypedDict):
 
 
 def _without_message(record: logging.LogRecord) -> bool:
-    """Take out what the protocol's package says of a message that it cannot read: it holds the question."""
+    """Replace what the MCP package logs about an unreadable message, because that contains the question."""
     if record.pathname.startswith(_PACKAGE):
         record.msg = "a message of the Model Context Protocol could not be read"
         record.args = None
@@ -114,7 +115,7 @@ _READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 
 class _Tools(MCPServer):
-    """Server that lists the tools which the index can serve at the time."""
+    """Server that lists only the tools that the index can currently serve."""
 
     service: Service
 
@@ -128,14 +129,14 @@ class _Tools(MCPServer):
 
 
 def tools_over(service: Service) -> MCPServer:
-    """Return a server of the Model Context Protocol over an open service."""
+    """Return a Model Context Protocol server over an open service."""
     root = logging.getLogger()
     handlers = list(root.handlers)
     level = root.level
     server = _Tools("ras-agent", instructions=_INSTRUCTIONS)
     server.service = service
-    _core_of(server).version = __version__  # it would say the one of mcp
-    # it has set up logging for the whole program, which is the program's own to do
+    _core_of(server).version = __version__  # by default it is the version of mcp
+    # undo the logging that it has set up for the whole program
     root.handlers[:], root.level = handlers, level
     root.addFilter(_without_message)
 
@@ -257,10 +258,10 @@ def tools_over(service: Service) -> MCPServer:
 
 
 class OverHTTP:
-    """Application that answers the requests of one path, by the protocol's streamable HTTP.
+    """Application that answers the requests of one path over the protocol's streamable HTTP.
 
-    Each request has a manager of its own, since they need not know each other: one for all would have to be started with
-    the application, and an application that mounts it does not run that start.
+    Each request has its own manager. A shared manager would have to be started with the application, and an application
+    that mounts this one does not run that start.
     """
 
     def __init__(self, server: MCPServer) -> None:
@@ -277,7 +278,7 @@ class OverHTTP:
         async def receive_again() -> Message:
             return messages.pop() if messages else await receive()
 
-        # the guard of the HTTP server checks hosts and origins, of this path as of all others
+        # the guard of the HTTP server checks hosts and origins for all paths
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(
             self._server, stateless=True, security_settings=security
@@ -287,13 +288,14 @@ class OverHTTP:
 
 
 def _core_of(server: MCPServer) -> Any:
-    """Return the protocol's server inside another, which would make one manager for all requests."""
+    """Return the low-level server inside `server`, which itself would make one manager for all requests."""
     return getattr(server, "_lowlevel_server", None) or server._mcp_server
 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn errors of the block into a tool's errors, in REST's words. An unexpected error is logged, not described."""
+    """Turn errors of the block into tool errors with the messages of the REST paths. An unexpected error is logged, not
+    described."""
     try:
         yield
     except Exception as error:
@@ -301,7 +303,8 @@ def _refusing() -> Iterator[None]:
 
 
 def _caller(context: Request) -> Caller:
-    """Return the caller: over HTTP the one that the guard has let in, over standard input this process's user."""
+    """Return the caller: over HTTP the one that the guard has admitted, over standard input the user of this
+    process."""
     request = context.request_context.request
     caller = None if request is None else request.state.caller
     return caller or Caller()

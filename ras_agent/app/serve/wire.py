@@ -1,4 +1,4 @@
-"""The shapes of requests and answers on the wire, from which the OpenAPI document is made."""
+"""The shapes of requests and answers, from which the OpenAPI document is made."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from pydantic import (
 LONGEST_QUESTION = 100_000
 LONGEST_QUERY = 10_000
 LONGEST_NAME = 1_000
-"""Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
+"""The most characters of a question, a query and a name, over REST and as arguments of tools. Longer texts are
+documents, which are uploaded."""
 
 MOST_MESSAGES = 1_000
-"""Of a conversation in one request, and parts of one message."""
+"""The most messages of a conversation in one request, and the most parts of one message."""
 
 MOST_PARTS = 10_000
-"""Of all messages of a conversation together."""
+"""The most parts of all messages of a conversation together."""
 
 MOST_QUERIES = 4_096
-"""Of one batch."""
+"""The most queries of one batch."""
 
 MOST_STOPS = 16
-"""OpenAI takes four; each is looked for in every piece of a stream."""
+"""The most stop strings. OpenAI allows four; each is searched in every piece of a stream."""
 
 _Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 GraphFact = tuple[_Part, _Part, _Part]
@@ -46,7 +47,7 @@ Thread = Annotated[
 ]
 MOST_KEYS = 100
 LONGEST_FILTER = 100_000
-"""Of a filter in one request; characters as JSON."""
+"""The most characters of a filter in one request, as JSON."""
 
 
 def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_longer(value: Any, most: int) -> bool:
-    """Tell whether a value has more than `most` characters as JSON, of which no more are written than it takes."""
+    """Tell whether a value has more than `most` characters as JSON, without writing much more than these."""
     length = 0
     for piece in json.JSONEncoder().iterencode(value):
         length += len(piece)
@@ -68,7 +69,7 @@ def _is_longer(value: Any, most: int) -> bool:
 
 
 def _with_few_parts(messages: Any) -> Any:
-    """Return a request's messages. Raises ValueError where they have too many parts, before each part is looked at."""
+    """Return a request's messages. Raises ValueError if they have too many parts, before each part is validated."""
     parts = 0
     for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, dict) else None
@@ -98,12 +99,12 @@ AsOf = Annotated[
 
 
 def _default_for_none(default: bool) -> BeforeValidator:
-    """Return a validator that takes null for an option that was left out, as OpenAI's schema allows."""
+    """Return a validator that replaces null by the default, because OpenAI's schema allows null for an option."""
     return BeforeValidator(lambda value: default if value is None else value)
 
 
 def _stops(value: Any) -> Any:
-    """Return the texts at which a reply ends; blank ones, which some pages send, are left out."""
+    """Return the texts at which a reply ends, without blank ones, which some pages send."""
     given = [value] if isinstance(value, str) else value or ()
     if not isinstance(given, list | tuple):
         return given
@@ -115,7 +116,7 @@ OnUnlessTold = Annotated[bool, _default_for_none(True)]
 Tokens = Annotated[
     int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)
 ]
-"""A limit in tokens; zero and less are no limit, as of llama.cpp and LM Studio."""
+"""A limit in tokens. Zero and negative numbers mean no limit, as in llama.cpp and LM Studio."""
 Stops = Annotated[
     tuple[str, ...],
     Field(max_length=MOST_STOPS, fail_fast=True),
@@ -131,7 +132,7 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_keys(cls, request: Any) -> Any:
-        # each unknown one would be an error of its own
+        # otherwise each unknown key would be a separate error
         if isinstance(request, dict) and len(request) > MOST_KEYS:
             raise ValueError(
                 f"it has {len(request):,} keys, and at most {MOST_KEYS} are allowed"
@@ -161,7 +162,7 @@ class Message(BaseModel):
 
     @property
     def text(self) -> str:
-        """Return the text of the turn; parts that are no text are left out."""
+        """Return the text of the turn, without parts that are not text."""
         texts = [
             str(part.get("text", ""))
             for part in self._parts
@@ -171,7 +172,7 @@ class Message(BaseModel):
 
     @property
     def other_parts(self) -> set[str]:
-        """Return the kinds of parts that are no text, such as image_url."""
+        """Return the kinds of the parts that are not text, such as image_url."""
         return {str(part.get("type")) for part in self._parts} - {
             *_TEXT_PARTS,
             "refusal",
@@ -186,7 +187,7 @@ class Message(BaseModel):
         ]
 
 
-# the first message that is wrong is reported: each of many would be an error of its own
+# fail_fast: only the first wrong message is reported, because each would be a separate error
 Messages = Annotated[
     list[Message],
     Field(max_length=MOST_MESSAGES, fail_fast=True),
@@ -233,7 +234,7 @@ class AskRequest(_Request):
 
 
 class ResumeRequest(_Request):
-    """Request to go on with a thread that waits for a decision, or was cancelled."""
+    """Request to continue a thread that waits for a decision, or that was cancelled."""
 
     decision: Any = Field(
         None, description="What a person decided; without it a cancelled run goes on."
@@ -244,7 +245,7 @@ class ResumeRequest(_Request):
     @field_validator("decision")
     @classmethod
     def _decides(cls, decision: Any) -> Any:
-        # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
+        # LangGraph takes {} for no decision, so the run would continue to wait
         if decision == {}:
             raise ValueError(
                 'an empty object decides nothing: give an action, such as {"action": "approve"}'
@@ -253,10 +254,10 @@ class ResumeRequest(_Request):
 
 
 class SearchBatch(BaseModel):
-    """Queries of a trainer, in the form of Search-R1's retrieval server; blank ones find nothing, long ones are cut.
+    """Queries of a trainer, in the form of Search-R1's retrieval server. Blank queries find nothing, long ones are cut.
 
-    topk: hits for each, 3 if null. return_scores: whether each hit is {"document": ..., "score": ...}, or only the
-        document.
+    `topk` is the number of hits for each query, 3 if null. `return_scores` tells whether each hit is {"document": ...,
+    "score": ...} instead of only the document.
     """
 
     queries: list[str] = Field(max_length=MOST_QUERIES, fail_fast=True)
@@ -267,7 +268,7 @@ class SearchBatch(BaseModel):
 class ThreadNote(_Request):
     """Note of a person on a thread: a name for it, or whether its last answer is right.
 
-    correct: the right answer, where the last one is wrong and the person knows it.
+    `correct` is the right answer, if the last answer is wrong and the person knows the right one.
     """
 
     name: str | None = Field(None, max_length=LONGEST_NAME)
@@ -298,7 +299,7 @@ class ErrorBody(BaseModel):
 
 
 class Health(BaseModel):
-    """State of a server that answers. runs: questions under way."""
+    """State of a server that answers. `runs` is the number of questions that are being answered."""
 
     status: str = "ok"
     version: str
@@ -308,9 +309,9 @@ class Health(BaseModel):
 class About(BaseModel):
     """Description of the server that a page shows before the first question.
 
-    collection: the index's name. models: role by role; empty in offline mode. graph: whether a knowledge graph is
-    stored. changes: whether the caller may upload and remove documents. corrects: whether he may correct the graph.
-    examples: questions that facts of the collection answer.
+    `collection` is the index's name. `models` has the model of each role; it is empty in offline mode. `graph` tells
+    whether a knowledge graph is stored, `changes` whether the caller may upload and remove documents, `corrects`
+    whether the caller may correct the graph. `examples` are questions that facts of the collection answer.
     """
 
     version: str
@@ -329,11 +330,11 @@ class Names(BaseModel):
 
 
 class DocumentNames(BaseModel):
-    """Documents by id, in the order of the index. total: how many there are."""
+    """Documents by id, in the order of the index. `total` is the number of all matching documents."""
 
     documents: list[str]
     files: list[str]
-    """the file of each document, empty where none is known"""
+    """the file of each document, "" if it is unknown"""
     total: int
 
 
@@ -347,8 +348,9 @@ class Skip(BaseModel):
 class Uploaded(BaseModel):
     """Report of an upload.
 
-    passages_total: how many the index holds now; null for a token that sees a part of it. graph: "stale" where the
-    index has a knowledge graph, which does not hold the new passages before the next `ras-agent kg build`.
+    `passages_total` is the number of passages that the index now holds; null for a token that sees a part of it.
+    `graph` is "stale" if the index has a knowledge graph, which does not contain the new passages before the next
+    `ras-agent kg build`.
     """
 
     files: list[str]

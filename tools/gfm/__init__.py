@@ -3,6 +3,6 @@
 weights, graph, network     the parameters, the input, and the plain network; network.py lists the files that must agree
 cpu, cache, cpu_kernels     FastGFM, which computes only the states that a question changes (reach)
 cuda, segments, products    DeviceGFM, which computes everything on a GPU (triton_kernels)
-choose                      picks one of these two; callers ask `gfm_scorer`
+choose                      picks one of these two; callers use `gfm_scorer`
 paths                       the chains of messages that explain a score
 """

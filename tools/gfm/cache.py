@@ -1,7 +1,8 @@
 """Caches the states that a network computes once for a graph, since no question changes them.
 
-Relation states depend only on the relations' texts. And before any question every state is the same for every
-question: the background. A question changes only states that its entities reach (ras_agent.tools.gfm.cpu).
+Relation states depend only on the relations' texts. And without any question every entity has a state that is the same
+for all questions: the background. A question changes only the states that its entities reach
+    (ras_agent.tools.gfm.cpu).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class LayerWeights:
     """The weights of one layer, in the form in which its products use them.
 
     state_weight, total_weight: (d, d), the two halves of the linear map of [state; total], transposed.
-    bias: (d,), of the linear map. norm_weight, norm_bias: (d,), of the layer norm.
+    bias: (d,), of the linear map.
+    norm_weight, norm_bias: (d,), of the layer norm.
     """
 
     state_weight: Tensor
@@ -38,10 +40,12 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class ScoreHead:
-    """The weights of the score, rectify(state @ state_weight + query @ query_weight + ... + bias) @ output.
+    """The weights of the score, relu(state @ state_weight + query @ query_weight + ... + bias) @ output.
 
-    state_weight, query_weight: (d, h). node_weight: (d, h) of a node's own vector, None for a network without them.
-    bias, output: (h,). output_bias: added to every score.
+    state_weight, query_weight: (d, h).
+    node_weight: (d, h), for a node's own vector; None for a network without these.
+    bias, output: (h,).
+    output_bias: added to every score.
     """
 
     state_weight: Tensor
@@ -53,7 +57,11 @@ class ScoreHead:
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor], name: str, width: int) -> ScoreHead:
-        """Take the two layers `name`.0 and `name`.2, with state, query and, if any, the node's vector as inputs."""
+        """Return the head with the layers `name`.0 and `name`.2 of a network.
+
+        The inputs of the first are the state, the query and, if the network has them, the node's vector, each of
+        `width`.
+        """
         import torch
 
         state, query, *node = (
@@ -74,9 +82,12 @@ class ScoreHead:
 
 @dataclass(frozen=True, slots=True)
 class NodeInputs:
-    """Input of a network from the nodes themselves, before any question. Only G-reasoner has it: its nodes have texts.
+    """Inputs of a network from the nodes themselves, before any question.
 
-    vectors: (N, d), of the nodes. initial: (N, d), the states that they start with; they enter every sum of messages.
+    Only G-reasoner has them: its nodes have texts.
+
+    vectors: (N, d), the nodes' own vectors.
+    initial: (N, d), the states that they start with; they enter every sum of messages.
     """
 
     vectors: Tensor
@@ -85,15 +96,17 @@ class NodeInputs:
 
 @dataclass(frozen=True, slots=True)
 class GraphCache:
-    """Everything that does not depend on the question and is computed once for a graph.
+    """Everything that is independent of the question and computed once for a graph.
 
     relation_states: (R, d) of every layer.
-    pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the layer
-        norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
-    deviation: (N,) of each of them, or (1,): the square root of its variance, by which the layer norm divides it.
-    score_hidden: (N, h), the part of the score's hidden layer from the background's last states; None where it did not fit.
+    pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the
+        layer norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
+    deviation: (N,) for each of these layers, or (1,): the square root of the output's variance, by which the layer
+        norm divides.
+    score_hidden: (N, h), the part of the score's hidden layer from the background's last states; None if it did not
+        fit.
     uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), which is the first layer
-        without a cached output (or the score, if all layers are cached); None where `score_hidden` is there.
+        without a cached output (or the score, if all layers are cached); None if `score_hidden` is there.
     """
 
     relation_states: tuple[CachedRows, ...]
@@ -104,7 +117,7 @@ class GraphCache:
 
     @property
     def bytes(self) -> int:
-        """Return the memory of all rows of numbers."""
+        """Return the bytes of all cached rows."""
         cached = (
             *self.relation_states,
             *self.pre_norm,
@@ -120,7 +133,7 @@ class GraphCache:
 def layer_weights(
     weights: Mapping[str, Tensor], dtype: dtype
 ) -> Iterator[LayerWeights]:
-    """Yield the weights layer by layer, the matrices as `dtype`."""
+    """Yield each layer's weights, with the matrices as `dtype`."""
     for number in range(layer_count(weights)):
         at = f"entity_model.layers.{number}"
         matrix = weights[f"{at}.linear.weight"]
@@ -135,7 +148,7 @@ def layer_weights(
 
 
 def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
-    """Return rectify(layer norm(`mixed`)), (rows, d), which is added to the states. mixed: a linear map's output."""
+    """Return relu(layer norm(`mixed`)), (rows, d), which is added to the states. mixed: the linear map's output."""
     from torch.nn.functional import layer_norm
 
     return layer_norm(
@@ -153,10 +166,10 @@ def build_cache(
 ) -> GraphCache:
     """Compute all relation states, and the background from layer 0 on as far as it fits.
 
-    cache_bytes: for all of it; the relation states are cached even if they take more by themselves.
-    half_cache: cache 16-bit integers; None: do so if float32 would take more than `cache_bytes`. The background itself
-        is computed in float32, from float32.
-    nodes: without them all states that enter layer 0 are zeros, and so are its messages.
+    cache_bytes: the bytes for all of it; relation states are cached even if they alone take more.
+    half_cache: whether to cache 16-bit integers; None to do so if float32 would take more than `cache_bytes`. The
+        background itself is computed in float32, from float32.
+    nodes: the nodes' own inputs; without them all states that enter layer 0 are zeros, and so are their messages.
     """
     import torch
 
@@ -164,8 +177,8 @@ def build_cache(
     width = len(weights["rel_mlp.bias"])
     count = graph.entities
     relations = graph.relations
-    hidden = len(head.bias) // width  # rows of a state's width
-    alike = nodes is None  # all entities leave layer 0 alike
+    hidden = len(head.bias) // width  # width of the hidden layer, in widths of a state
+    alike = nodes is None  # all entities have the same state after layer 0
     if half_cache is None:
         rows = layers * relations + (layers - alike + hidden) * count
         half_cache = 4 * (width + 1) * rows > cache_bytes
@@ -197,7 +210,7 @@ def build_cache(
             output, deviation = _background_layer(
                 graph, layer, state, relation_states[-1], half_cache, nodes, following
             )
-            # the input of the layer makes room for the output of the next, unless it is the caller's
+            # the next layer's output overwrites this layer's input, unless that is the caller's
             following, state = (
                 (None if nodes is not None and state is nodes.initial else state),
                 following,
@@ -206,7 +219,7 @@ def build_cache(
             deviations.append(deviation)
             bytes_left -= count * row
     score_hidden = None
-    del following  # room for the score's
+    del following  # frees memory for score_hidden
     if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
@@ -219,7 +232,7 @@ def build_cache(
             )
     del state
     if alike:
-        # no background is made of the first layer's relation states, so they take memory when the states have left it
+        # the background needs no relation states of the first layer, so they wait until its states are freed
         relations_of.write(0, relation_states[0])
     return GraphCache(
         tuple(relation_states),
@@ -231,10 +244,11 @@ def build_cache(
 
 
 class _RelationStates:
-    """The relation states of every layer, computed from the sentence vectors in blocks (network.py has them plainly).
+    """Computes the relation states of every layer from the sentence vectors, in blocks (network.py has them plainly).
 
-    The map to the inputs of all layers is linear, and so is the first step of a layer, so that the two are one product
-    where that is smaller. It is computed once for a relation and its inverse, if that is the negated vector.
+    The map to the inputs of all layers is linear, and so is the first step of a layer, so both are combined into one
+    product if that is smaller. It is computed once for a relation and its inverse if the inverse's vector is the
+    negated one.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
@@ -285,7 +299,7 @@ class _RelationStates:
 
 
 def deviation_of(rows: Tensor) -> Tensor:
-    """Return the square root of each row's variance (rows,), as a layer norm divides by it."""
+    """Return the square root of each row's variance (rows,), by which a layer norm divides it."""
     import torch
 
     variance = torch.var(rows, dim=1, correction=0)
@@ -311,9 +325,10 @@ def _background_layer(
     nodes: NodeInputs | None,
     following: Tensor,
 ) -> tuple[CachedRows, Tensor]:
-    """Compute one layer of the background: the linear map's output, cached, and its deviation.
+    """Compute one layer of the background; return the linear map's output, cached, and its deviation.
 
-    state: (N, d), or (1, d) where all entities are alike. following: (N, d), where the next states are written.
+    state: (N, d), or (1, d) if all entities are alike.
+    following: (N, d), where the next states are written.
     """
     import torch
 

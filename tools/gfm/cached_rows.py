@@ -1,4 +1,4 @@
-"""Rows of numbers that are cached for a graph: as float32, or as 16-bit integers with a scale a row."""
+"""Rows of numbers that are cached for a graph: as float32, or as 16-bit integers with a scale for each row."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _LARGEST = 32767
-_NUMBERS_AT_ONCE = 1 << 19  # a block of rows is 2 MB and stays in the cache
+_NUMBERS_AT_ONCE = 1 << 19  # a block of 2 MB stays in the CPU's cache
 
 
 @dataclass(frozen=True, slots=True)
 class CachedRows:
-    """Rows of numbers, values * scales. values: (rows, d), int16 or a floating dtype, which ignores the scales.
+    """Rows of numbers, values * scales.
 
+    values: (rows, d), int16 or a floating dtype, for which scales are ignored.
     scales: (rows,), float32.
 
-    An int16 value is off by at most 1/65,534 of its row's largest number. The numbers of a row are of one order of
-    magnitude here, so this is finer than a 16-bit floating point number, which is off by 1/4,096 or 1/512 of itself.
+    An int16 value has an error of at most 1/65,534 of its row's largest number. Since the numbers of a row are of
+    similar size here, this is more precise than 16-bit floating point numbers, whose errors are 1/4,096 or 1/512 of the
+    number.
     """
 
     values: Tensor
@@ -27,19 +29,19 @@ class CachedRows:
 
     @property
     def bytes(self) -> int:
-        """Return the memory of values and scales."""
+        """Return the bytes of values and scales."""
         size: int = self.values.nbytes + self.scales.nbytes
         return size
 
     def rows(self, which: Tensor | slice) -> Tensor:
-        """Return the rows `which`; int16 ones as float32."""
+        """Return the rows `which`; int16 rows are converted to float32."""
         some = self.values[which]
         if some.is_floating_point():
             return some
         return some * self.scales[which, None]
 
     def largest(self) -> Tensor:
-        """Return the largest number of each row (rows,), without its sign."""
+        """Return the largest absolute value of each row (rows,)."""
         import torch
 
         if not self.values.is_floating_point():
@@ -47,11 +49,11 @@ class CachedRows:
         blocks = torch.split(
             self.values, max(1, _NUMBERS_AT_ONCE // max(1, self.values.shape[1]))
         )
-        # four times as fast as torch's norm
+        # four times as fast as torch's infinity norm
         return torch.cat([block.abs().amax(dim=1) for block in blocks])
 
     def write(self, begin: int, rows: Tensor) -> None:
-        """Write float32 `rows` (rows, d) to those from number `begin` on."""
+        """Write float32 `rows` (rows, d) at the positions from `begin` on."""
         import torch
 
         if self.values.is_floating_point():
@@ -70,7 +72,7 @@ class CachedRows:
 
 
 def empty_rows(count: int, width: int, half: bool) -> CachedRows:
-    """Return room for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
+    """Return uninitialised room for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
     import torch
 
     values = torch.empty(count, width, dtype=torch.int16 if half else torch.float32)
@@ -78,7 +80,7 @@ def empty_rows(count: int, width: int, half: bool) -> CachedRows:
 
 
 def cache_rows(rows: Tensor, half: bool) -> CachedRows:
-    """Cache float32 `rows` (rows, d) as they are or, if `half`, as 16-bit integers."""
+    """Return float32 `rows` (rows, d) as CachedRows, unchanged or, if `half`, as 16-bit integers."""
     import torch
 
     if not half:

@@ -1,4 +1,4 @@
-"""Choose where a network computes its scores: on the CPU those that a question reaches, or on a graphics processor all."""
+"""Chooses where a network computes its scores: on the CPU only those that a question reaches, or on a GPU all."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class GFMScorer(Protocol):
 
     @property
     def graph(self) -> GFMGraph:
-        """Return the graph that has the scored entities."""
+        """Return the graph whose entities are scored."""
         ...
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights by the names of GFMConfig.shapes, all on one device."""
+        """Return the weights under the names of GFMConfig.shapes, all on one device."""
         ...
 
     @property
@@ -49,7 +49,10 @@ class GFMScorer(Protocol):
 
 
 class MovableGFM:
-    """Scorer on a device that goes on with the CPU, for good, where the device's memory is full: others use it, too."""
+    """A scorer on a GPU that moves to the CPU, for good, once the GPU's memory is full.
+
+    Other programs may use that memory too.
+    """
 
     def __init__(self, network: DeviceGFM, on_cpu: Callable[[], FastGFM]) -> None:
         self._network: GFMScorer = network
@@ -69,11 +72,11 @@ class MovableGFM:
         return self._network.relation_states
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
-        """Return logits (B, N), as GFMScorer."""
+        """Return logits (B, N), as GFMScorer does."""
         return self.with_room(lambda network: network.scores(questions, starts))
 
     def with_room(self, work: Callable[[GFMScorer], T]) -> T:
-        """Return the result of `work` on the network, or on the one on the CPU if there is no room for it."""
+        """Return the result of `work` on the network, or on the network on the CPU if the GPU has no memory for it."""
         import torch
 
         network = self._network
@@ -94,7 +97,7 @@ class MovableGFM:
 
 
 def with_room(network: GFMScorer, work: Callable[[GFMScorer], T]) -> T:
-    """Return the result of `work` on a network, which is on the CPU if its device has no room for that."""
+    """Return the result of `work` on a network, which moves to the CPU if its GPU has no memory for that."""
     if isinstance(network, MovableGFM):
         return network.with_room(work)
     return work(network)
@@ -113,9 +116,10 @@ def gfm_scorer(
     """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    until that memory is full; else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM; they have
-    no effect on CUDA, where there is no background to cache and nothing is left out. Raises SettingsError for a device
-    that is unknown, absent, or gives no scores.
+    until that memory is full; otherwise it is the CPU.
+    cache_bytes, half_cache, half_products, tolerance: see FastGFM. They have no effect on CUDA, where there is no
+        background to cache and nothing is skipped.
+    Raises SettingsError for a device that is unknown, absent, or gives no scores.
     """
     options: dict[str, Any] = {
         "cache_bytes": cache_bytes,
@@ -136,7 +140,7 @@ def gfm_scorer(
         except (
             RuntimeError,
             SettingsError,
-        ) as error:  # torch's, for whatever fails there; a graph too large
+        ) as error:  # any failure in torch; a graph that is too large
             reason = str(error).splitlines()[0]
             if device != "auto":
                 raise SettingsError(
@@ -151,7 +155,7 @@ def gfm_scorer(
 
 
 def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
-    """Raise RuntimeError where the first CUDA device has not enough free memory."""
+    """Raise RuntimeError if the first CUDA device has too little free memory."""
     import torch
 
     free = torch.cuda.mem_get_info(0)[0]
@@ -163,7 +167,7 @@ def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
 
 
 def _try_out(network: DeviceGFM) -> None:
-    """Score a question without entities, so that a device that gives no scores fails here."""
+    """Score a question without entities, so that a device that cannot compute scores fails here."""
     nothing = GFMStart(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     network.scores(
         np.zeros(

@@ -1,11 +1,11 @@
-"""Computes the network's scores on the CPU from cached states: within 1e-3 of the plain probabilities.
+"""Computes the network's scores on the CPU from cached states: within 1e-3 of the plain network's probabilities.
 
 A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
-and many of those by less than matters, behind a hub with thousands of other messages. All others keep their
-background (ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
+and behind a hub with thousands of other messages most of these changes are too small to matter. All other entities keep
+their background (ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
 (ras_agent.tools.gfm.reach), how far the question moves them from the background. The linear map of [state; total] is
-split into its two halves, so that nothing is concatenated and the state's half is needed only where the state changed.
-Where the background is not cached, every entity is computed, in blocks.
+split into its two halves, so that nothing is concatenated and the state's half is computed only where the state
+changed. If the background is not cached, every entity is computed, in blocks.
 """
 
 from __future__ import annotations
@@ -51,16 +51,21 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1_500_000_000
 TOLERANCE = 1e-3
 SMALL_GRAPH = 1 << 15
-"""Entities of a graph whose questions are computed on one thread each: they reach a few thousand rows at a layer."""
-NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
+"""The most entities of a graph whose questions are computed on one thread each.
+
+They reach a few thousand rows at a layer.
+"""
+NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the CPU's cache
 
 
 @dataclass(frozen=True, slots=True)
 class GFMLayerStep:
-    """Results of one layer for a question. All arrays of entities are ascending.
+    """The results of one layer for a question. All arrays of entities are ascending.
 
-    sources: (T,), the entities that send changed states. reached: (H,), those that get next states.
-    changed: (C,), those of them that change by more than a negligible length, by changes: (C, d).
+    sources: (T,), the entities that send changed states.
+    reached: (H,), the entities for which the next states are computed.
+    changed: (C,), those of them that change by more than a negligible length.
+    changes: (C, d), their changes.
     """
 
     sources: Ints
@@ -70,7 +75,7 @@ class GFMLayerStep:
 
 
 class FastGFM:
-    """Scorer of one graph on the CPU. Calls may come from several threads."""
+    """A scorer of one graph on the CPU. Calls may come from several threads."""
 
     head_name = "entity_model.mlp"
 
@@ -86,15 +91,15 @@ class FastGFM:
     ) -> None:
         """Compute the relation states and the background, which takes about as long as one question's plain pass.
 
-        cache_bytes: for both together; relation states come first, then as many layers of background as fit.
-        half_cache: cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default only
-            where float32 would take more than `cache_bytes`.
-        half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
-        tolerance: how far a probability may be off because something was left out: a change of a state that cannot move
-            a probability by more, were it the last layer's, and a last state and score that cannot. The part that is left out
-            can add up where an entity has many messages, so this is no proof; lab/gfm-speed.md has measured
-            differences. 0 leaves nothing out.
-        Raises SettingsError for a tolerance that is no probability.
+        cache_bytes: the bytes for both together; relation states come first, then as many layers of background as
+            fit.
+        half_cache: whether to cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By
+            default only if float32 would take more than `cache_bytes`.
+        half_products: whether to multiply matrices in bfloat16, which changes scores in about the third digit.
+        tolerance: the greatest error of a probability by skipping a change of a state, as if the change were at the
+            last layer, or a last state and its score. Skipped parts can add up for an entity with many messages, so
+            this is not a proven bound; lab/gfm-speed.md has measured differences. 0 skips nothing.
+        Raises SettingsError for a tolerance that is not a probability.
         """
         import torch
 
@@ -117,11 +122,11 @@ class FastGFM:
             self.cache: GraphCache = build_cache(
                 weights, graph, self._head, cache_bytes, half_cache, self._nodes
             )
-            # after the cache, which takes most memory when it is made
+            # after the cache, whose computation takes the most memory
             self._layers = list(layer_weights(weights, self._dtype))
             self._bounds = layer_bounds(self.cache, self._layers)
             norm = spectral_norms(self._head.state_weight.mT) * self._head.output.norm()
-            # how far a logit moves, at most, for each unit of length of a change of the last state
+            # the most that a logit moves for each unit of length of a change of the last state
             self._score_gain = float(norm)
             self._tolerance = tolerance
             # a sigmoid's slope is at most 1/4
@@ -131,7 +136,7 @@ class FastGFM:
         self._everyone = np.arange(graph.entities)
 
     def _node_inputs(self) -> NodeInputs | None:
-        """Return the network's input from the nodes themselves; GFM-RAG's reads nothing."""
+        """Return the network's inputs from the nodes themselves; None, as GFM-RAG's network has none."""
         return None
 
     @property
@@ -167,7 +172,7 @@ class FastGFM:
             )[0]
             steps = self._changed_layers(query[0], start, background)
         while True:
-            with torch.inference_mode():  # not while the caller has its turn
+            with torch.inference_mode():  # left before yielding to the caller
                 step = next(steps, None)
             if step is None:
                 return
@@ -188,9 +193,8 @@ class FastGFM:
     def _background_scores(self, parts: Tensor) -> Floats:
         """Return the logits (B, N) as if no question had changed a state.
 
-        parts: (B, h), the part of the score's hidden layer from each question. Where the background of the score is not
-            cached,
-        the numbers are arbitrary: all of them are computed later.
+        parts: (B, h), the part of the score's hidden layer from each question. If the background of the score is
+            not cached, the numbers are arbitrary, as all logits are computed later.
         """
         if self.cache.score_hidden is None:
             return np.empty((len(parts), self.graph.entities), dtype=np.float32)
@@ -238,7 +242,7 @@ class FastGFM:
     def _score(
         self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats
     ) -> None:
-        """Write the logits of the entities that the question changes over the background's in `scores` (N,)."""
+        """Overwrite, in `scores` (N,), the background's logits of those entities that the question changes."""
         changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
             changed = step.changed
@@ -270,8 +274,9 @@ class FastGFM:
 
         A change is the difference between the state that leaves layer `number` and its background.
 
-        changes: (T, d), of the states of `sources` (T,) that enter the layer.
-        question_entities: (k,), and initial: (k, d), their initial states.
+        changes: (T, d), those of the states of `sources` (T,) that enter the layer.
+        question_entities: (k,), the question's entities.
+        initial: (k, d), the changes of their initial states.
         """
         import torch
 
@@ -302,7 +307,7 @@ class FastGFM:
             self._product(total, layer.total_weight, block)
             own_row = row_of[targets]
             state_rows = own_row[own_row >= 0]
-            # the sources are ascending; unless some are no targets, those among this block's targets are adjacent
+            # sources are ascending, so those among the targets are adjacent unless some are not targets
             low, high = (
                 (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
             )
@@ -324,7 +329,7 @@ class FastGFM:
                 layer.norm_weight,
                 layer.norm_bias,
             )
-            # not ">": a change that is not a number is no negligible one
+            # not ">", so that NaN does not count as negligible
             matters = ~(torch.linalg.vector_norm(block, dim=1) <= self.negligible)
             indices = matters.nonzero()[:, 0]
             torch.index_select(
@@ -342,9 +347,12 @@ class FastGFM:
         question_entities: Ints,
         initial: Tensor,
     ) -> Floats:
-        """Return the logits (N,) where not all layers are cached: the other layers are computed for every entity.
+        """Return the logits (N,) if not all layers are cached; the other layers are computed for every entity.
 
-        changed: (C,), the entities with changed states before the first such layer. changes: (C, d), by how much.
+        changed: (C,), the entities with changed states before the first such layer.
+        changes: (C, d), their changes.
+        part, question_entities, initial: the question's part of the score's hidden layer, its entities, and the
+            changes of their initial states.
         """
         import torch
 
@@ -397,7 +405,7 @@ class FastGFM:
     def _product(
         self, rows: Tensor, matrix: Tensor, out: Tensor | None = None
     ) -> Tensor:
-        """Multiply `rows` by `matrix` in the precision of the products; returns float32."""
+        """Return `rows` times `matrix`, computed in the precision of the products, as float32."""
         import torch
 
         if self._dtype == torch.float32:

@@ -1,7 +1,7 @@
 """The loops of the network on the CPU, each one pass over memory: messages and their sums, updates, scores.
 
-With numba a loop is compiled at its first use, for the processor at hand and without a compiler installed. Without
-numba, torch's operations compute the same in blocks, several times slower.
+With numba, a loop is compiled at its first use, for the processor at hand; no other compiler is needed. Without numba,
+torch's operations compute the same in blocks, several times slower.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the cache
-_FEW_ROWS = 256  # one thread does so many as fast as two
+ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the CPU's cache
+_FEW_ROWS = 256  # rows that one thread processes as fast as two
 _SETTING = Lock()
-# not "nnan": NaN stays NaN
+# without "nnan", so that NaN stays NaN
 _REORDERED_SUMS = {"reassoc", "nsz", "contract"}
 
 
 @lru_cache(maxsize=1)
 def has_numba() -> bool:
-    """Tell whether numba can be imported: it refuses to load with a numpy that is too new for it."""
+    """Return whether numba can be imported, which it cannot with a numpy that is too new for it."""
     try:
         import numba  # noqa: F401
     except ImportError:
@@ -46,9 +46,10 @@ def has_numba() -> bool:
 def compile_loop(
     function: Callable[..., Any], *, reorder: bool = False
 ) -> Callable[..., Any]:
-    """Compile `function` with numba to machine code that releases the GIL.
+    """Return `function` compiled by numba to machine code that releases the GIL.
 
-    The code is cached on disk where a folder is writable. reorder: allow sums in another order, which is faster.
+    The code is cached on disk if a folder is writable.
+    reorder: whether sums may be computed in another order, which is faster.
     """
     from numba import njit
 
@@ -58,18 +59,16 @@ def compile_loop(
     }
     try:
         compiled = njit(cache=True, **options)(function)
-    except (
-        RuntimeError
-    ):  # neither the package's folder nor the user's can be written to
+    except RuntimeError:  # neither the package's folder nor the user's is writable
         compiled = njit(**options)(function)
     loop: Callable[..., Any] = compiled
     return loop
 
 
 def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
-    """Call `work(first row, last row + 1)` for each part of `rows` and return the results, in as many threads as torch has.
+    """Call `work(first row, last row + 1)` for each part of `rows`, in torch's number of threads; return the results.
 
-    numba's own threads would be idle next to torch's, and keep a processor busy while they wait.
+    numba's own threads would idle next to torch's, keeping a processor busy while they wait.
     """
     import torch
 
@@ -97,13 +96,14 @@ class CpuLoop:
         return compile_loop(self._function, reorder=self._reorder)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the loop in this thread, and return its result."""
+        """Run the loop in this thread and return its result."""
         return self.compiled(*arguments)
 
     def share(self, rows: int, *arguments: Any) -> list[Any]:
         """Run the loop in torch's threads, each with its part of `rows` as the last two arguments; see run_in_threads.
 
-        arguments: tensors on the CPU among them become arrays. Returns the result of each part's loop.
+        arguments: tensors among them, which must be on the CPU, are passed as arrays. Returns the result of each
+            part's loop.
         """
         arrays = [one.numpy() if hasattr(one, "numpy") else one for one in arguments]
         return run_in_threads(
@@ -112,15 +112,15 @@ class CpuLoop:
 
 
 def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop]:
-    """Decorate a function of arrays as a loop; see compile_loop."""
+    """Return a decorator that makes a function of arrays a loop; see compile_loop."""
     return lambda function: CpuLoop(function, reorder=reorder)
 
 
 def on_one_thread(work: Callable[[], T]) -> T:
     """Call `work` in a thread in which torch does not split products, and return its result.
 
-    A thread that waits for its next piece of a product keeps a processor busy, and is late where others need that
-    processor. For products of a few thousand rows that costs several times the processor time of one thread.
+    A thread that waits for its next piece of a product keeps a processor busy, and is late if others need that
+    processor. For products of a few thousand rows that takes several times the processor time of a single thread.
     """
     return _threads_alone().submit(work).result()
 
@@ -133,9 +133,9 @@ def _threads_alone() -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Let torch use one thread where this thread computes, and as many as before everywhere else.
+    """Let torch use one thread for products in this thread, and as many as before everywhere else.
 
-    `torch.set_num_threads` holds for the thread that calls it, and for threads that have not asked for the number yet.
+    `torch.set_num_threads` affects the calling thread, and threads that have not used the number yet.
     """
     import torch
 
@@ -160,9 +160,11 @@ def propagate(
     relation_states: CachedRows,
     total: Tensor,
 ) -> None:
-    """Write to `total` (H, d), for each of the entities `targets` (H,), the sum of its messages. All on the CPU.
+    """Write to `total` (H, d) the sum of the messages to each of the entities `targets` (H,).
 
-    row_of: (N,), the row of `states` (T, d) that holds an entity's state; -1 for an entity that sends no messages.
+    All tensors are on the CPU.
+
+    row_of: (N,), the row of `states` (T, d) with an entity's state; -1 for an entity that sends no messages.
     """
     if not has_numba():
         _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
@@ -215,7 +217,7 @@ def _propagate_rows(
     low: int,
     high: int,
 ) -> None:
-    """Write to `total` the sums of messages to the targets; see propagate."""
+    """Write to `total` the sums of the messages to the targets; see propagate."""
     for row in range(low, high):
         sums = total[row]
         sums[:] = 0
@@ -236,7 +238,7 @@ def _propagate_rows(
                 for column in range(len(sums)):
                     sums[column] += state[column] * (np.float32(value[column]) * scale)
                 break
-            # two messages at once: the sum is read and written half as often
+            # two messages at once, so that the sum is read and written half as often
             state2 = states[row_of[source[message]]]
             number = relation[message]
             value2 = values[number]
@@ -259,15 +261,16 @@ def update_changes(
     norm_weight: Tensor,
     norm_bias: Tensor,
 ) -> None:
-    """Turn `change` (H, d) of the linear map's output into the change of the next states, in place.
+    """Replace `change` (H, d), that of the linear map's output, by the change of the next states, in place.
 
-    The next state changes by rectify(norm(x + change)) - rectify(norm(x)), where x is the background, and by the change
-    of the state itself. Both terms are made of the same x, so an error in x hardly shows: it changes the slope, not the
-    change.
+    The next state changes by relu(norm(x + change)) - relu(norm(x)), where x is the background, plus the change of the
+    state itself. Both terms use the same x, so an error in x has little effect: it alters the slope, not the change.
 
-    state_change: (T, d), the changes of states that changed. state_part: (T, d), their image under the linear map.
-    own_row: (H,), the row of these two for each row of `change`, -1 for a state that did not change.
-    background_row: (H,), the row of `background` for each row of `change`. norm_weight, norm_bias: (d,).
+    state_change: (T, d), the changes of the states that changed.
+    state_part: (T, d), these changes mapped by the linear map.
+    own_row: (H,), for each row of `change` its row in these two, -1 for a state that did not change.
+    background_row: (H,), for each row of `change` its row in `background`.
+    norm_weight, norm_bias: (d,).
     """
     import torch
     from torch.nn.functional import layer_norm
@@ -310,7 +313,7 @@ def _update_rows(
     low: int,
     high: int,
 ) -> None:
-    """Turn `change` into the change of the next states; see update_changes."""
+    """Replace `change` by the change of the next states; see update_changes."""
     width = change.shape[1]
     for row in range(low, high):
         at = background_row[row]
@@ -358,7 +361,8 @@ def _update_rows(
 def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> Floats:
     """Return the scores (B, N) of the entities, without the last bias, as if no question had changed a state.
 
-    background: (N, h), the states' share of the score's hidden layer. parts: (B, h), the questions' shares.
+    background: (N, h), the part of the score's hidden layer from the states.
+    parts: (B, h), the part from each question.
     output: (h,), the weights of the last layer.
     """
     scores = np.empty((len(parts), len(background.values)), dtype=np.float32)
@@ -382,7 +386,8 @@ def score_changed(
 ) -> Floats:
     """Return the scores (H,) of `entities` (H,) for one question that changed their hidden layer by `hidden` (H, h).
 
-    background, output: as in `score_background`. part: (h,), the question's share of the hidden layer.
+    background, output: as in `score_background`.
+    part: (h,), the question's part of the hidden layer.
     """
     import torch
 
@@ -403,7 +408,7 @@ def score_changed(
 def _score_background_rows(
     values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int
 ) -> None:
-    """Write to `scores` (B, N); see score_background."""
+    """Write the scores to `scores` (B, N); see score_background."""
     for row in range(low, high):
         scale = scales[row]
         for question in range(len(parts)):
@@ -428,7 +433,7 @@ def _score_changed_rows(
     low: int,
     high: int,
 ) -> None:
-    """Write to `scores` (H,); see score_changed."""
+    """Write the scores to `scores` (H,); see score_changed."""
     for row in range(low, high):
         at = entities[row]
         scale = scales[entities[row]]

@@ -1,10 +1,10 @@
-"""The network's scores on a device of torch, CUDA above all: every entity at every layer, several questions at once.
+"""The network's scores on a torch device, above all CUDA: every entity at every layer, several questions at once.
 
-A graphics processor computes all entities sooner than the host finds out which ones a question reaches, as
-ras_agent.tools.gfm.cpu does, so nothing is left out here. The steps are those of the reference
-(ras_agent.tools.gfm.network), for a block of target entities at a time, so that messages take a bounded memory. The
-relation states are computed once; weights, graph and relation states stay on the device. Each sum of messages is added
-up by itself and in the order of the graph, so the same question gets the same scores.
+A GPU computes all entities in less time than the host needs to find out which ones a question reaches, as
+ras_agent.tools.gfm.cpu does, so nothing is skipped here. The steps are those of the reference
+(ras_agent.tools.gfm.network), for one block of target entities at a time, so that messages take bounded memory. The
+relation states are computed once; weights, graph and relation states stay on the device. Each sum of messages is
+computed separately and in the order of the graph, so the same question always gets the same scores.
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ from ras_agent.tools.gfm.network import (
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-BATCH_BYTES = (
-    4_000_000_000  # for the states of the questions that are computed together
-)
+BATCH_BYTES = 4_000_000_000  # for the states of questions that are computed together
 ROWS_PER_BLOCK = (
-    131_072  # entities and messages, times questions: steps that keep a device busy
+    131_072  # entities and messages, times questions; enough to keep a device busy
 )
 
 
 class DeviceGFM:
-    """Scorer of one graph on a device. Calls may come from several threads; they take turns."""
+    """A scorer of one graph on a device. Calls may come from several threads; they run one after another."""
 
     def __init__(
         self,
@@ -53,9 +51,10 @@ class DeviceGFM:
     ) -> None:
         """Copy weights and graph to the device and compute the relation states.
 
-        on: a device of torch, "cuda", "cuda:1", "cpu".
-        batch_bytes: for the states of questions that are computed together; one question is computed in any case.
-        rows: entities and messages of a block, times questions; a block takes about 12 * rows * width bytes.
+        on: a torch device, "cuda", "cuda:1", "cpu".
+        batch_bytes: the bytes for the states of questions that are computed together; one question is computed in
+            any case.
+        rows: entities and messages in a block, times questions; a block takes about 12 * rows * width bytes.
         Raises torch's OutOfMemoryError.
         """
         import torch
@@ -65,12 +64,12 @@ class DeviceGFM:
         self._batch_bytes = batch_bytes
         self._rows = rows
         self._turn = Lock()
-        # entities and messages before each entity: the work that is done when its turn comes
+        # the number of entities and messages before each entity
         self._work = graph.indptr + np.arange(len(graph.indptr))
         self._source = torch.from_numpy(graph.source).to(self.device)
         self._relation = torch.from_numpy(graph.relation).to(self.device)
         self._counts = torch.from_numpy(np.diff(graph.indptr)).to(self.device)
-        # outside of inference mode: explaining takes gradients through them
+        # not in inference mode, as explanations take gradients through them
         self.weights = {
             name: tensor.detach().to(self.device, torch.float32)
             for name, tensor in weights.items()
@@ -80,7 +79,7 @@ class DeviceGFM:
 
     @property
     def bytes(self) -> int:
-        """Return the memory on the device that lasts: weights, relation states, graph."""
+        """Return the bytes on the device that stay in use: weights, relation states, graph."""
         tensors = [*self.weights.values(), self._source, self._relation, self._counts]
         tensors += [states.values for states in self.relation_states]
         return sum(tensor.nbytes for tensor in tensors)
@@ -92,7 +91,7 @@ class DeviceGFM:
 
         scores = np.empty((len(starts), self.graph.entities), dtype=np.float32)
         width = len(self.weights["question_mlp.bias"])
-        # two copies of the states: those of one layer and of the next
+        # the states of one layer and of the next
         one_question = 2 * 4 * self.graph.entities * width
         batch = max(1, self._batch_bytes // max(1, one_question))
         with self._turn, torch.inference_mode():
@@ -111,7 +110,7 @@ class DeviceGFM:
         return scores
 
     def _batch_scores(self, queries: Tensor, starts: Sequence[GFMStart]) -> Floats:
-        """Return the scores (B, N) of questions' states (B, d), computed together."""
+        """Return the scores (B, N) for questions' states (B, d), computed together."""
         import torch
 
         batch, width = queries.shape
@@ -126,7 +125,7 @@ class DeviceGFM:
             for low, high in self._blocks(batch):
                 total = self._sums(low, high, states, factors.values)
                 first, last = np.searchsorted(start_rows, (low * batch, high * batch))
-                # the initial states enter every sum; no row twice
+                # the initial states enter every sum; no row occurs twice
                 total.view(-1, width)[at[first:last] - low * batch] += initial[
                     first:last
                 ]
@@ -141,7 +140,7 @@ class DeviceGFM:
         return scores
 
     def _blocks(self, batch: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of target entities, one after another, each with states and messages that fill a block."""
+        """Yield consecutive ranges of target entities whose states and messages fill a block."""
         room = max(1, self._rows // batch)
         low = 0
         while low < self.graph.entities:
@@ -149,21 +148,22 @@ class DeviceGFM:
                 int(np.searchsorted(self._work, self._work[low] + room, side="right"))
                 - 1
             )
-            high = max(high, low + 1)  # an entity of many messages is a block by itself
+            high = max(high, low + 1)  # one with many messages is a block by itself
             yield low, high
             low = high
 
     def _sums(self, low: int, high: int, states: Tensor, factors: Tensor) -> Tensor:
         """Return (high - low, B, d): the sums of the messages to the entities low to high - 1.
 
-        states: (N, B, d), of all entities. factors: (R, d), the relations' states.
+        states: (N, B, d), those of all entities.
+        factors: (R, d), the relations' states.
         """
         import torch
 
         some = slice(self.graph.indptr[low], self.graph.indptr[high])
         source_states = states.index_select(0, self._source[some])
         messages = message(source_states, factors.index_select(0, self._relation[some]))
-        # no atomic additions: each sum is added up by one thread
+        # one thread computes each sum, without atomic additions, whose order would vary
         sums = torch.segment_reduce(
             messages.flatten(1), "sum", lengths=self._counts[low:high], unsafe=True
         )
@@ -192,7 +192,7 @@ class DeviceGFM:
         return rows[order], share[:, None] * queries[asked]
 
     def _relation_states(self) -> tuple[CachedRows, ...]:
-        """Compute every layer's relation states (R, d) from the sentence vectors."""
+        """Return every layer's relation states (R, d), computed from the sentence vectors."""
         import torch
 
         blocks = torch.split(torch.from_numpy(self.graph.vectors), RELATIONS_AT_ONCE)
@@ -208,12 +208,12 @@ class DeviceGFM:
 
 
 def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
-    """Estimate the memory that one question takes on a device, with all that lasts."""
+    """Return an estimate of the bytes on a device for one question, including everything that stays in use."""
     width = len(weights["question_mlp.bias"])
     weight_numbers = sum(tensor.numel() for tensor in weights.values())
     lasting = layer_count(weights) * graph.relations * width + weight_numbers
     states = 2 * graph.entities * width
-    # of the entity with most, which are never cut
+    # those of one entity are never split, so the largest number counts
     messages = int(np.diff(graph.indptr).max(initial=0))
     block = 8 * max(ROWS_PER_BLOCK, messages) * width
     return int(4 * (lasting + states + block) + 24 * (graph.messages + graph.entities))

@@ -1,4 +1,4 @@
-"""A knowledge graph as the network reads it, and where in it a question starts."""
+"""A knowledge graph as the network reads it, and the entities in it at which a question starts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Vectors = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GFMGraph:
-    """M messages among N entities over R relations, inverse relations included, sorted by target entity.
+    """M messages among N entities over R relations, including inverse relations, sorted by target entity.
 
-    indptr: (N + 1,); the messages to entity e are numbers indptr[e] to indptr[e + 1] - 1.
+    indptr: (N + 1,); the messages to entity e have the numbers indptr[e] to indptr[e + 1] - 1.
     source: (M,), the entity that each message comes from.
     relation: (M,), 0 to R - 1.
     relation_vectors: (K, text width), the sentence vectors of relations 0 to K - 1, as they are stored.
-    inverse_vectors: (I, text width), of the relations from K on; None for K inverses with the vectors of their
-        relations times -1, which are not written down.
+    inverse_vectors: (I, text width), those of the relations from K on; None for K inverses whose vectors are those
+        of their relations times -1, which are not stored.
     """
 
     indptr: Ints
@@ -33,7 +33,7 @@ class GFMGraph:
 
     @property
     def relations(self) -> int:
-        """Return the number of relations with their inverses, R."""
+        """Return the number of relations including inverses, R."""
         if self.inverse_vectors is None:
             inverses = self.relation_vectors
         else:
@@ -46,7 +46,7 @@ class GFMGraph:
         return self.vectors_of(np.arange(self.relations))
 
     def vectors_of(self, relations: Ints) -> Floats:
-        """Return (k, text width), the sentence vectors of the relations of these numbers (k,)."""
+        """Return (k, text width), the sentence vectors of the relations with the numbers `relations` (k,)."""
         given = self.relation_vectors
         later = relations >= len(self.relation_vectors)
         vectors = np.empty((len(relations), given.shape[1]), dtype=np.float32)
@@ -83,10 +83,10 @@ class GFMGraph:
         inverse: Vectors | None,
         message_target: str = "head",
     ) -> GFMGraph:
-        """Make the graph of facts `edges` (E, 3): head, relation, tail. A fact gives one message in each direction.
+        """Return the graph of facts `edges` (E, 3): head, relation, tail. A fact gives one message in each direction.
 
-        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses;
-            None for inverses whose vectors are the relations' times -1.
+        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses; None for
+            inverses whose vectors are the relations' times -1.
         message_target: "head" or "tail", the end of a fact that its relation's message goes to (see GFMConfig).
         Raises ValueError for a number out of range.
         """
@@ -108,7 +108,7 @@ class GFMGraph:
             (tail, head) if message_target == "head" else (head, tail)
         )
         relations = np.concatenate((relation, relation + len(vectors)))
-        # two sorts in place of three
+        # target and source as one key: two sorts instead of three
         order = np.lexsort((relations, target * entities + source))
         indptr = np.zeros(entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
@@ -117,9 +117,10 @@ class GFMGraph:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessages:
-    """A graph's messages sorted by source: those from entity e are numbers indptr[e] to indptr[e + 1] - 1.
+    """A graph's messages sorted by source: those from entity e have the numbers indptr[e] to indptr[e + 1] - 1.
 
-    indptr: (N + 1,). target, relation: (M,).
+    indptr: (N + 1,).
+    target, relation: (M,).
     """
 
     indptr: Ints
@@ -128,7 +129,7 @@ class OutgoingMessages:
 
     @classmethod
     def of(cls, graph: GFMGraph) -> OutgoingMessages:
-        """Sort the messages of `graph` by source."""
+        """Return the messages of `graph` sorted by source."""
         order = np.argsort(graph.source, kind="stable")
         indptr = np.zeros(graph.entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
@@ -144,9 +145,10 @@ class GFMStart:
 
 
 def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return where the entries of the rows `rows` (T,) of a compressed sparse matrix lie, row after row.
+    """Return where the entries of the rows `rows` (T,) of a compressed sparse matrix are stored, row after row.
 
-    indptr: (N + 1,). The first array has the entries' positions, the second the place in `rows` that each belongs to.
+    indptr: (N + 1,). The first array has the entries' positions, the second the index in `rows` of the row to which
+        each belongs.
     """
     counts = indptr[rows + 1] - indptr[rows]
     row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)

@@ -1,10 +1,10 @@
 """The GFM network written plainly: every state of every entity at every layer (GFM-RAG, arXiv:2502.01113, eq. 4 to 10).
 
-A message is the source's state times the relation's state, number by number (DistMult); an entity adds up its messages;
-a linear map, a layer norm and a rectifier update its state. `message`, `aggregate` and `update` below are the
-reference. Speed has other forms of the same three steps, and all of these files have to agree on them:
+A message is the elementwise product of the source's state and the relation's state (DistMult); an entity sums its
+messages; a linear map, a layer norm and a ReLU update its state. `message`, `aggregate` and `update` below are the
+reference. For speed the same three steps are also written in other forms, and all these files have to agree:
 
-    weights.py         refuses the configuration of a network with other steps
+    weights.py         rejects the configuration of a network with other steps
     network.py         is the reference; training on a device takes gradients through it
     cpu_kernels.py     `propagate` is message and aggregate (a numba kernel, and torch's operations in its absence);
                        `update_changes` is update, of a state's change instead of the state
@@ -12,15 +12,15 @@ reference. Speed has other forms of the same three steps, and all of these files
     cpu.py             propagates changes of states instead of states; relies on a message being linear in the state
     reach.py           bounds the length of a message by the largest number of the relation's state, and the change of
                        an update by the norm's slope
-    cuda.py            calls the reference's steps block by block, and sums the messages to each entity by itself
+    cuda.py            calls the reference's steps block by block, and sums the messages to each entity separately
     ras_agent.train.gfm.fused: message and aggregate with their gradients, for training on the CPU
-    paths.py           weighs each message by a factor of 1; its derivative is the weight of the message
+    paths.py           weights each message by a factor of 1; its derivative is the weight of the message
     tests/tools/gfm/conftest.py has a network to compare with
 
 Where the paper and its published code differ, this follows the code, since its weights were trained with it: the
 initial states enter the sum of messages at every layer, and the linear layer's output for [state; sum] is normalised,
-rectified and added to the state; the score reads [state; question].
-`weights` maps the names of GFMConfig.shapes to float tensors. All functions are differentiable in them.
+rectified and added to the state; the score reads [state; question]. `weights` maps the names of GFMConfig.shapes to
+float tensors. All functions are differentiable in them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ras_agent.tools.gfm.graph import GFMGraph
 if TYPE_CHECKING:
     from torch import Tensor
 
-NORM_EPSILON = 1e-5  # of torch's layer norm
+NORM_EPSILON = 1e-5  # that of torch's layer norm
 RELATIONS_AT_ONCE = 8192
 
 
@@ -55,7 +55,7 @@ class GraphTensors:
     def of(
         cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True
     ) -> GraphTensors:
-        """Copy the arrays of `graph` to a device; the vectors only if `vectors`."""
+        """Return the arrays of `graph` copied to a device; the relations' vectors only if `vectors`."""
         import torch
 
         if vectors:
@@ -77,13 +77,13 @@ class GraphTensors:
         )
 
     def weighted_sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
-        """Do as `sums`, of factors (M, d) of each message."""
+        """Return the same as `sums`, but with separate factors (M, d) for each message."""
         messages = message(states.index_select(0, self.source), factors)  # (M, B, d)
         return aggregate(initial, self.target, messages)
 
 
 def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
-    """Return the messages (M, B, d) of sources' states (M, B, d) and relations' states (M, d)."""
+    """Return the messages (M, B, d) for the sources' states (M, B, d) and the relations' states (M, d)."""
     return source_states * relation_states[:, None]
 
 
@@ -95,7 +95,7 @@ def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
 def update(
     weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tensor
 ) -> Tensor:
-    """Return the next states (..., d) of states (..., d) and aggregated messages (..., d): eq. 9."""
+    """Return the next states (..., d) for states (..., d) and aggregated messages (..., d): eq. 9."""
     import torch
     from torch.nn.functional import layer_norm, linear, relu
 
@@ -125,9 +125,9 @@ def plain_scores(
     """Return the entities' logits (B, N) for sentence vectors `questions` (B, text width); eq. 10 is their sigmoid.
 
     start: (B, N), how much each entity belongs to the question, 0 for most (eq. 6).
-    relation_states: (R, d) of every layer, if they are known already; only the rows of relations that occur are read,
-        a layer at a time.
-    message_weights: a factor (M,) for each message of every layer; by default 1.
+    relation_states: (R, d) of every layer, if they are already known; only the rows of relations that occur are
+        read, one layer at a time.
+    message_weights: a factor (M,) for each message of every layer; 1 by default.
     """
     from torch.nn.functional import linear
 
@@ -135,7 +135,7 @@ def plain_scores(
     query = linear(
         questions, weights["question_mlp.weight"], weights["question_mlp.bias"]
     )
-    # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
+    # entities first, so that an entity's states for all questions are adjacent and are gathered and summed as one row
     initial = start.t()[..., None] * query  # (N, B, d)
     state = last_states(weights, graph, initial, relation_states, message_weights)
     return entity_logits(weights, state, query).t()
@@ -168,7 +168,7 @@ def last_states(
     relation_states: Sequence[CachedRows] | None = None,
     message_weights: list[Tensor] | None = None,
 ) -> Tensor:
-    """Return the states (N, B, d) after all layers of nodes that begin with `initial` (N, B, d): eq. 7 to 9.
+    """Return the states (N, B, d) after all layers for nodes that begin with `initial` (N, B, d): eq. 7 to 9.
 
     relation_states, message_weights: see plain_scores.
     """
@@ -196,7 +196,10 @@ def last_states(
 
 
 def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
-    """Return the logit (B,) of a node that no question starts from and no message leads to; it is the same for all."""
+    """Return the logit (B,) of a node at which no question starts and to which no message leads.
+
+    All such nodes have the same logit.
+    """
     import torch
 
     none = torch.zeros(0, dtype=torch.int64, device=questions.device)
@@ -207,12 +210,12 @@ def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
 
 
 def layer_count(weights: Mapping[str, Tensor]) -> int:
-    """Count the layers of a network."""
+    """Return the number of layers of a network."""
     return sum(name.endswith(".layer_norm.weight") for name in weights)
 
 
 def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-    """Map the sentence vectors (R, text width) to (R, d), from which every layer makes its relation states."""
+    """Return the sentence vectors (R, text width) mapped to (R, d), the input of every layer's relation states."""
     from torch.nn.functional import linear
 
     return linear(vectors, weights["rel_mlp.weight"], weights["rel_mlp.bias"])
@@ -221,7 +224,7 @@ def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
 def project_relations(
     weights: Mapping[str, Tensor], layer: int, inputs: Tensor
 ) -> Tensor:
-    """Return the relation states g(h_r) of one layer (R, d), of relation inputs (R, d): eq. 8."""
+    """Return the relation states g(h_r) of one layer (R, d), for relation inputs (R, d): eq. 8."""
     from torch.nn.functional import linear, relu
 
     at = f"entity_model.layers.{layer}.relation_projection"
@@ -232,7 +235,7 @@ def project_relations(
 def project_relations_in_blocks(
     weights: Mapping[str, Tensor], layer: int, inputs: Tensor
 ) -> Tensor:
-    """Do as `project_relations`, in blocks, for a graph of many relations."""
+    """Return the same as `project_relations`, computed in blocks, for a graph with many relations."""
     import torch
 
     blocks = torch.split(inputs, RELATIONS_AT_ONCE)

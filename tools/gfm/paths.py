@@ -1,14 +1,14 @@
 """Why an entity was found: the chains of messages that its score depends on most (GFM-RAG, eq. 19, after NBFNet).
 
-Every message of every layer gets a weight of 1, and the score's derivative by that weight says how much the message
-matters. A path leads from one of the question's entities to the one that is explained, over at most one message a layer
-and in the layers' order. Beam search finds the heaviest paths by one of two definitions, since the paper leaves it
-open:
+Every message of every layer gets a weight of 1, and the derivative of the score with respect to that weight says how
+much the message matters. A path leads from one of the question's entities to the one that is explained, with at most
+one message for each layer, in the layers' order. Beam search finds the heaviest paths by one of two definitions, since
+the paper leaves it open:
 
-heaviest_paths     ours: the weight is the sum of the derivatives, layers may be skipped, no entity is met twice, and no
-                   message that lowers the score is taken
-published_paths    the published code's: the weight is their mean, over the first layers without a gap, and an entity
-                   may be met again; so short paths rank higher
+heaviest_paths     ours: the weight is the sum of the derivatives, layers may be skipped, no entity is visited
+                   twice, and no message that lowers the score is taken
+published_paths    the published code's: the weight is their mean, over the first layers without a gap, and an
+                   entity may be visited again; so short paths rank higher
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def message_gradients(
     relation_states: Sequence[CachedRows] | None = None,
     nodes: Floats | None = None,
 ) -> list[list[Floats]]:
-    """Return, for each entity of `targets` and each layer, (M,): the derivative of its logit by each message's weight.
+    """Return, for each entity in `targets` and each layer, (M,): the derivative of its logit by each message's weight.
 
-    nodes: (N, text width), the vectors of the nodes' texts, for G-reasoner's network. relation_states: of every layer,
-    if they are known. One plain pass serves all targets; it runs on the device of the
-    weights and needs memory for all intermediate states. Relation states cached in 16 bits add little to it.
+    relation_states: those of every layer, if they are known.
+    nodes: (N, text width), the vectors of the nodes' texts, for G-reasoner's network. One plain pass serves all
+        targets. It runs on the weights' device and needs memory for all intermediate states; relation states cached in
+        16 bits add little to that.
     """
     import torch
 
@@ -100,8 +101,9 @@ def heaviest_paths(
 ) -> list[MessagePath]:
     """Return the `count` heaviest paths from any of `starts` to `goal`, heaviest first, each chain of messages once.
 
-    beam: the number of partial paths that are continued from each entity at every layer. A message that would lower the
-        score is not taken, and no path returns to an entity.
+    No message that would lower the score is taken, and no path returns to an entity.
+    gradients: for each layer (M,), the derivatives of the goal's logit.
+    beam: the number of partial paths that are continued from each entity at every layer.
     """
     target = graph.target
     paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
@@ -111,7 +113,7 @@ def heaviest_paths(
         outgoing: dict[int, list[int]] = {}
         for message in useful.tolist():
             outgoing.setdefault(int(graph.source[message]), []).append(message)
-        # a path may skip a layer, which costs nothing
+        # a path may skip a layer without changing its weight
         longer = {entity: list(partial) for entity, partial in paths.items()}
         for entity, messages in outgoing.items():
             for weight, path in paths[entity]:
@@ -133,7 +135,7 @@ def published_paths(
     count: int = 3,
     beam: int = 10,
 ) -> list[MessagePath]:
-    """Return the `count` paths of the highest mean derivative, as the published code ranks them.
+    """Return the `count` paths with the highest mean derivative, as the published code ranks them.
 
     A path of n messages takes one at each of the first n layers, whatever its sign, and ends when it arrives at `goal`.
     beam: the number of paths that are continued from each entity at every layer.
@@ -169,9 +171,11 @@ def best_paths(
     beam: int = 10,
     published: bool = False,
 ) -> list[list[MessagePath]]:
-    """Return for each entity of `targets` the heaviest paths that explain its score; [] if no message leads there.
+    """Return, for each entity in `targets`, the heaviest paths that explain its score; [] if no message leads there.
 
-    nodes: see message_gradients. published: as `published_paths` ranks them.
+    relation_states, nodes: see message_gradients.
+    count, beam: see heaviest_paths.
+    published: whether to rank as `published_paths` does.
     """
     gradients = message_gradients(
         weights, graph, question, start, targets, relation_states, nodes
@@ -185,7 +189,7 @@ def best_paths(
 
 
 def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
-    """Return the `beam` heaviest paths, each chain once at its heaviest; ties are broken by the chain."""
+    """Return the `beam` heaviest paths; of equal chains only the heaviest is kept. Ties are broken by the chain."""
     best: dict[tuple[int, ...], float] = {}
     for weight, path in paths:
         best[path] = max(best.get(path, weight), weight)

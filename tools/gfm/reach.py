@@ -1,9 +1,9 @@
 """Which entities a question can change: exactly at the first layer, and by a bound at every layer.
 
 A message is at most as long as its source's state times the largest number of the relation's state, and an update
-answers a small change of the aggregated messages by at most `update_gain` times its length. So one number a message
-tells, before any state is touched, which entities cannot change by more than a negligible length. Behind a hub with
-thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
+changes by at most `update_gain` times the length of a small change of the aggregated messages. So one number for each
+message tells, before any state is computed, which entities cannot change by more than a negligible length. Behind a hub
+with thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
 probability cannot move by more than the tolerance keeps its background score.
 """
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BEST = 50
-"""So many entities keep their order whatever the tolerance: document rankers count 20 or 50."""
+"""The number of best entities whose order is exact whatever the tolerance; document rankers use 20 or 50."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerBound:
-    """Bound of how far changes of states spread through one layer.
+    """Bounds of how much changes of states grow in one layer.
 
-    message_gain: (R,), the largest number of each relation's state: from a state of length x comes a message of length
+    message_gain: (R,), the largest number of each relation's state: a state of length x sends a message of length
         at most message_gain * x.
-    update_gain: (N,), or (1,) where all entities are alike: the largest change of an entity's next state, for each unit
-        of length of a small change of its aggregated messages.
-    state_gain: likewise for a small change of its own state.
+    update_gain: (N,), or (1,) if all entities are alike: the largest change of an entity's next state, for each
+        unit of length of a small change of its aggregated messages.
+    state_gain: the same for a small change of the entity's own state.
     """
 
     message_gain: Floats
@@ -43,7 +43,7 @@ class LayerBound:
 
 
 def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[LayerBound]:
-    """Compute the bounds of each layer with a cached background."""
+    """Return the bounds of each layer with a cached background."""
     import torch
 
     bounds = []
@@ -51,7 +51,7 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
         cache.relation_states, cache.deviation, layers, strict=False
     ):
         gain = relation_states.largest()
-        # the norm divides by the deviation of its input, and subtracting the mean lengthens nothing
+        # the norm divides by the deviation of its input; subtracting the mean makes no change longer
         halves = torch.stack((layer.total_weight, layer.state_weight)).float()
         of_total, of_state = spectral_norms(halves) * layer.norm_weight.abs().max()
         # the state itself is added to the update
@@ -66,7 +66,7 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
 
 
 def spectral_norms(matrices: Tensor) -> Tensor:
-    """Return the largest singular value of each matrix (..., n, m): twice as fast as by all of them."""
+    """Return the largest singular value of each matrix (..., n, m), twice as fast as by computing all of them."""
     import torch
 
     squares: Tensor = torch.linalg.eigvalsh(matrices.mT @ matrices)[..., -1]
@@ -76,11 +76,11 @@ def spectral_norms(matrices: Tensor) -> Tensor:
 def possible_changes(
     outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound
 ) -> Doubles:
-    """Return (N,): a bound of how far each entity's next state changes, in length, by the messages of changed states.
+    """Return (N,): upper bounds of how far, in length, messages of changed states can change each entity's next state.
 
-    sources: (T,), the entities with changed states. lengths: (T,), the lengths of their changes.
-    An entity may change by twice as much if the changes are large compared to the background: layer norm is not a
-    linear map.
+    sources: (T,), the entities with changed states.
+    lengths: (T,), the lengths of their changes. If changes are large compared to the background, an entity may
+        change by twice as much, since layer norm is not linear.
     """
     messages, source = row_entries(outgoing.indptr, sources)
     message_lengths = (
@@ -99,7 +99,7 @@ def possible_changes(
 def reached_entities(
     possible: Doubles, sources: Ints, always: Ints, negligible: float
 ) -> Ints:
-    """Return (H,), ascending: `sources`, `always`, and all whose `possible` change (N,) is longer than `negligible`.
+    """Return (H,), ascending: `sources`, `always`, and all entities whose `possible` change (N,) exceeds `negligible`.
 
     sources: (T,), the entities with changed states.
     always: the question's own entities; their initial states enter every sum of messages.
@@ -112,14 +112,15 @@ def reached_entities(
 def worth_scoring(
     reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float
 ) -> Ints:
-    """Return `always` and those of `reached` (H,) with a score that matters, ascending.
+    """Return `always` and those of `reached` (H,) whose score matters, ascending.
 
-    Those are entities that may move by more than `tolerance` in probability, or get among the BEST.
+    These are entities whose probability may move by more than `tolerance`, or that may get among the BEST.
 
-    background: (N,), all logits as if the question had changed no state. possible: (H,), how far each may move.
+    background: (N,), all logits as if the question had changed no state.
+    possible: (H,), how far each logit may move.
     """
     logits = background[reached]
-    # the sigmoid is steepest at 0, so towards 0 it moves most
+    # the sigmoid is steepest at 0, so a move towards 0 changes it most
     moved = _probability(possible - np.abs(logits)) - _probability(-np.abs(logits))
     last = -np.inf
     if len(background) > BEST:

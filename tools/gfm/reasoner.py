@@ -1,13 +1,13 @@
-"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph of nodes with texts, documents among them.
+"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph of nodes with texts, including documents.
 
     query = question_mlp(question)      node = ent_mlp(its text's vector)
     initial state = early_fuse_mlp([m * query; node]), where m is 1 for the question's nodes and 0 for all others
     six layers as in ras_agent.tools.gfm.network, with the initial state in every sum of messages
     logit = predict_mlp([last state; query; node])
 
-This follows the published code with its "early-late-fusion", which its released weights have. `plain_reasoner_scores`
-is the reference. FastReasoner computes only changed states, as FastGFM does: since m is 0 for nearly all nodes,
-their initial states are known before the question.
+This follows the published code with its "early-late-fusion", which the released weights have. `plain_reasoner_scores`
+is the reference. FastReasoner computes only changed states, as FastGFM does: since m is 0 for nearly all nodes, their
+initial states are known before the question.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ _DATASET = {"use_node_feat": True, "use_relation_feat": True, "use_edge_feat": F
 class ReasonerConfig:
     """Configuration of a G-reasoner network. The defaults are those of the published one, G-reasoner-34M.
 
-    text_width: width of the vectors of questions, nodes and relations. width: width d of the nodes' states.
-    text_model: the encoder that the weights were trained with; empty if unknown.
+    text_width: the width of the vectors of questions, nodes and relations.
+    width: the width d of the nodes' states.
+    text_model: the encoder that the weights were trained with; "" if unknown.
     query_instruct, passage_instruct: prefixes of a question, and of the text of a node or relation.
     inverse: see GFMConfig.
     """
@@ -68,7 +69,7 @@ class ReasonerConfig:
     inverse: str = "text"
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every weight by its published name."""
+        """Return the shape of every weight under its published name."""
         d = self.width
         text = self.text_width
         shapes = {
@@ -95,7 +96,7 @@ class ReasonerConfig:
     def from_dict(
         cls, data: Mapping[str, Any], where: str = "config.json"
     ) -> ReasonerConfig:
-        """Read this package's config.json, or the one of published weights, in which null is the default.
+        """Return the configuration in this package's config.json or a published one, where null means the default.
 
         Raises WeightsError for a field that is missing, or has an unsupported value.
         """
@@ -164,9 +165,9 @@ class ReasonerConfig:
 
 
 def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
-    """Read a folder's configuration and its weights, as float32.
+    """Return a folder's configuration and its weights, as float32.
 
-    Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
     """
     config = ReasonerConfig.from_dict(
         read_config(folder / "config.json"), str(folder / "config.json")
@@ -185,7 +186,8 @@ def plain_reasoner_scores(
 ) -> Tensor:
     """Return the nodes' logits (B, N) for vectors `questions` (B, text width) and `nodes` (N, text width).
 
-    start: (B, N), 1 for the question's nodes and 0 for all others. relation_states, message_weights: see plain_scores.
+    start: (B, N), 1 for the question's nodes and 0 for all others.
+    relation_states, message_weights: see plain_scores.
     """
     import torch
     from torch.nn.functional import linear
@@ -218,7 +220,7 @@ def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Ten
 
 
 class FastReasoner(FastGFM):
-    """Scorer of all nodes of one graph on the CPU. Calls may come from several threads."""
+    """A scorer of all nodes of one graph on the CPU. Calls may come from several threads."""
 
     head_name = "predict_mlp"
 
@@ -232,12 +234,13 @@ class FastReasoner(FastGFM):
         half_cache: bool | None = None,
         tolerance: float = TOLERANCE,
     ) -> None:
-        """Compute everything that no question changes. nodes: (N, text width), the vectors of the nodes' texts.
+        """Compute everything that no question changes.
 
+        nodes: (N, text width), the vectors of the nodes' texts.
         cache_bytes, half_cache, tolerance: see FastGFM.
         """
         self.texts = nodes
-        """the vectors of the nodes' texts, (N, text width)"""
+        """The vectors of the nodes' texts, (N, text width)."""
         super().__init__(
             weights,
             graph,
@@ -246,7 +249,7 @@ class FastReasoner(FastGFM):
             tolerance=tolerance,
         )
         if self.cache.uncached_from is None:
-            self._nodes = None  # its shares are cached
+            self._nodes = None  # not needed any more, as what depends on it is cached
 
     def _node_inputs(self) -> NodeInputs:
         import torch
@@ -261,9 +264,9 @@ class FastReasoner(FastGFM):
     def _fused(
         self, texts: Tensor, query: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return nodes' own vectors (k, d) and the states that they start with (k, d), for texts (k, text width).
+        """Return nodes' own vectors (k, d) and their initial states (k, d), for texts (k, text width).
 
-        query: (k, d), of a question's nodes; None for nodes that no question starts from.
+        query: (k, d), for the question's nodes; None for nodes at which no question starts.
         """
         import torch
         from torch.nn.functional import linear
@@ -292,7 +295,7 @@ class FastReasoner(FastGFM):
 
 
 def _blocks(rows: Floats, size: int) -> list[Floats]:
-    """Cut `rows` into blocks of `size`; no rows give one empty block."""
+    """Return `rows` cut into blocks of `size`; if there are no rows, one empty block."""
     return [
         np.ascontiguousarray(rows[begin : begin + size])
         for begin in range(0, max(1, len(rows)), size)

@@ -1,11 +1,11 @@
-"""The weights of a GFM network: their shapes, how they begin, and the folder they are stored in.
+"""The weights of a GFM network: their shapes, their initialisation, and the folder they are stored in.
 
-A folder holds config.json with model.safetensors, or the published model.pth. A .pth file is a pickle; it is read with
-torch's weights_only, which rebuilds tensors and plain containers and nothing else. Only safetensors are written.
+A folder contains config.json with model.safetensors, or the published model.pth. A .pth file is a pickle; it is read
+with torch's weights_only, which rebuilds only tensors and plain containers. Only safetensors are written.
 
-A published config.json says more than the architecture: how the question, the relations and the start were made that
-the weights were trained with. Its fields are obeyed, or refused if this package has no such form; null means the
-same as a missing field: its default.
+A published config.json describes more than the architecture: how questions, relations and start entities were encoded
+when the weights were trained. Its fields are followed, or rejected if this package does not support them; null means
+the field's default, like a missing field.
 """
 
 from __future__ import annotations
@@ -55,24 +55,25 @@ _UNIT_LENGTH = frozenset(
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FILES = ("config.json", "model.safetensors", "model.pth")
 PACKAGED_NAME = "packaged"
-"""Names the weights that come with the package wherever a folder of weights is asked for."""
+"""The name, in place of a folder of weights, for the weights that come with the package."""
 
 
 @dataclass(frozen=True, slots=True)
 class GFMConfig:
     """Configuration of a GFM network. The defaults are GFM-RAG's (arXiv:2502.01113, appendix C.2).
 
-    text_width: width of the sentence vectors of questions and relations.
-    width: width d of the entities' states.
-    text_model: the sentence encoder that the weights were trained with; empty if unknown.
-    message_target: the end of a triple that is the target of its relation's message; the other end is the target of the
-        inverse relation's. It is "head" for the published weights, as their compiled kernel sends from tail to head.
+    text_width: the width of the sentence vectors of questions and relations.
+    width: the width d of the entities' states.
+    text_model: the sentence encoder that the weights were trained with; "" if unknown.
+    message_target: the end of a triple to which its relation's message goes; the inverse relation's message goes to
+        the other end. It is "head" for the published weights, as their compiled kernel sends from tail to head.
     inverse: how an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the
         published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
-    question_prefix: the text in front of a question that is encoded; None to encode it as the encoder does a query.
-    relation_prefix: the text in front of a relation's name.
+    question_prefix: the text before a question when it is encoded; None to encode it in the encoder's form for
+        queries.
+    relation_prefix: the text before a relation's name.
     idf_start_weights: whether a question's entities are weighted by 1 / the number of their documents.
-    ranker: how documents are ranked with these weights, the fields of a DocumentRanker; None for the paper's way.
+    ranker: how documents are ranked with these weights, as fields of a DocumentRanker; None for the paper's rule.
     """
 
     text_width: int = 768
@@ -101,7 +102,7 @@ class GFMConfig:
             )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every weight by its published name."""
+        """Return the shape of every weight under its published name."""
         d = self.width
         text = self.text_width
         shapes: dict[str, tuple[int, ...]] = {}
@@ -125,7 +126,7 @@ class GFMConfig:
         return shapes
 
     def parameters(self) -> int:
-        """Return how many numbers the weights of such a network hold together, as GFM-RAG's Table 12 counts them."""
+        """Return the total number of parameters of such a network, as GFM-RAG's Table 12 counts them."""
         return sum(prod(shape) for shape in self.shapes().values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class GFMConfig:
     def from_dict(
         cls, data: Mapping[str, Any], where: str = "config.json"
     ) -> GFMConfig:
-        """Read this package's config.json, or the one that comes with published weights.
+        """Return the configuration in this package's config.json, or in the one of published weights.
 
         Raises WeightsError for a field that is missing or unknown, or for another architecture.
         """
@@ -199,7 +200,7 @@ class GFMConfig:
 
 
 def retriever_of(data: Mapping[str, Any]) -> str:
-    """Return the name of the retriever that a config.json's weights are for, published or this package's."""
+    """Return the name of the retriever for which a config.json's weights are made, published or this package's."""
     model = data.get("model_config", data)
     if isinstance(model, Mapping) and model.get("use_ent_emb"):
         return "greasoner"
@@ -207,7 +208,7 @@ def retriever_of(data: Mapping[str, Any]) -> str:
 
 
 def _without_nulls(part: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the fields of a part of a published configuration that are not null."""
+    """Return the fields of a published configuration's part that are not null."""
     return {name: value for name, value in (part or {}).items() if value is not None}
 
 
@@ -220,7 +221,7 @@ def _check_length(encoder: str, where: str) -> None:
 
 
 def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-    """Return the fields of the DocumentRanker that equals a published ranker; None if the file names no ranker."""
+    """Return the fields of the DocumentRanker that equals a published ranker; None if the file names none."""
     if not fields:
         return None
     name = str(fields.get("_target_", "")).rpartition(".")[2]
@@ -233,9 +234,9 @@ def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
 
 
 def same_encoder(name: str, other: str) -> bool:
-    """Tell whether two names mean one sentence encoder.
+    """Return whether two names mean the same sentence encoder.
 
-    Only the model's own name counts, not a provider or the folders of a path in front of it:
+    Only the model's own name counts, without its provider or the folders of a path:
     "st:sentence-transformers/all-mpnet-base-v2" and "/models/all-mpnet-base-v2" are the same.
     """
     return _model_of(name) == _model_of(other)
@@ -247,10 +248,12 @@ def _model_of(encoder: str) -> str:
 
 
 def weights_folder(name: str | Path) -> Path:
-    """Return a folder of weights; those that `name` names on the Hugging Face hub ("owner/name") are downloaded once.
+    """Return a folder of weights.
 
-    "packaged" names those that come with this package. Raises WeightsError if the hub lacks them, MissingExtra without
-    its client.
+    If `name` is a repository on the Hugging Face hub ("owner/name"), it is downloaded once.
+
+    "packaged" means the weights that come with this package. Raises WeightsError if the hub does not have them,
+    MissingExtra without its client.
     """
     path = Path(name)
     if name == PACKAGED_NAME:
@@ -267,7 +270,7 @@ def weights_folder(name: str | Path) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(_FILES)))
     except (
         Exception
-    ) as error:  # the client has many error types, and its network library more
+    ) as error:  # the client and its network library have many error types
         if str(error).strip():
             reason = str(error).strip().splitlines()[0]
         else:
@@ -282,7 +285,7 @@ class NetworkConfig(Protocol):
     """Protocol of a network's configuration: GFMConfig and ReasonerConfig."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every weight by its published name."""
+        """Return the shape of every weight under its published name."""
         ...
 
     def to_dict(self) -> dict[str, Any]:
@@ -291,7 +294,7 @@ class NetworkConfig(Protocol):
 
 
 def initial_weights(config: NetworkConfig, seed: int) -> dict[str, Tensor]:
-    """Draw untrained weights: linear layers uniform in +-1/sqrt(inputs), as torch does; norms start as the identity."""
+    """Return untrained weights: linear layers uniform in +-1/sqrt(inputs), as in torch; norms start as the identity."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -309,9 +312,9 @@ def initial_weights(config: NetworkConfig, seed: int) -> dict[str, Tensor]:
 
 
 def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Read a folder's configuration and its weights, as float32.
+    """Return a folder's configuration and its weights, as float32.
 
-    Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
     """
     config = GFMConfig.from_dict(
         read_config(folder / "config.json"), str(folder / "config.json")
@@ -322,9 +325,9 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 def read_weights(
     folder: Path, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Tensor]:
-    """Read a folder's weights as float32. shapes: the names and shapes that they must have.
+    """Return a folder's weights as float32. shapes: the names and shapes that they must have.
 
-    Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
     """
     for name, reader in (
         ("model.safetensors", _read_safetensors),
@@ -354,7 +357,7 @@ def save_gfm(
         for name, tensor in weights.items()
     }
     config_json = json.dumps(config.to_dict(), indent=1) + "\n"
-    # replaced whole, so that a kill leaves the old file or the new one
+    # replaced atomically, so that a kill leaves either the old file or the new one
     for name, data in (
         ("model.safetensors", save(plain)),
         ("config.json", config_json.encode()),
@@ -364,7 +367,7 @@ def save_gfm(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a config.json. Raises WeightsError where it is missing or no JSON object."""
+    """Return the content of a config.json. Raises WeightsError if it is missing or not a JSON object."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -385,7 +388,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         raise MissingExtra("a GFM network", "gnn") from error
     try:
         return dict(load_file(path))
-    except Exception as error:  # the library has its own error type, and raises others for a file cut short
+    except Exception as error:  # the library has its own error type, and raises others for a truncated file
         raise WeightsError(
             f"{path}: not a safetensors file ({error}): download the weights again"
         ) from error
@@ -398,7 +401,7 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
         raise MissingExtra("a GFM network", "gnn") from error
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever the unpickler refuses or stumbles over
+    except Exception as error:  # anything that the unpickler rejects or fails on
         raise WeightsError(
             f"{path}: not a file of plain tensors: {str(error).splitlines()[0]}"
         ) from error

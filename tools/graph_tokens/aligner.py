@@ -1,13 +1,13 @@
 """Align-GRAG's aligner: a graph encoder that is trained to find the nodes which a chain of reasoning is about.
 
-Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses share the encoder: its scores of the nodes follow their
-likeness to the reasoning (eq. 5 and 6), and its state of the whole graph follows the reasoning's vector (eq. 7 to 10).
-In use there is no reasoning: the best `n_seed` nodes and their neighbours are kept of a graph, and the encoder can be
-the one of a GraphLLM.
+Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses train the encoder: its scores of nodes should match their
+similarity to the reasoning (eq. 5 and 6), and its state of the whole graph should match the reasoning's vector (eq. 7
+to 10). In use there is no reasoning: the best `n_seed` nodes of a graph and their neighbours are kept, and the encoder
+can also become that of a GraphLLM.
 
-Eq. 5 takes a softmax of plain cosines, in which the best of a hundred nodes is hardly more likely than the worst. Here
+Eq. 5 takes a softmax of plain cosines, in which the best of a hundred nodes is hardly more likely than the worst; here
 cosines are divided by a temperature. Eq. 6 divides the divergence by the number of nodes, so that a large graph hardly
-counts; that is `per_node`, which is off.
+counts; here that is the option `per_node`, which is off by default.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ WEIGHTS = "aligner.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class AlignerConfig:
-    """Configuration of an aligner. Raises SettingsError unless the encoder reads vectors as wide as a text's.
+    """Configuration of an aligner. Raises SettingsError unless the encoder's states are as wide as a text's vector.
 
-    hidden: the width inside the two MLPs. projected: d_t of eq. 8, in the paper the width of the language model.
-    temperature: divides the cosine of a node and the reasoning (eq. 5). contrast: the temperature of eq. 9.
-    likeness: a node's score begins as its cosine with the question, and the network learns a correction.
-    per_node: divide a graph's divergence by its number of nodes, as eq. 6 is printed.
-    align_nodes, align_graphs: whether each loss counts; without one is the paper's ablation (Table 2).
+    hidden: the width inside the two MLPs.
+    projected: d_t of eq. 8, in the paper the width of the language model.
+    temperature: divides the cosine of a node and the reasoning (eq. 5).
+    contrast: the temperature of eq. 9.
+    likeness: whether a node's score starts as its cosine with the question, to which the network learns a
+        correction.
+    per_node: whether a graph's divergence is divided by its number of nodes, as eq. 6 is printed.
+    align_nodes, align_graphs: whether each loss is used; leaving one out is the paper's ablation (Table 2).
     embedder: the name of the sentence encoder that makes the vectors.
     """
 
@@ -103,10 +106,10 @@ class AlignedGraph:
 
 
 class GraphAligner(nn.Module):
-    """Network that scores the nodes of a question's graph, and tells which facts to keep."""
+    """A network that scores the nodes of a question's graph, to decide which facts to keep."""
 
     def __init__(self, config: AlignerConfig, embedder: Embedder | None = None) -> None:
-        """Make an aligner with new weights. embedder: by default the one that the configuration names."""
+        """Create an aligner with new weights. embedder: by default the one that the configuration names."""
         super().__init__()
         self.config = config
         self.embedder = embedder or resolve_embedder(config.embedder)
@@ -129,7 +132,7 @@ class GraphAligner(nn.Module):
     def example(
         self, facts: Sequence[Fact], question: str, reasoning: str
     ) -> AlignedGraph:
-        """Return a training example made of texts."""
+        """Return a training example made from texts."""
         return AlignedGraph(
             self.vectors.of_facts(facts),
             query_vector(self.embedder, question),
@@ -137,14 +140,16 @@ class GraphAligner(nn.Module):
         )
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
-        """Return the states (N, d) of all nodes (eq. 3), and the batch that the graphs were joined to."""
+        """Return the states (N, d) of all nodes (eq. 3), and the batch into which the graphs were joined."""
         batch = GraphBatch.of(graphs, self.config.encoder.input, self._device)
         return self.encoder(batch), batch
 
     def judged(self, states: Tensor, nodes: Tensor, questions: Tensor) -> Tensor:
-        """Return scores of nodes before their softmax, shape (N,) (eq. 5).
+        """Return the scores of nodes before their softmax, shape (N,) (eq. 5).
 
-        states: (N, d), the encoder's. nodes: (N, d), the vectors of their texts. questions: (N, d), each node's.
+        states: (N, d), the encoder's states.
+        nodes: (N, d), the vectors of the nodes' texts.
+        questions: (N, d), the question's vector for each node.
         """
         scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(
             1
@@ -158,7 +163,7 @@ class GraphAligner(nn.Module):
         return scores
 
     def losses(self, examples: Sequence[AlignedGraph]) -> tuple[Tensor, Tensor]:
-        """Return the loss of the nodes (eq. 6) and that of the representations (eq. 10) of a batch."""
+        """Return a batch's loss of the nodes (eq. 6) and of the representations (eq. 10)."""
         states, batch = self([example.graph for example in examples])
         questions = torch.as_tensor(
             np.stack([example.question for example in examples])
@@ -175,14 +180,14 @@ class GraphAligner(nn.Module):
         nodes = node_alignment(
             scores, likeness, owner, batch.size, per_node=self.config.per_node
         )
-        # an empty graph says nothing
+        # empty graphs are left out
         there = torch.bincount(owner, minlength=batch.size) > 0
         graphs = self.shared(pool(states, batch)[there])
         texts = self.shared(reasoning[there])
         return nodes, representation_alignment(graphs, texts, self.config.contrast)
 
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
-        """Return the sum of the losses that count."""
+        """Return the sum of the losses that the configuration uses."""
         nodes, representations = self.losses(batch)
         return (
             nodes * self.config.align_nodes + representations * self.config.align_graphs
@@ -204,9 +209,9 @@ class GraphAligner(nn.Module):
 
     @torch.no_grad()
     def scores(self, graph: GraphFeatures, questions: Floats) -> Floats:
-        """Return the scores of a graph's nodes for each question; the graph is encoded once.
+        """Return the scores of a graph's nodes for each question, shape (Q, N); the graph is encoded once.
 
-        questions: (Q, d). The result is (Q, N).
+        questions: (Q, d).
         """
         states, batch = self([graph])
         rows = torch.as_tensor(questions).to(self._device)
@@ -219,9 +224,9 @@ class GraphAligner(nn.Module):
     def prune(
         self, graph: GraphFeatures, question: str, n_seed: int = 25
     ) -> tuple[Ints, Ints]:
-        """Return the places of the nodes and of the edges that stay, both ascending (section 3.2.4).
+        """Return the indices of the nodes and of the edges to keep, both ascending (section 3.2.4).
 
-        They are the `n_seed` best nodes, their neighbours, and the edges that touch one of the best.
+        These are the `n_seed` best nodes, their neighbours, and the edges at one of the best.
         """
         places = _node_places(
             self.scores(graph, query_vector(self.embedder, question)[None])[0]
@@ -233,9 +238,10 @@ class GraphAligner(nn.Module):
         return nodes.astype(np.int64), edges.astype(np.int64)
 
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
-        """Return the places of the `most` best facts.
+        """Return the indices of the `most` best facts.
 
-        Facts of the best node come first, then those of the next; a node's facts are in the order of their other ends.
+        Facts of the best node come first, then those of the next; a node's facts are sorted by the rank of their other
+        end.
         """
         places: list[int] = np.lexsort(self._places(facts, question)[::-1])[
             :most
@@ -249,7 +255,7 @@ class GraphAligner(nn.Module):
         )
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
-        """Write weights and configuration into `folder`, which is made. about: how they were trained, plain JSON."""
+        """Write weights and configuration into `folder`, creating it. about: how they were trained, as plain JSON."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         save_file(
@@ -271,7 +277,7 @@ class GraphAligner(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
-        """Read a saved aligner. Raises WeightsError for a folder that holds something else."""
+        """Return a saved aligner. Raises WeightsError for a folder without one."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
         with _naming_unfit_weights(folder):
@@ -293,8 +299,10 @@ def node_alignment(
 ) -> Tensor:
     """Return KL(softmax of `reference` || softmax of `scores`) over each graph's nodes, mean over graphs (eq. 5, 6).
 
-    scores, reference: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
-    its nodes. Graphs without nodes do not count; it is 0 for a batch without any node.
+    scores, reference: (N,).
+    owner: (N,), the index of each node's graph, below `size`.
+    per_node: whether to divide a graph's divergence by its number of nodes. Graphs without nodes do not count; the
+        result is 0 for a batch without any node.
     """
     logs = _log_softmax(scores, owner, size)
     target = _log_softmax(reference, owner, size)
@@ -309,7 +317,7 @@ def node_alignment(
 def representation_alignment(
     graphs: Tensor, texts: Tensor, temperature: float
 ) -> Tensor:
-    """Return the contrastive loss that draws row i of `graphs` (N, t) to row i of `texts` (N, t), away from others.
+    """Return the contrastive loss that pulls row i of `graphs` (N, t) to row i of `texts` (N, t), not to others.
 
     It is the mean of both directions, graphs to texts and texts to graphs (eq. 9 and 10).
     """
@@ -330,7 +338,7 @@ def representation_alignment(
 def fact_places(
     graph: GraphFeatures, scores: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score, ties by number."""
+    """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score; ties go by number."""
     ends: npt.NDArray[np.int64] = np.sort(
         _node_places(scores)[graph.edge_index], axis=0
     )
@@ -344,9 +352,9 @@ def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
-    """Give a graph encoder, such as a GraphLLM's, the weights of the one in an aligner's folder.
+    """Load the weights of an aligner's encoder into another encoder, such as a GraphLLM's.
 
-    Raises WeightsError for a folder without an aligner, SettingsError for an encoder of another form.
+    Raises WeightsError for a folder without an aligner, SettingsError for an encoder of another configuration.
     """
     there = read_config(Path(folder)).encoder
     if there != encoder.config:
@@ -377,7 +385,7 @@ def _naming_unfit_weights(folder: Path) -> Iterator[None]:
 
 
 def read_config(folder: Path) -> AlignerConfig:
-    """Return the configuration in an aligner's folder. Raises WeightsError if it is missing or has another form."""
+    """Return the configuration in an aligner's folder. Raises WeightsError if it is missing or has another format."""
     path = folder / CONFIG
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -398,7 +406,7 @@ def read_config(folder: Path) -> AlignerConfig:
 
 
 def _log_softmax(scores: Tensor, owner: Tensor, size: int) -> Tensor:
-    """Return the logarithm of the softmax among the scores (N,) of each owner."""
+    """Return the logarithm of the softmax (N,) over the scores (N,) of each owner."""
     highest = scores.new_full((size,), -torch.inf).scatter_reduce(
         0, owner, scores.detach(), "amax"
     )

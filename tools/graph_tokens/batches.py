@@ -1,8 +1,8 @@
-"""Generates replies of a GraphLLM in bulk: its language model runs in a vLLM engine of this process, next to the encoder.
+"""Generates replies of a GraphLLM in bulk, with its language model in a vLLM engine of this process.
 
-It is tested with a stand-in that has the used part of vLLM (`LLM` with `enable_prompt_embeds`, `LLM.generate` with
-`EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`) on top of transformers, and in a
-real engine by `make engines`.
+The tests use a stand-in on top of transformers for the used parts of vLLM (`LLM` with `enable_prompt_embeds`,
+`LLM.generate` with `EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`); `make engines`
+tests a real engine.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from ras_agent.tools.graph_tokens.graph_llm import (
     served_layers,
 )
 
-_RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
+_RANKS = (16, 32, 64, 128, 256, 320, 512)  # the adapter ranks that vLLM supports
 
 
 class GraphLLMBatches:
-    """Generator of a GraphLLM's replies to any number of prompts at once.
+    """Generates a GraphLLM's replies to any number of prompts at once.
 
         batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
         batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
 
-    engine: further arguments of vllm.LLM. Raises WeightsError for a folder without a GraphLLM, SettingsError for an
-    adapter that ends vLLM's engine, MissingExtra without the packages of the extras `llm` and `vllm`.
+    engine: further arguments of vllm.LLM.
+    Raises WeightsError for a folder without a GraphLLM, SettingsError for an adapter with which vLLM's engine would
+    fail, MissingExtra without the packages of the extras `llm` and `vllm`.
     """
 
     def __init__(self, folder: str | Path, **engine: Any) -> None:
@@ -80,9 +81,10 @@ class GraphLLMBatches:
         max_new_tokens: int = 100,
         temperature: float = 0.0,
     ) -> list[Generated]:
-        """Write a reply to each prompt. A graph that is None leaves the graph tokens out.
+        """Return a reply to each prompt. If a graph is None, the prompt has no graph tokens.
 
-        The engine makes its own batches. All prompts are in memory as vectors: width x bytes of a number for a token.
+        The engine forms its own batches. All prompts are held in memory as vectors: width x bytes per number for each
+        token.
         """
         from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
 
@@ -105,7 +107,7 @@ class GraphLLMBatches:
 
 
 def _generated(output: Any, input_tokens: int) -> Generated:
-    """Return the text of an engine's output. Raises BrokenReply for a reply that it ended early."""
+    """Return an engine's output as a reply. Raises BrokenReply if the engine ended it early."""
     ending = output.finish_reason or ""
     if kind_of(ending) == "broken off":
         raise BrokenReply(shortfall(ending))

@@ -1,4 +1,4 @@
-"""A GraphLLM as a chat model of LangChain: it takes messages, and with them the facts of a question's graph."""
+"""A GraphLLM as a LangChain chat model that takes the facts of a question's graph together with the messages."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ class GraphLLMChat(BaseChatModel):
         chat = GraphLLMChat.in_folder("/path")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
-    model: the folder, which is its name. max_tokens: of a reply. timeout: seconds of a reply. reads_graphs: whether the
-    graph tokens are read; if not, the model sees only the text. Calls are made one after another: for many users at
-    once, put the language model behind vLLM.
+    model: the folder, which is also the model's name.
+    max_tokens: the most tokens of a reply.
+    timeout: the most seconds of a reply.
+    reads_graphs: whether the graph tokens are used; if not, the model sees only the text. Calls run one after
+        another; for many users at once, serve the language model with vLLM.
     """
 
     model: str
@@ -67,7 +69,7 @@ class GraphLLMChat(BaseChatModel):
 
     @classmethod
     def in_folder(cls, folder: str | Path, **options: Any) -> GraphLLMChat:
-        """Load the GraphLLM in a folder, on a GPU if there is one; it is loaded once for all who use it.
+        """Return the GraphLLM in a folder as a chat model, on a GPU if there is one. It is loaded once per process.
 
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
         """
@@ -78,12 +80,12 @@ class GraphLLMChat(BaseChatModel):
 
     @property
     def graph_llm(self) -> GraphLLM:
-        """Return the GraphLLM."""
+        """Return the wrapped GraphLLM."""
         return cast("GraphLLM", self._graph_llm)
 
     @property
     def model_kwargs(self) -> dict[str, Any]:
-        """Return the digest by which a cache tells replies of these weights from those of others in the same folder."""
+        """Return a digest of the weights, so that a cache distinguishes replies of different weights in a folder."""
         return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
 
     @property
@@ -98,10 +100,14 @@ class GraphLLMChat(BaseChatModel):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
+        """Return a reply to messages.
+
+        graph: the facts of each sub-query.
+        stop: not supported; the model itself ends its replies.
+        """
         turns, features = self._inputs(messages, graph)
         seconds = self._seconds()
-        # a model that generates in two threads at once would need the memory twice
+        # generating in two threads at once would take twice the memory
         with self._lock:
             (reply,) = self.graph_llm.generate(
                 [turns],
@@ -115,7 +121,7 @@ class GraphLLMChat(BaseChatModel):
     def _inputs(
         self, messages: Sequence[BaseMessage], graph: Iterable[Sequence[Triple]]
     ) -> tuple[list[Turn], GraphFeatures | None]:
-        """Return messages and facts as the GraphLLM takes them."""
+        """Return messages and facts in the form in which the GraphLLM takes them."""
         turns = [
             Turn(_ROLES.get(message.type, "user"), str(message.text))
             for message in messages
@@ -125,11 +131,11 @@ class GraphLLMChat(BaseChatModel):
         ) if self.reads_graphs else None
 
     def _seconds(self) -> float:
-        """Return how many seconds a reply may take from now on."""
+        """Return how many seconds a reply may take from now on; infinity for no limit."""
         return min(self.timeout or inf, current_ledger().seconds_left())
 
     def _result(self, reply: Generated) -> ChatResult:
-        """Return a generated text as LangChain's ChatResult."""
+        """Return a generated reply as LangChain's ChatResult."""
         message = AIMessage(
             reply.text,
             usage_metadata=usage_of(reply.input_tokens, reply.output_tokens),
@@ -142,7 +148,7 @@ class GraphLLMChat(BaseChatModel):
 
 
 def usage_of(input_tokens: int, output_tokens: int) -> UsageMetadata:
-    """Return the counts of tokens in the prompt and in the reply as LangChain's UsageMetadata."""
+    """Return the numbers of prompt and reply tokens as LangChain's UsageMetadata."""
     return UsageMetadata(
         input_tokens=input_tokens,
         output_tokens=output_tokens,

@@ -1,10 +1,10 @@
 """Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
 
-The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
-(arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a norm over a batch's nodes stands between their
-layers: the common part of all graphs would otherwise hide the content of one (lab/graph-token.md). In use it has its
-running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells which parts
-differ from the published encoders.
+They are the three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer
+(arXiv:2009.03509), GAT (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, there is a norm over a
+batch's nodes between the layers; without it, what all graphs have in common would hide the content of each
+(lab/graph-token.md). In use the norm has its running statistics, so that a graph's states do not depend on the graphs
+it is batched with. docs/methods.md lists the differences from the published encoders.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from ras_agent.graph_batch import GraphBatch
 
 EncoderKind = Literal["graph-transformer", "gat", "gcn"]
 Norm = Literal["batch", "layer"]
-_EPSILON = 1e-5  # torch's; the second is the share of a batch in the running statistics
+_EPSILON = 1e-5  # this and the next as in torch's batch norm
 _MOMENTUM = 0.1
-_MOST_FACTOR = (
-    3.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
-)
+_MOST_FACTOR = 3.0  # bounds of the correction (arXiv:1702.03275)
 _MOST_SHIFT = 5.0
 
 
@@ -63,20 +61,20 @@ class EncoderConfig:
 
 
 class NodeBatchNorm(nn.Module):
-    """Batch renormalisation (arXiv:1702.03275) over the nodes of a batch, in use by the running mean and variance.
+    """Batch renormalisation (arXiv:1702.03275) over a batch's nodes; in use it takes the running statistics.
 
-    Its gradient is batch norm's, and its states are those that the running statistics give, within bounds: so a small
-    batch is as good as a large one, and training and use agree. The first ten batches count alike in the
-    running statistics, and from then on each has a share of a tenth. Where a training has several processes, these take
-    all batches in turn, as one process would that has them one after another. A single node has no variance: it is
-    normalised by the running statistics.
+    Its gradient is that of batch norm, but its states are those that the running statistics give, within bounds. So a
+    small batch works as well as a large one, and training and use agree. The first ten batches have equal weights in
+    the running statistics; later each new batch has a weight of a tenth. If several processes train, each takes the
+    batches of all into its statistics, in the order of their ranks. A single node has no variance and is normalised by
+    the running statistics.
     """
 
     weight: nn.Parameter
     bias: nn.Parameter
     running_mean: Tensor
     running_var: Tensor
-    batches: Tensor  # a count, ()
+    batches: Tensor  # the number of batches so far, shape ()
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -87,7 +85,7 @@ class NodeBatchNorm(nn.Module):
         self.register_buffer("batches", torch.tensor(0))
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return the normalised states, shape (N, width). In training every process has to call it equally often."""
+        """Return the normalised states, shape (N, width). In training all processes have to call it equally often."""
         mean, variance = (
             self._update(states.detach().float())
             if self.training
@@ -111,9 +109,9 @@ class NodeBatchNorm(nn.Module):
 
     @torch.no_grad()
     def _update(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Take the batches of all processes into the running statistics, in the order of their ranks.
+        """Add the batches of all processes to the running statistics, in the order of their ranks.
 
-        Return mean and variance, each (width,), as they are after this process's batch.
+        Returns mean and variance, each (width,), as they are after this process's batch.
         """
         own = states.new_zeros(3, states.shape[1])
         if len(states) > 1:
@@ -141,9 +139,9 @@ class NodeBatchNorm(nn.Module):
 class MessagePassing(nn.Module):
     """Layers that pass messages along the edges.
 
-    Each is convolution, norm and ReLU (no ReLU in the last), and from the second on its input is added. A convolution
-    has a linear map of the node's own state: the graph transformer brings one, and GAT and GCN get one, without which
-    they mix each node with its neighbours before anything is learnt.
+    Each layer is a convolution, a norm and a ReLU (none in the last), and from the second on its input is added to its
+    output. Every layer also has a linear map of the node's own state, which the graph transformer includes and which is
+    added to GAT and GCN; without it these would mix each node with its neighbours before anything is learnt.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -175,7 +173,7 @@ class MessagePassing(nn.Module):
         """Return the nodes' states, shape (N, width)."""
         if not len(batch.nodes):
             states = batch.nodes.new_zeros(0, self.width)
-            # the other processes wait for this one's part in the statistics
+            # call the norms anyway: the other processes wait for this one's statistics
             for norm in self.norms:
                 states = norm(states)
             return states
@@ -183,7 +181,7 @@ class MessagePassing(nn.Module):
         for number, (layer, norm) in enumerate(
             zip(self.layers, self.norms, strict=True)
         ):
-            # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
+            # GCN weights an edge by the degrees of its ends and cannot use its text
             if self.config.kind == "gcn":
                 edges = {}
             else:
@@ -199,15 +197,15 @@ class MessagePassing(nn.Module):
 
 
 def build_encoder(config: EncoderConfig) -> MessagePassing:
-    """Return the encoder with new weights. Raises MissingExtra without torch-geometric."""
+    """Return a new encoder with random weights. Raises MissingExtra without torch-geometric."""
     return MessagePassing(config)
 
 
 def pool(states: Tensor, batch: GraphBatch) -> Tensor:
-    """Return one state for each graph, shape (B, width); an empty graph has zeros.
+    """Return one state for each graph, shape (B, width); zeros for an empty graph.
 
-    states: (N, width). The state is the mean over the nodes of each sub-graph, then the mean over a graph's sub-graphs
-    (RAS, section 3.3; with one sub-graph it is G-Retriever's eq. 11).
+    states: (N, width). A graph's state is the mean over its sub-graphs of the mean over their nodes (RAS, section
+        3.3; with one sub-graph it is G-Retriever's eq. 11).
     """
     return _means(
         _means(states, batch.group, len(batch.graph)), batch.graph, batch.size
@@ -215,7 +213,7 @@ def pool(states: Tensor, batch: GraphBatch) -> Tensor:
 
 
 def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
-    """Return the mean of the rows of each owner, shape (count, width); an owner without rows has zeros."""
+    """Return the mean of the rows of each owner, shape (count, width); zeros for an owner without rows."""
     sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
     return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(
         rows.dtype

@@ -1,4 +1,4 @@
-"""Orders of a question graph's facts, the most useful first: the first ones are shown to an answerer that cannot see all.
+"""Orders of a question graph's facts, the most useful first, for roles that are shown only the first ones.
 
 use              facts about names of the question, and facts near them (ras_agent.question_graph.usefulness)
 likeness         cosine of the fact and the question
@@ -21,13 +21,13 @@ from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.index.ties import best_places
 
 FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
-"""Returns the ids of all facts of a graph, best first, for a question and the sub-queries that followed it."""
+"""Returns the ids of all facts of a graph, best first, given a question and its sub-queries so far."""
 
 
 class FactPruner:
-    """Choice of the best facts of a question's graph, for planner and answerer (Align-GRAG's pruning, in the loop).
+    """Selects the best facts of a question's graph for planner and answerer (Align-GRAG's pruning, inside the loop).
 
-    The run's own graph stays whole: its state, its trace and later hops lose nothing.
+    The run's own graph is not changed, so its state, its trace and later hops keep all facts.
     """
 
     def __init__(self, order: FactOrder, size: int) -> None:
@@ -37,7 +37,7 @@ class FactPruner:
     def prune(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> QuestionGraph:
-        """Return the graph with the best `size` facts visible, and those that contradict one of them."""
+        """Return the graph with only the best `size` facts visible, and facts that contradict one of them."""
         if len(graph) <= self._size:
             return graph
         return graph.showing(
@@ -51,8 +51,9 @@ _ORDERS = ("use", "likeness", "aligner:FOLDER")
 
 
 def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
-    """Return the order of facts that `spec` names. embedder: of facts and questions; by default the packaged MiniLM.
+    """Return the order of facts that `spec` names.
 
+    embedder: embeds facts and questions; by default the packaged MiniLM.
     Raises UnknownName, and for an aligner WeightsError or MissingExtra.
     """
     name, _, folder = spec.partition(":")
@@ -75,7 +76,7 @@ def _by_likeness(vectors: GraphVectors) -> FactOrder:
     def order(
         question: str, graph: QuestionGraph, subqueries: Sequence[str]
     ) -> list[str]:
-        names = sorted(graph.by_id)  # ties by content, not by the order of reading
+        names = sorted(graph.by_id)  # ties are broken by content, not by reading order
         texts = [
             f"{fact.subject} {fact.predicate} {fact.object}"
             for fact in map(graph.by_id.__getitem__, names)

@@ -1,4 +1,4 @@
-"""The features of graphs: a vector for each node's text and each edge's, and which nodes the edges join."""
+"""The features of graphs: a vector for each node's and each edge's text, and the nodes that each edge joins."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ras_agent.recent import RecentResults
 from ras_agent.text.canonical import canonical_key
 
 Fact = tuple[str, str, str]
-"""Subject, predicate and object of a fact, as texts."""
+"""A fact's subject, predicate and object, as texts."""
 
-_MOST_TEXTS = 50_000  # of width 384 these are 77 MB
+_MOST_TEXTS = 50_000  # 77 MB at width 384
 
 
 class GraphVectors:
-    """Maker of graphs' features. The vectors of the last `most` texts that were used are cached.
+    """Computes graphs' features. The vectors of the last `most` texts are cached.
 
-    An agent's question graph grows with every hop, so at each step only the texts of its new facts are embedded.
-    Thread safe.
+    An agent's question graph grows with every hop, so at each step only the texts of new facts are embedded. Thread
+    safe.
     """
 
     def __init__(self, embedder: Embedder, most: int = _MOST_TEXTS) -> None:
@@ -37,7 +37,7 @@ class GraphVectors:
     def of_facts(self, facts: Iterable[Fact]) -> GraphFeatures:
         """Return the features of one graph: a node for each subject and object, an edge for each fact.
 
-        Names that differ only in case and punctuation are one node; its text is the form that was read first.
+        Names that differ only in case and punctuation are one node; its text is the first spelling.
         """
         facts = list(facts)
         labels: dict[str, str] = {}
@@ -55,7 +55,10 @@ class GraphVectors:
     def of_graph(
         self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]
     ) -> GraphFeatures:
-        """Return the features of a graph of nodes with texts; an edge is (source's place, text, target's place)."""
+        """Return the features of a graph given by its nodes' texts and its edges.
+
+        edges: (index of the source, text, index of the target).
+        """
         sources = [source for source, _, _ in edges]
         targets = [target for _, _, target in edges]
         return GraphFeatures(
@@ -66,7 +69,7 @@ class GraphVectors:
         )
 
     def of_steps(self, steps: Iterable[Sequence[Fact]]) -> GraphFeatures:
-        """Return the features of a question's graph with a sub-graph for each sub-query's facts (RAS, section 3.3)."""
+        """Return the features of a question's graph, with a sub-graph for each sub-query's facts (RAS, section 3.3)."""
         return GraphFeatures.join([self.of_facts(facts) for facts in steps], self.width)
 
     def of_texts(self, texts: Sequence[str]) -> Floats:

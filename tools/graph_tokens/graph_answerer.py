@@ -1,4 +1,4 @@
-"""Answerer on a model of `ras_agent.train.graphqa`: it reads the question's graph as that model was trained to."""
+"""Answerer on a model of `ras_agent.train.graphqa`, which reads the question's graph as in that model's training."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NO_ANSWER = "I don't know."
 
 
 class GraphQAAnswerer:
-    """Answerer that shows a GraphReader the facts of a run (G-Retriever, Align-GRAG).
+    """An answerer that shows a GraphReader the facts of a run (G-Retriever, Align-GRAG).
 
-    Steiner tree, aligner and prompt are those of the reader's training. The answer cites the passages of the shown
-    facts that share most with it and the question; without facts it abstains.
+    Steiner tree, aligner and prompt are those of the reader's training. The answer cites the passages whose shown facts
+    share most words with answer and question. Without facts it abstains.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class GraphQAAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Do the same as `answer`, for coroutines."""
+        """Return the answer like `answer`, as a coroutine."""
         dialogue = self.dialogue(question, graph, passages)
         return await aconverse(self._chat, dialogue)
 
     def dialogue(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage]
     ) -> Dialogue[Answer]:
-        """Ask the model about the part of the graph that its training would have shown it."""
+        """Ask the model about the part of the graph that it would have been shown in training."""
         if not graph.facts:
             return Answer(_NO_FACTS, abstained=True)
         view = self._prompts.view
@@ -94,7 +94,7 @@ class GraphQAAnswerer:
 
 
 def graphqa_answerer(folder: str, options: RoleOptions) -> GraphQAAnswerer:
-    """Return the answerer "graphqa:FOLDER", a folder of `ras_agent.train.graphqa.train`. Its view is the folder's.
+    """Return the answerer "graphqa:FOLDER", for a folder made by `ras_agent.train.graphqa.train` and its view.
 
     Raises WeightsError for a folder without such a model, MissingExtra without the packages of the extra `llm`.
     """

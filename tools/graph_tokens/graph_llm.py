@@ -1,9 +1,9 @@
-"""GraphLLM: a causal language model that reads a graph through soft tokens in front of its text.
+"""GraphLLM: a causal language model that reads a graph through soft tokens before its text.
 
 Sources: RAS (section 3.3, eq. 2 and 8) and G-Retriever (arXiv:2402.07630, eq. 10 to 13). A graph encoder and a
-projector turn the graph into `graph_tokens` vectors as wide as the model's word vectors; with those of the text they
-are the model's input. The language model is any causal one of Hugging Face: frozen, with a low-rank adapter (LoRA), or
-trained whole.
+projector turn the graph into `graph_tokens` vectors as wide as the model's word vectors; together with those of the
+text they are the model's input. The language model is any causal one of Hugging Face: frozen, with a low-rank adapter
+(LoRA), or trained as a whole.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ GRAPH_WEIGHTS = "graph_tokens.safetensors"
 ADAPTER = "adapter"
 LANGUAGE_MODEL = "language_model"
 MERGE = "python -m ras_agent.train.graphllm.merge"
-"""The command that adds an adapter to its language model's weights."""
-_IGNORED = -100  # the label of a token that the loss passes over
+"""The command that merges an adapter into its language model's weights."""
+_IGNORED = -100  # the label of tokens that the loss ignores
 
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """Low-rank adapter. The defaults are G-Retriever's. targets: layers' names; empty for peft's choice."""
+    """Settings of a low-rank adapter.
+
+    The defaults are G-Retriever's. targets: layers' names; empty for peft's choice.
+    """
 
     rank: int = 8
     alpha: int = 16
@@ -54,11 +57,13 @@ class Lora:
 class GraphLLMConfig:
     """Configuration of a GraphLLM.
 
-    language_model: a folder or a hub name; once trained whole, the folder next to this configuration.
-    encoder: None for `graph_tokens` trained vectors that are the same for every graph, the
-        baseline of G-Retriever's encoder.
+    language_model: a folder or a hub name; once trained as a whole, the folder next to this configuration.
+    encoder: None for `graph_tokens` trained vectors that are the same for every graph, the baseline of
+        G-Retriever's encoder.
+    graph_tokens: the number of soft tokens.
     projector: the hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector.
-    text_tokens: the longest prompt, in tokens; its beginning is cut off.
+    tuning: whether the language model is frozen, has an adapter ("lora"), or is trained as a whole ("full").
+    text_tokens: the most tokens of a prompt; of a longer one the beginning is cut off.
     embedder: makes the vectors that the encoder reads.
     layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
     """
@@ -92,16 +97,16 @@ class GraphLLMConfig:
 
 
 class ReadsGraph(Protocol):
-    """Input of a GraphLLM that has a graph."""
+    """Protocol of a GraphLLM's input that includes a graph."""
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the graph as an encoder reads it."""
+        """Return the graph's features for an encoder."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A generated text and its tokens. truncated: it was cut off at the greatest number of tokens."""
+    """A generated text and its numbers of tokens. truncated: whether it reached the token limit."""
 
     text: str
     input_tokens: int
@@ -110,7 +115,7 @@ class Generated:
 
 
 class GraphTokens(nn.Module):
-    """Network that turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
+    """A network that turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
 
     def __init__(
         self, encoder: EncoderConfig, tokens: int, hidden: int, width: int
@@ -132,7 +137,10 @@ class GraphTokens(nn.Module):
         self.input = encoder.input
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
-        """Return soft tokens, shape (B, tokens, width). A graph without facts gets tokens that are learned for it."""
+        """Return soft tokens, shape (B, tokens, width).
+
+        A graph without facts gets learnt tokens, from a state of zeros.
+        """
         batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
         pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
         tokens: Tensor = self.projector(pooled)
@@ -140,7 +148,7 @@ class GraphTokens(nn.Module):
 
 
 class TrainedTokens(nn.Module):
-    """Soft tokens that do not depend on any graph: prompt tuning, which G-Retriever compares its encoder with."""
+    """Soft tokens that do not depend on any graph: prompt tuning, with which G-Retriever compares its encoder."""
 
     def __init__(self, tokens: int, width: int) -> None:
         super().__init__()
@@ -152,7 +160,7 @@ class TrainedTokens(nn.Module):
 
 
 class GraphLLM(nn.Module):
-    """Language model that reads a prompt behind the soft tokens of a graph. Calling it gives the training loss.
+    """A language model that reads a prompt after the soft tokens of a graph. Calling it returns the training loss.
 
     Raises MissingExtra without the packages of the extra `llm`.
     """
@@ -165,7 +173,7 @@ class GraphLLM(nn.Module):
         self.language_model = language_model
         self.tokenizer = tokenizer
         self.vectors = GraphVectors(resolve_embedder(config.embedder))
-        # an adapter's layer says it no other way
+        # read from the weights, as an adapter's layer has no attribute for it
         width = language_model.get_input_embeddings().weight.shape[1]
         self.graph_tokens: GraphTokens | TrainedTokens
         if config.encoder is None:
@@ -177,13 +185,13 @@ class GraphLLM(nn.Module):
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
         self.fingerprint = (
-            ""  # of the graph part's weights, where they were read from a file
+            ""  # digest of the graph part's weights, if they were read from a file
         )
         self.train(False)
 
     @classmethod
     def new(cls, config: GraphLLMConfig, seed: int = 0) -> Self:
-        """Return a GraphLLM on the pre-trained model that `config` names, with new weights for all the rest."""
+        """Return a GraphLLM on the pre-trained model that `config` names, with new weights for everything else."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
         return cls(config, _add_adapter(language_model, config), tokenizer)
@@ -195,19 +203,19 @@ class GraphLLM(nn.Module):
             self.language_model.train(False)
             for layer in self.language_model.modules():
                 if getattr(layer, "gradient_checkpointing", False):
-                    layer.training = mode  # a layer in use stores its activations; its parts have no dropout
+                    layer.training = mode  # as checkpointing needs it
         return self
 
     @property
     def device(self) -> torch.device:
-        """Return the device that the model's word vectors are on."""
+        """Return the device of the model's word vectors."""
         return cast(
             torch.device, self.language_model.get_input_embeddings().weight.device
         )
 
     @property
     def window(self) -> int:
-        """Return the largest number of tokens that a prompt and its reply may have together."""
+        """Return the most tokens of a prompt and its reply together."""
         positions = getattr(self.language_model.config, "max_position_embeddings", None)
         most = self.config.text_tokens + self.config.graph_tokens
         if isinstance(positions, int):
@@ -215,7 +223,7 @@ class GraphLLM(nn.Module):
         return most
 
     def prompt_tokens(self, turns: Sequence[Turn]) -> list[int]:
-        """Return the tokens of a prompt in the model's chat template; without one, its turns as paragraphs."""
+        """Return the tokens of a prompt in the model's chat template; without a template, its turns as paragraphs."""
         tokens = _chat_tokens(self.tokenizer, turns)
         most = self.config.text_tokens
         if len(tokens) <= most:
@@ -223,8 +231,8 @@ class GraphLLM(nn.Module):
         return [*tokens[:1], *tokens[1 - most :]]
 
     def features(self, item: ReadsGraph) -> GraphFeatures:
-        """Return an input's graph as the encoder reads it; an empty one for a model without an encoder."""
-        if self.config.encoder is None:  # nothing is embedded that nobody reads
+        """Return the features of an input's graph; those of an empty graph for a model without an encoder."""
+        if self.config.encoder is None:  # so that nothing is embedded needlessly
             return self.vectors.of_steps(())
         return item.features(self.vectors)
 
@@ -238,7 +246,7 @@ class GraphLLM(nn.Module):
         graphs: Sequence[GraphFeatures],
         targets: Sequence[str],
     ) -> Tensor:
-        """Return the mean cross-entropy of the targets' tokens, end tokens included; each target follows its prompt."""
+        """Return the mean cross-entropy of the targets' tokens and end tokens; each target follows its prompt."""
         logits, labels = self.target_logits(prompts, graphs, targets)
         return nn.functional.cross_entropy(logits.float(), labels)
 
@@ -250,8 +258,8 @@ class GraphLLM(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,).
 
-        On a graphics processor the rows are one padded batch. Without one a batch gains nothing, and padding costs as
-        much as words, so each row is read by itself.
+        On a GPU the rows form one padded batch. On a CPU a batch gains nothing, and padding costs as much as words, so
+        each row is processed separately.
         """
         ends = self.tokenizer.eos_token_id
         replies = [
@@ -280,7 +288,8 @@ class GraphLLM(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the logits and tokens of `target_logits` for rows that are padded to one batch.
 
-        vectors: of each row's prompt and target, (T, width). labels: (T,), the target's tokens.
+        vectors: for each row, those of its prompt and target, (T, width).
+        labels: for each row (T,), the target's tokens; _IGNORED for the prompt.
         """
         padded = nn.utils.rnn.pad_sequence(
             list(vectors), batch_first=True
@@ -288,11 +297,11 @@ class GraphLLM(nn.Module):
         mask = nn.utils.rnn.pad_sequence(
             [torch.ones(len(row)) for row in vectors], batch_first=True
         )
-        # the place in front of a token predicts it
+        # the position before a token predicts it
         next_ = nn.utils.rnn.pad_sequence(
             list(labels), batch_first=True, padding_value=_IGNORED
         )[:, 1:]
-        # prompts are long and vocabularies large: logits are computed only where some row has a target
+        # prompts are long and vocabularies large, so logits are computed only at positions where some row has a target
         places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)
         output = self.language_model(
             inputs_embeds=padded,
@@ -312,15 +321,18 @@ class GraphLLM(nn.Module):
         temperature: float = 0.0,
         seconds: float | None = None,
     ) -> list[Generated]:
-        """Write a reply to each prompt, all in one batch. A graph that is None leaves the graph tokens out.
+        """Return a reply to each prompt, all generated in one batch.
 
-        temperature: 0 takes the likeliest token each time. seconds: stop after that time, even inside a reply.
+        If a graph is None, its prompt has no graph tokens.
+
+        temperature: 0 for the likeliest token each time.
+        seconds: stop after this time, even inside a reply.
         """
         if not prompts:
             return []
         rows = self._inputs(prompts, graphs)
         longest = max(map(len, rows))
-        # padding is in front, so that every reply begins in the same column
+        # padding comes first, so that all replies begin in the same column
         padded = torch.stack(
             [nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows]
         )
@@ -352,11 +364,14 @@ class GraphLLM(nn.Module):
     def prompt_embeddings(
         self, turns: Sequence[Turn], graph: GraphFeatures | None
     ) -> Tensor:
-        """Return the vectors that the language model reads, shape (T, width), for a server that takes them."""
+        """Return the vectors that the language model reads, shape (T, width), for a server that accepts them."""
         return self._inputs([turns], [graph])[0]
 
     def save(self, folder: str | Path) -> None:
-        """Write the configuration and everything that was trained. The base model is named, not copied."""
+        """Write the configuration and everything that was trained.
+
+        The base model is only named, unless it was trained itself.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         config = self.config
@@ -365,7 +380,7 @@ class GraphLLM(nn.Module):
             self.tokenizer.save_pretrained(folder / LANGUAGE_MODEL)
             config = replace(config, language_model=LANGUAGE_MODEL)
         elif config.tuning == "lora":
-            # peft would look into the hub for the base model's vocabulary
+            # otherwise peft would look up the base model's vocabulary on the hub
             self.language_model.save_pretrained(
                 folder / ADAPTER, save_embedding_layers=False
             )
@@ -382,10 +397,10 @@ class GraphLLM(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
-        """Read a saved GraphLLM. Raises WeightsError for a folder that holds something else, MissingExtra.
+        """Return a saved GraphLLM. Raises WeightsError for a folder without one, MissingExtra.
 
-        words_only: of the language model only its word vectors, as prompt_embeddings need; such a GraphLLM
-        cannot generate.
+        words_only: whether to load only the word vectors of the language model, as prompt_embeddings needs; such a
+            GraphLLM cannot generate.
         """
         folder = Path(folder)
         config = read_config(folder)
@@ -418,9 +433,9 @@ class GraphLLM(nn.Module):
         return model
 
     def merged(self) -> Self:
-        """Return this GraphLLM with its adapter added to the language model's weights, which this one gives up.
+        """Return a GraphLLM whose language model includes this one's adapter; this one can no longer be used.
 
-        It is one that was trained whole, and writes the same. Raises SettingsError where there is no adapter.
+        The result counts as trained whole, and writes the same replies. Raises SettingsError if there is no adapter.
         """
         if self.config.tuning != "lora":
             raise SettingsError(
@@ -439,7 +454,7 @@ class GraphLLM(nn.Module):
     ) -> list[Tensor]:
         """Return the language model's input for each prompt, (T, width): its graph's tokens, then the text's.
 
-        A token that begins every text of the model stays the first.
+        If the model's texts all begin with the same token, that one stays first.
         """
         features = [graph for graph in graphs if graph is not None]
         soft = iter(self.graph_tokens(features) if features else ())
@@ -475,7 +490,7 @@ class GraphLLM(nn.Module):
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
-    """Return the configuration in a GraphLLM's folder. Raises WeightsError if it is missing or has another form."""
+    """Return the configuration in a GraphLLM's folder. Raises WeightsError if it is missing or has another format."""
     path = folder / CONFIG
     try:
         return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -491,7 +506,7 @@ def read_config(folder: Path) -> GraphLLMConfig:
 
 
 def base_model(folder: Path, config: GraphLLMConfig) -> str:
-    """Return the folder or the hub name of the language model of a GraphLLM's folder, without its adapter."""
+    """Return the folder or hub name of the language model in a GraphLLM's folder, without its adapter."""
     inside = folder / config.language_model
     if inside.is_dir():
         return str(inside)
@@ -499,7 +514,7 @@ def base_model(folder: Path, config: GraphLLMConfig) -> str:
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
-    """Return the causal language model of a folder or a hub name, and its tokenizer; only safetensors are read."""
+    """Return a causal language model, given by a folder or a hub name, and its tokenizer; only safetensors are read."""
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
@@ -517,10 +532,10 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 
 
 def served_layers(adapter: Path) -> tuple[str, ...]:
-    """Return the names of the layers that an adapter changes, as vLLM takes them in `lora_target_modules`.
+    """Return the names of the layers that an adapter changes, for vLLM's option `lora_target_modules`.
 
-    vLLM makes every layer ready for adapters that it is not told to leave out. Of these layers the word vectors end its engine
-    where prompts as vectors overlap: it counts only the rows of tokens, and the adapter's those of all prompts.
+    By default vLLM prepares every layer for adapters, including the word vectors. There its engine fails if prompts
+    given as vectors overlap, because it counts only the rows of tokens, and for the adapter those of all prompts.
     Raises WeightsError for a folder without an adapter, SettingsError for one that changes the word vectors.
     """
     file = adapter / "adapter_config.json"
@@ -557,7 +572,7 @@ def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
     )
     try:
         return get_peft_model(language_model, options)
-    except ValueError as error:  # peft knows no usual layers of this model
+    except ValueError as error:  # peft has no default layers for this model
         raise SettingsError(f"{error}; name the layers in lora.targets") from error
 
 
@@ -573,7 +588,7 @@ def _chat_tokens(tokenizer: Any, turns: Sequence[Turn]) -> list[int]:
 
     try:
         text = _in_template(tokenizer, turns)
-    except TemplateError:  # some templates have no place for a system turn
+    except TemplateError:  # some templates allow no system turn
         system = [turn for turn in turns if turn.role == "system"]
         first, *others = (turn for turn in turns if turn.role != "system")
         merged = Turn(first.role, "\n\n".join(turn.text for turn in (*system, first)))
@@ -592,7 +607,7 @@ def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
 
 
 def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
-    """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
+    """Return the ids of the tokens that end a text, by the tokenizer and the model's generation config."""
     ids = getattr(
         getattr(language_model, "generation_config", None), "eos_token_id", None
     )

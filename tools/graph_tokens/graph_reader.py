@@ -1,11 +1,11 @@
-"""Answers a question about one graph: chooses the part that a GraphLLM is shown, the same in training and in use.
+"""Answers a question about one graph, showing a GraphLLM the same part of the graph in training and in use.
 
     reader = GraphReader.load("/path")
     reader.replies([("What is on the table?", Graph.of_texts(["cup", "table"], [(0, "on", 1)]))])
 
-Sources: G-Retriever (arXiv:2402.07630) and Align-GRAG (arXiv:2505.16237). A prize-collecting Steiner tree takes the
-question's part out of the graph, an aligner may prune it, the prompt shows the rest as two CSV blocks, and a graph
-encoder reads the same rest.
+Sources: G-Retriever (arXiv:2402.07630) and Align-GRAG (arXiv:2505.16237). A prize-collecting Steiner tree extracts the
+question's part of the graph, an aligner may prune it, the prompt shows the rest as two CSV blocks, and a graph encoder
+reads the same rest.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphView:
-    """Part of a graph that a question's prompt shows, and how.
+    """Which part of a graph a question's prompt shows, and how.
 
-    top_nodes, top_edges, edge_cost: how many nodes and edges have prizes, the best one as many, and the cost of an edge,
-        by the rules of G-Retriever's code (`prizes_of`). 0 and 0 take the whole graph.
-    n_seed: to how many nodes, with their neighbours, an aligner prunes the rest; 0 for no pruning.
-    text: whether the prompt has the graph as CSV. graph_text_tokens: of which it has the first rows, up to so many
-        tokens.
-    task: an instruction above the question. cite: whether a reply is to list the nodes and edges that it rests on.
-    reply_tokens: the longest reply.
+    top_nodes, top_edges: how many nodes and edges have prizes, which is also the best one's prize, by the rules of
+        G-Retriever's code (`prizes_of`). 0 and 0 take the whole graph.
+    edge_cost: the cost of an edge in the Steiner tree.
+    n_seed: to how many nodes, plus their neighbours, an aligner prunes the rest; 0 for no pruning.
+    text: whether the prompt contains the graph as CSV.
+    graph_text_tokens: the most tokens of this CSV; further rows are left out.
+    task: an instruction above the question.
+    cite: whether a reply should list the nodes and edges that support it.
+    reply_tokens: the most tokens of a reply.
     Raises SettingsError for a number below 0.
     """
 
@@ -78,19 +80,23 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """Prompt, and the graph that is read with it: the nodes' texts, and edges (source's place, text, target's)."""
+    """A prompt and the graph to read with it.
+
+    nodes: the nodes' texts.
+    edges: (index of the source, text, index of the target).
+    """
 
     turns: tuple[Turn, ...]
     nodes: tuple[str, ...]
     edges: tuple[tuple[int, str, int], ...]
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the graph as an encoder reads it."""
+        """Return the graph's features for an encoder."""
         return vectors.of_graph(self.nodes, self.edges)
 
 
 class GraphPrompts:
-    """Maker of a GraphLLM's inputs from questions and their graphs."""
+    """Builds a GraphLLM's inputs from questions and their graphs."""
 
     def __init__(
         self,
@@ -100,8 +106,11 @@ class GraphPrompts:
         aligner: GraphAligner | None = None,
         prompts_dir: str | Path | None = None,
     ) -> None:
-        """Take the parts. count: tells how many tokens a text has. prompts_dir: a folder with a graph-question.txt.
+        """Take the parts.
 
+        vectors: computes the vectors of the graph's texts.
+        count: returns how many tokens a text has.
+        prompts_dir: a folder with a graph-question.txt that overrides the packaged prompt.
         Raises SettingsError for a view that prunes without an aligner.
         """
         if view.n_seed and aligner is None:
@@ -115,7 +124,7 @@ class GraphPrompts:
         self.prompt = load(_CITING if view.cite else _PROMPT, prompts_dir)
 
     def input(self, question: str, graph: Graph) -> GraphInput:
-        """Return the model's prompt for a question about a graph."""
+        """Return the model's input for a question about a graph."""
         part = self.subgraph(question, graph)
         if self.view.text:
             rows = textualise(part).splitlines(keepends=True)
@@ -154,7 +163,7 @@ class GraphPrompts:
         return steiner_tree(whole, prizes, published=True)
 
     def _fitting(self, rows: Sequence[str]) -> Iterator[str]:
-        """Yield the first rows that have no more tokens than the view shows."""
+        """Yield the first rows, up to the view's number of tokens."""
         room = self.view.graph_text_tokens
         for row in rows:
             room -= self.count(row)
@@ -164,7 +173,7 @@ class GraphPrompts:
 
 
 class GraphReader:
-    """GraphLLM that answers questions about graphs, as it was trained to."""
+    """A GraphLLM that answers questions about graphs in the way it was trained to."""
 
     def __init__(self, model: GraphLLM, prompts: GraphPrompts) -> None:
         self.model = model
@@ -173,14 +182,14 @@ class GraphReader:
     def replies(
         self, questions: Sequence[tuple[str, Graph]], batch: int = 8
     ) -> list[Generated]:
-        """Write a reply to each question about its graph, `batch` of them at once."""
+        """Return a reply to each question about its graph, generating `batch` of them at once."""
         inputs = [self.prompts.input(*pair) for pair in questions]
         return self.replies_to(inputs, batch)
 
     def replies_to(
         self, inputs: Sequence[GraphInput], batch: int = 8
     ) -> list[Generated]:
-        """Write a reply to each input that `prompts` made, `batch` of them at once."""
+        """Return a reply to each input made by `prompts`, generating `batch` of them at once."""
         replies: list[Generated] = []
         most_tokens = self.prompts.view.reply_tokens
         for first in range(0, len(inputs), batch):
@@ -220,9 +229,9 @@ class GraphReader:
 
     @classmethod
     def load(cls, folder: str | Path, **changes: Any) -> Self:
-        """Read a saved GraphReader, on a GPU if there is one. Raises WeightsError for a folder without it.
+        """Return a saved GraphReader, on a GPU if there is one. Raises WeightsError for a folder without one.
 
-        changes: of the view, such as `cite`.
+        changes: fields of the view to change, such as `cite`.
         """
         import torch
 
@@ -245,7 +254,7 @@ class GraphReader:
 
 
 def _read_view(file: Path) -> GraphView:
-    """Return the view in a file. Raises WeightsError if it is missing or has another form."""
+    """Return the view in a file. Raises WeightsError if it is missing or has another format."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):

@@ -1,8 +1,8 @@
-"""Prompt embeddings as vLLM takes them: vectors in place of a prompt's tokens, in a request or offline.
+"""Prompt embeddings in vLLM's form: vectors in place of a prompt's tokens, in a request or offline.
 
-vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions: each is a
-base64 string of a tensor written by `torch.save`, of shape (tokens, width), which it loads with `weights_only=True`.
-The versions that were read are listed in tests/tools/graph_tokens/vllm_requests.json.
+vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions API. Each is a
+base64 string of a tensor of shape (tokens, width) that `torch.save` wrote, and that vLLM loads with
+`weights_only=True`. tests/tools/graph_tokens/vllm_requests.json lists the versions of vLLM that were checked.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# vLLM before 0.22 refuses all others
+# vLLM before 0.22 accepts no others
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def encoded(vectors: Tensor) -> str:
-    """Encode a prompt's vectors, shape (tokens, width), as the base64 string that a request holds.
+    """Return a prompt's vectors, shape (tokens, width), as the base64 string for a request.
 
-    A token takes width x bytes of a number x 4/3 characters. Raises ValueError for other shapes and for no tokens.
+    The string has width x bytes per number x 4/3 characters for each token. Raises ValueError for other shapes and for
+    no tokens.
     """
     buffer = io.BytesIO()
-    # copied: torch.save writes the whole storage behind a view
+    # cloned, as torch.save would write the whole storage of a view
     torch.save(
         _check_vectors(vectors)
         .detach()
@@ -47,8 +48,9 @@ def completion_request(
 ) -> dict[str, Any]:
     """Return the body of a request to /v1/completions for a reply to one prompt; vLLM batches requests itself.
 
-    model: the name under which the server serves the language model, or its adapter. vectors: the prompt's, shape
-    (tokens, width). There is no `prompt`: versions of vLLM complete an empty one too, as one prompt more.
+    model: the name under which the server serves the language model, or its adapter.
+    vectors: the prompt's vectors, shape (tokens, width). There is no field `prompt`, since some versions of vLLM
+        would complete an empty one as a second prompt.
     """
     request: dict[str, Any] = {
         "model": model,

@@ -1,4 +1,4 @@
-"""GraphLLM as planner and answerer: the roles on a chat model that also reads the graph through soft tokens."""
+"""GraphLLM as planner and answerer: roles on a chat model that also reads the graph through soft tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.roles import RoleOptions
 
 PROMPTS = "prompts"
-"""What the folder in a GraphLLM's folder is called that holds the prompts it was trained with."""
+"""The name of the folder, inside a GraphLLM's folder, with the prompts it was trained with."""
 
 
 class _OnGraphLLM:
@@ -32,21 +32,21 @@ class _OnGraphLLM:
         self._made_of = (model, {"settings": settings, **options})
 
     def without_graph_tokens(self) -> Self:
-        """Return the same role, reading the graph only as text."""
+        """Return the same role, but with a model that reads the graph only as text."""
         model, options = self._made_of
         return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
 
 
 class GraphLLMPlanner(_OnGraphLLM, LLMPlanner):
-    """Planner on a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
+    """A planner on a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
 
 
 class GraphLLMAnswerer(_OnGraphLLM, LLMAnswerer):
-    """Answerer on a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
+    """An answerer on a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
 
 
 def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
-    """Return the planner "graphllm:FOLDER". Unless the caller chooses, layout and prompts are those of its training.
+    """Return the planner "graphllm:FOLDER". Layout and prompts default to those of its training.
 
     Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
     """
@@ -58,7 +58,7 @@ def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
 
 
 def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
-    """Return the answerer "graphllm:FOLDER". Unless the caller chooses, layout and prompts are those of its training.
+    """Return the answerer "graphllm:FOLDER". Layout and prompts default to those of its training.
 
     Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
     """
@@ -73,7 +73,7 @@ def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
 
 
 def _of_both(options: RoleOptions) -> dict[str, Any]:
-    """Pick the options that both planner and answerer take."""
+    """Return the options that planner and answerer have in common."""
     return {
         "settings": options.chat,
         "prompts_dir": options.prompts_dir,
@@ -84,7 +84,7 @@ def _of_both(options: RoleOptions) -> dict[str, Any]:
 
 
 def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
-    """Return the chat model that `spec` names: a folder, or `folder@http://host:port/v1#model` for one behind vLLM."""
+    """Return the chat model that `spec` names: a folder, or `folder@http://host:port/v1#model` for one on vLLM."""
     of_calls = {"temperature": settings.temperature, "timeout": settings.timeout}
     options: dict[str, Any] = {
         name: value for name, value in of_calls.items() if value is not None
@@ -108,7 +108,7 @@ def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:
 
 
 def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
-    """Add to the options the layout and prompts that the model was trained with, unless the caller chose others."""
+    """Return the options, with layout and prompts of the model's training where the caller chose none."""
     trained = Path(model.model).expanduser() / PROMPTS
     return {
         **options,

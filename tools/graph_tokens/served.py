@@ -1,4 +1,4 @@
-"""Runs a GraphLLM with its language model behind vLLM: the graph is encoded here, and the text is generated there."""
+"""Runs a GraphLLM with its language model on vLLM: the graph is encoded here, and the text is generated there."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ if TYPE_CHECKING:
 
 _PATH = "/completions"
 _FLAG = "--enable-prompt-embeds"
-_TIMEOUT = 60.0  # seconds, as of the other models that are built from a string
+_TIMEOUT = 60.0  # seconds, as for other models built from a string
 
 
 class ServedGraphLLM(GraphLLMChat):
-    """LangChain chat model that replies as a GraphLLM with its language model on a server.
+    """LangChain chat model that replies like a GraphLLM whose language model is on a server.
 
         chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
-    The server is `vllm serve MODEL --enable-prompt-embeds`, MODEL the language model of the folder. This process has
-    the encoder, the projector, and of the language model the word vectors; it sends prompt embeddings.
+    The server is `vllm serve MODEL --enable-prompt-embeds`, where MODEL is the language model of the folder. This
+    process has the encoder, the projector and the language model's word vectors; it sends prompt embeddings.
 
-    served: the name under which the server serves the model, or its adapter. in_any_loop: no connection of one event
-    loop is used by another, so every loop may ask. The other fields are GraphLLMChat's.
+    served: the name under which the server serves the model, or its adapter.
+    in_any_loop: marks that the model may be used from any event loop, as each loop has its own connections. The
+        other fields are GraphLLMChat's.
     """
 
     in_any_loop: ClassVar[bool] = True
@@ -70,7 +71,7 @@ class ServedGraphLLM(GraphLLMChat):
         key: str,
         **options: Any,
     ) -> None:
-        """Take the GraphLLM that makes the prompts. key: the API key that the server asks for."""
+        """Take the GraphLLM that computes the prompts. key: the server's API key."""
         super().__init__(
             graph_llm,
             model,
@@ -92,9 +93,9 @@ class ServedGraphLLM(GraphLLMChat):
         key: str = "EMPTY",
         **options: Any,
     ) -> ServedGraphLLM:
-        """Load the encoder, projector and word vectors of the GraphLLM in a folder, once for all who use it.
+        """Return a chat model with the encoder, projector and word vectors in a folder, loaded once per process.
 
-        Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
+        Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extras `llm` and
         `openai`.
         """
         return cls(
@@ -107,16 +108,16 @@ class ServedGraphLLM(GraphLLMChat):
         )
 
     async def about(self) -> Mapping[str, Any]:
-        """Return the model's entry in the server's list; {} without any."""
+        """Return the model's entry in the server's list of models; {} if there is none."""
         return await self._endpoint.about(self.served)
 
     async def owner(self) -> str:
-        """Return who serves the model, in the words of a server's list: only vLLM takes vectors."""
+        """Return "vllm", the value of "owned_by" in the server's list, since only vLLM accepts prompt embeddings."""
         return "vllm"
 
     @property
     def model_name(self) -> str:
-        """Return the server's name of the model. Limits of rates are counted for this name and the address."""
+        """Return the server's name of the model, by which rate limits are counted together with the address."""
         return self.served
 
     def _generate(
@@ -127,7 +128,7 @@ class ServedGraphLLM(GraphLLMChat):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        """Reply to messages. graph: the facts of each sub-query."""
+        """Return a reply to messages. graph: the facts of each sub-query."""
         return run(self._agenerate(messages, stop, graph=graph, **kwargs))
 
     async def _agenerate(
@@ -138,7 +139,7 @@ class ServedGraphLLM(GraphLLMChat):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
+        """Return a reply like `_generate`, as a coroutine; the graph is encoded in a thread."""
         request = await asyncio.to_thread(self._request, messages, graph, stop) | _form(
             kwargs
         )
@@ -155,7 +156,7 @@ class ServedGraphLLM(GraphLLMChat):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        """Yield the pieces of a reply, as they are written."""
+        """Yield the pieces of a reply as they are generated."""
         yield from run_iterator(self._astream(messages, stop, graph=graph, **kwargs))
 
     async def _astream(
@@ -166,7 +167,7 @@ class ServedGraphLLM(GraphLLMChat):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
-        """Do the same as _stream, for coroutines."""
+        """Yield the pieces of a reply like `_stream`, asynchronously."""
         request = await asyncio.to_thread(
             self._request, messages, graph, stop, stream=True
         ) | _form(kwargs)
@@ -183,7 +184,7 @@ class ServedGraphLLM(GraphLLMChat):
         *,
         stream: bool = False,
     ) -> dict[str, Any]:
-        """Return a request."""
+        """Return the body of a request."""
         from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
 
         vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
@@ -204,7 +205,7 @@ class ServedGraphLLM(GraphLLMChat):
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
-        """Raise ModelRefused, with its remedy, for an error that every other request would meet too."""
+        """Raise ModelRefused, with advice, for an error that any other request would meet too."""
         try:
             yield
         except ErrorStatus as error:
@@ -226,14 +227,14 @@ class ServedGraphLLM(GraphLLMChat):
 
 
 def _form(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a request for its reply's form."""
+    """Return those options of a request that enforce its reply's form."""
     return {
         name: value for name, value in options.items() if name == "structured_outputs"
     }
 
 
 class _Pieces:
-    """Converter of a streamed reply's pieces to LangChain's chunks. White space around the whole reply is left out."""
+    """Converts a streamed reply's pieces to LangChain's chunks, without white space around the whole reply."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -241,7 +242,7 @@ class _Pieces:
         self._space = ""
 
     def chunk(self, piece: Any) -> ChatGenerationChunk:
-        """Convert one piece. Raises BrokenReply for one of another form."""
+        """Return a piece as a chunk. Raises BrokenReply for a piece of another form."""
         try:
             choice = next(iter(piece["choices"]), None)
             usage = piece.get("usage")
@@ -274,7 +275,7 @@ class _Pieces:
 
 
 def _generated(completion: Any) -> Generated:
-    """Return a server's completion as a Generated. Raises BrokenReply for a reply of another form."""
+    """Return a server's completion as a Generated. Raises BrokenReply if it has another form or was broken off."""
     from ras_agent.tools.graph_tokens.graph_llm import Generated
 
     try:

@@ -1,4 +1,4 @@
-"""Loads only the word vectors of a language model, for a client of a server that runs the rest of it."""
+"""Loads only the word vectors of a language model, for a client of a server that runs the rest of the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADAPTER = "adapter_model.safetensors"
 
 
 class WordVectors(nn.Module):
-    """Stand-in for a causal language model of which only the input embeddings are loaded; it cannot generate."""
+    """Stand-in for a causal language model of which only the input embeddings are loaded. It cannot generate."""
 
     def __init__(self, embeddings: nn.Module, config: Any) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class WordVectors(nn.Module):
 def load_word_vectors(
     name: str, adapter: Path | None = None
 ) -> tuple[WordVectors, Any]:
-    """Return the word vectors of the language model in a folder or of a hub name, and its tokenizer.
+    """Return the word vectors and the tokenizer of the language model in a folder or with a hub name.
 
-    Of a model's safetensors one tensor is read. Raises WeightsError if it is missing, or where a low-rank adapter
-    changes it, MissingExtra.
+    Only one tensor of the model's safetensors is read. Raises WeightsError if it is missing, or if a low-rank adapter
+    changes it; MissingExtra.
     """
     try:
         from accelerate import init_empty_weights
@@ -45,7 +45,7 @@ def load_word_vectors(
     try:
         config = AutoConfig.from_pretrained(name)
         tokenizer = AutoTokenizer.from_pretrained(name)
-        # the model's own module, as some scale the vectors; its buffers are real, its weights take no memory
+        # the model's own class, as some models scale the vectors; its weights take no memory, only its buffers do
         with init_empty_weights():
             model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
         embeddings = model.get_input_embeddings()
@@ -73,7 +73,7 @@ def load_word_vectors(
 
 
 def _check(adapter: Path, place: str) -> None:
-    """Raise WeightsError for an adapter that changes the word vectors, since a server would use the unchanged ones."""
+    """Raise WeightsError for an adapter that changes the word vectors, since clients use the unchanged ones."""
     try:
         with safe_open(adapter / _ADAPTER, framework="pt") as tensors:
             keys = list(tensors.keys())
@@ -90,7 +90,7 @@ def _check(adapter: Path, place: str) -> None:
 
 
 def _tensor(name: str, key: str, prefix: str) -> Tensor:
-    """Return one tensor of a model's safetensors; the key may be written with or without the model's prefix."""
+    """Return one tensor of a model's safetensors; the key may be stored with or without the model's prefix."""
     keys = (key, key.removeprefix(f"{prefix}."), f"{prefix}.{key}")
     if (index := _file(name, _INDEX)) is not None:
         files = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
@@ -113,7 +113,7 @@ def _tensor(name: str, key: str, prefix: str) -> Tensor:
 
 
 def _file(name: str, file: str) -> Path | None:
-    """Return the path of a model's file, downloaded from the hub if need be; None if the model has no such file."""
+    """Return the path of a model's file, downloaded from the hub if necessary; None if the model has no such file."""
     from transformers.utils.hub import cached_file
 
     path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)

@@ -1,4 +1,4 @@
-"""`ras-agent arena`: retrievers on a public question set, in one table beside what others have published."""
+"""`ras-agent arena`: measures retrievers on a public question set, in one table with published results."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class ArenaOptions(RunOptions):
 
 
 def arena(options: ArenaOptions) -> None:
-    """Measure retrievers on a public question set, beside what others have published.
+    """Measure retrievers on a public question set, and compare them with published results.
 
     Files are checked by their digests, and the index, its vectors and its
     graph are made from them. The table has paired intervals, the scores
-    that no search can pass, costs and versions; tables.json has the same.
+    that no search can exceed, costs and versions; tables.json has the same.
     """
     from ras_agent.eval.run.prices import load_prices
     from ras_agent.eval.run.task import load_task
@@ -112,7 +112,7 @@ def _built(
     settings: Settings,
     options: ArenaOptions,
 ) -> JSON:
-    """Make the index and its graph, unless they were made before; return how many seconds it took."""
+    """Make the index and its graph, unless they were made before, and return the seconds that it took."""
     from ras_agent.eval.study.arena import set_passages
     from ras_agent.eval.study.graph_pays import index_with_graph
 

@@ -1,4 +1,4 @@
-"""`ras-agent ask` and `ras-agent show`: one question answered on screen step by step, and a saved run shown again."""
+"""`ras-agent ask` answers a question on screen, step by step; `ras-agent show` shows a saved run again."""
 
 from __future__ import annotations
 
@@ -140,14 +140,14 @@ def ask(options: AskOptions) -> None:
         )
 
     console = screen(stderr=options.as_json, quiet=options.quiet)
-    # hits are explained only where somebody can read it: in a saved or printed trace
+    # hits are explained only if the trace is saved or printed, where the reasons can be read
     trace = _run(options, console, options.reasons if targets or options.as_json else 0)
-    # the answer first: a full disk must not lose it
+    # printed before anything is saved, so that a full disk does not lose the answer
     if options.as_json:
         typer.echo(inert_json(trace.to_json()))
     elif options.quiet:
         typer.echo(inert_lines(trace.answer))
-    # nothing on screen has said why
+    # with --quiet, nothing else has shown the reason
     if options.quiet and trace.outcome == "failed" and trace.failures:
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
@@ -164,7 +164,7 @@ def _inputs(options: AskOptions) -> dict[str, str]:
 
 
 def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
-    """Ask the question, draw each event, and return the trace. reasons: how many explain each hit."""
+    """Ask the question, draw each event, and return the trace. `reasons` is how many explanations each hit gets."""
     import asyncio
     from contextlib import AsyncExitStack
 
@@ -210,7 +210,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
                         _stream_events(agent, _inputs(options), thread, drawing)
                     )
                     while interrupts := out.get("__interrupt__"):
-                        # between two legs of the run, so that Ctrl-C ends the wait too
+                        # outside the event loop, so that Ctrl-C ends the wait too
                         doing("")
                         drawing.end()
                         review = Review.from_dict(interrupts[0].value)
@@ -232,7 +232,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
 
 
 def _memory_saver() -> BaseCheckpointSaver[Any]:
-    """Return the checkpointer of a run that waits for a decision; it lasts as long as this command runs."""
+    """Return the checkpointer of a run that waits for a decision. It lasts until the command ends."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     return InMemorySaver()
@@ -241,9 +241,9 @@ def _memory_saver() -> BaseCheckpointSaver[Any]:
 async def _stream_events(
     agent: Agent, inputs: Any, thread: str, drawing: Drawing
 ) -> dict[str, Any]:
-    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way.
+    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the running model call.
 
-    inputs: the question, or the decision that a run waits for.
+    `inputs` is the question, or the decision that the run waits for.
     """
     from ras_agent.calling import raise_if_cancelled
 
@@ -295,7 +295,7 @@ class ShowOptions(Options):
 
 
 def show(options: ShowOptions) -> None:
-    """Show a saved run as it was shown live."""
+    """Show a saved run in the same form as a live one."""
     from ras_agent.app.cli.draw import Drawing, replayed, summary
     from ras_agent.trace import Trace
 
@@ -315,7 +315,7 @@ def show(options: ShowOptions) -> None:
     console.print(summary(run, targets), style="dim", soft_wrap=True)
 
 
-# ---- a trace in a file, in the form that the file's name asks for
+# ---- saving a trace in the format of the file's suffix
 
 
 def _html(trace: Trace, path: Path) -> str:
@@ -345,7 +345,8 @@ _FORMS: dict[str, Callable[[Trace, Path], str]] = {
 
 
 def _checked_target(path: Path) -> Path:
-    """Return `path` if a trace can be saved there. Raises SettingsError: better before a run than after it."""
+    """Return `path` if a trace can be saved there. Raises SettingsError, so that the error comes before the run and not
+    after."""
     if path.suffix.lower() not in _FORMS:
         raise SettingsError(
             f"cannot save to {path}: its name has to end in one of {', '.join(_FORMS)}"
@@ -364,7 +365,7 @@ def _checked_target(path: Path) -> Path:
 
 
 def _save_trace(trace: Trace, paths: Sequence[Path]) -> None:
-    """Write the trace, or its graph for .graphml and .mmd. Tries every path, then raises the first OSError."""
+    """Write the trace, or its graph for .graphml and .mmd. Every path is tried before the first OSError is raised."""
     errors: list[OSError] = []
     for path in paths:
         try:

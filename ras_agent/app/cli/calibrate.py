@@ -1,4 +1,4 @@
-"""`ras-agent calibrate`: how sure answers are, learnt from a run whose answers are known to be right or wrong."""
+"""`ras-agent calibrate`: learns how sure answers are from a run whose answers are known to be right or wrong."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class CalibrateOptions(Options):
 
 
 def calibrate(options: CalibrateOptions) -> None:
-    """Learn from a run how sure answers are, and from which confidence on few of them are wrong.
+    """Learn from a run how sure answers are, and above which confidence few of them are wrong.
 
-    The answerer may be of any kind. `--calibration FILE` of the other commands
-    then leaves unsaid what is less sure. Ask the run with --least-confidence 0,
-    so that it has all answers.
+    The answerer may be of any kind. With `--calibration FILE`, other commands
+    then do not state answers that are less sure. Ask the run with
+    --least-confidence 0, so that it has all answers.
     """
     from ras_agent.eval.calibration import Rule, calibrated, signals_in
     from ras_agent.eval.run.folder import RunFolder
@@ -82,7 +82,7 @@ def calibrate(options: CalibrateOptions) -> None:
 
 
 def _table_text(calibration: Calibration) -> str:
-    """Return the table of risks, and for which questions the threshold keeps the risk."""
+    """Return the table of risks, with a line that says for which questions the threshold keeps the risk."""
     lines = ["confidence   said   wrong   at most wrong"]
     for row in calibration.table:
         if row.said:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _MISSING = {"core": "missing", "extras": "not installed", "providers": "without a key"}
-"""Sections of which the short form has a line for all that is there and one, with this name, for all that is missing"""
+"""Sections that the short form merges: one line for the available parts, and one, with this name, for the missing
+ones."""
 _COUNTED = {"core": "packages"}
-"""Sections whose members are counted rather than named where they are there"""
+"""Sections whose available parts are counted instead of named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check and its outcome. `ok` is None for a part that is missing and not needed. remedy: says how to get it."""
+    """A check and its outcome. `ok` is None for a missing part that is not required. `remedy` says how to get it."""
 
     section: str
     name: str
@@ -23,7 +24,7 @@ class Check:
 
 
 def short_form(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with those of a merged section on one or two lines. A failed check keeps its own line."""
+    """Return the checks with each merged section on one or two lines. A failed check keeps its own line."""
     short: list[Check] = []
     sections = dict.fromkeys(check.section for check in checks)
     for section in sections:

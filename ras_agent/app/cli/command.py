@@ -8,8 +8,8 @@ A command is a function of one argument, a dataclass with its arguments and opti
         question: Annotated[str, typer.Argument(help="The question, in quotes.")]
         settings: Settings
 
-The field `settings` stands for an option of each setting that commands of this work use. The options of a command are
-described when it runs, shows its help or is completed; a start describes no other command.
+The field `settings` stands for one option for each setting that commands of this work use. The options of a command are
+described to typer only when this command runs, shows its help or is completed.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ LOOK: dict[str, Any] = {
     "rich_markup_mode": "rich",
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-"""What typer is told of the program and of each group."""
+"""Arguments of typer for the program and for each group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Arguments and options of a command: each field carries typer's Argument or Option in its annotation.
+    """Arguments and options of a command. Each field has typer's Argument or Option in its annotation.
 
-    A `hidden` option stands only on the page of --help-all. Where a command has a `work`, the field `settings` stands
-    for an option of each setting of this work that no field of the same name replaces; it receives the settings of
-    file, environment and flags. A field `flags` receives the names of those that were given as flags.
+    A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for an option
+    for each setting of this work, unless a field of the same name replaces it; it receives the settings of file,
+    environment and flags. A field `flags` receives the names of the settings that were given as flags.
     """
 
     work: ClassVar[Work | None] = None
@@ -86,7 +86,7 @@ Commands = Mapping[str, Command | Group]
 
 
 def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
-    """Yield every command with its whole name, such as "kg build"."""
+    """Yield every command with its full name, such as "kg build"."""
     for name, command in commands.items():
         if isinstance(command, Command):
             yield name, command
@@ -96,14 +96,14 @@ def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
 
 
 class LazyGroup(TyperGroup):
-    """Group that lists its commands, and describes only the one that runs with all its options."""
+    """Group that lists its commands, and describes the options of only the command that runs."""
 
     described: ClassVar[Commands] = {}
     model: ClassVar[type[Settings]] = Settings
 
     @classmethod
     def over(cls, commands: Commands, model: type[Settings]) -> type[LazyGroup]:
-        """Return the class of a group of `commands`. model: the class of settings that are their options."""
+        """Return the class of a group of `commands`. The fields of the settings class `model` are their options."""
         return type(cls.__name__, (cls,), {"described": commands, "model": model})
 
     def __init__(self, **options: Any) -> None:
@@ -139,7 +139,7 @@ def _list_entry(name: str, command: Command | Group) -> TyperCommand:
 def typer_command(
     command: Command, model: type[Settings] = Settings, name: str | None = None
 ) -> TyperCommand:
-    """Return a command as typer runs it. model: the class of settings that are options too."""
+    """Return a command in the form that typer runs. The fields of the settings class `model` are options too."""
     app = typer.Typer(**LOOK)
     app.command(name, cls=_TwoPages)(_function(command, model))
     only = typer.main.get_command(app)
@@ -157,7 +157,7 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
 
     def run(
         *, debug: bool, help_all: bool, **values: Any
-    ) -> None:  # callbacks have seen these two
+    ) -> None:  # `debug` and `help_all` are handled by callbacks
         values = {name: _as_text(value) for name, value in values.items()}
         for value in values.values():
             if isinstance(value, Path):
@@ -179,7 +179,7 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
 
     parameters = _parameters(command, settings)
     run.__doc__ = inspect.getdoc(command.run)
-    # typer reads the options here; a function's type has no attribute for them
+    # typer reads the options from here; set through vars because the type of functions has no such attribute
     vars(run)["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {
         parameter.name: parameter.annotation for parameter in parameters
@@ -188,7 +188,7 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
 
 
 def _settings_of(command: Command, model: type[Settings]) -> list[Setting]:
-    """Return the settings that are options of a command: those of its work that no field of its own replaces."""
+    """Return the settings that are options of a command: those of its work, except those that a field replaces."""
     work = command.options.work
     if not work:
         return []
@@ -240,7 +240,8 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
-    """Return the command-line option of a setting. Its value is None where it is not given, so that a file's counts."""
+    """Return the command-line option of a setting. Its value is None if it is not given, so that a settings file
+    applies."""
     about = escape(help_of(setting))
     if setting.default not in (None, "", False):
         default = setting.default
@@ -256,7 +257,7 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
         help=about,
         rich_help_panel=setting.panel or None,
         hidden=work not in setting.everyday,
-        show_default=False,  # the text has it; None means here that no flag was given
+        show_default=False,  # the text has the default; None only means that the flag was not given
         **reading,
     )
     kind: Any = setting.type
@@ -266,14 +267,15 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
 
 
 def help_of(setting: Setting) -> str:
-    """Return a setting's help text, with the values that are allowed."""
+    """Return a setting's help text, followed by the allowed values."""
     if not setting.choices:
         return setting.help
     return f"{setting.help} One of {', '.join(setting.choices)}."
 
 
 def read_place(text: str) -> Path | Address:
-    """Return the place of an index or a cache. Raises BadParameter without the text, which may hold a password."""
+    """Return the place of an index or a cache. Raises BadParameter without quoting the text, which may contain a
+    password."""
     try:
         return place_of(text)
     except SettingsError as error:
@@ -281,9 +283,10 @@ def read_place(text: str) -> Path | Address:
 
 
 def _as_text(value: Any) -> Any:
-    """Decode words of the command line as UTF-8 where a locale such as C has made bytes of them.
+    """Decode words of the command line as UTF-8 if Python could not decode them in a locale such as C.
 
-    Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, which have ASCII names.
+    Paths stay unchanged, because files are opened by their bytes. Members of an Enum stay unchanged too, because they
+    are ASCII.
     """
     if isinstance(value, list):
         return [_as_text(item) for item in value]
@@ -297,8 +300,8 @@ def _read_settings(
 ) -> Settings:
     """Return the settings of file, environment and flags.
 
-    A file of the working folder that sends passages elsewhere is reported on screen. Raises SettingsError if it would
-    get a key, too.
+    If a file in the working folder sends passages to a server, that is printed. Raises SettingsError if the server
+    would also get a key.
     """
     file = find_config(config)
     settings = load_settings(file, flags=flags, model=model)
@@ -345,11 +348,11 @@ def _log_and_spans(settings: Settings) -> Iterator[None]:
 
 _ALL_PAGES = "ras_agent.help_all"
 DEBUG = "ras_agent.debug"
-"""Key under which a run remembers that errors are shown with their tracebacks."""
+"""The key in typer's context that says whether errors are shown with their tracebacks."""
 
 
 class _TwoPages(TyperCommand):
-    """Command that lists its everyday options on --help, and on --help-all all of them, in panels."""
+    """Command that lists its everyday options on --help, and all options, in panels, on --help-all."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -359,10 +362,12 @@ class _TwoPages(TyperCommand):
             if isinstance(option, TyperOption) and option.hidden
         ]
         for option in self._rare:
-            option.hidden = False  # completed and suggested as all others are
+            option.hidden = (
+                False  # so that these options are completed and suggested too
+            )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command line, in which `--graph` is still understood for `--loop`."""
+        """Read the words of the command line. `--graph` is still accepted for `--loop`."""
         if any(param.name == "loop" for param in self.params):
             args = [_current_flag(word) for word in args]
         return super().parse_args(ctx, args)
@@ -377,7 +382,7 @@ class _TwoPages(TyperCommand):
 
 
 def _current_flag(word: str) -> str:
-    """Return a word of the command line with the name that a flag has today, and warn of an old one."""
+    """Return a word of the command line with the current name of its flag. Warns about an old name."""
     flag, equals, value = word.partition("=")
     if flag != "--graph":
         return word
@@ -386,7 +391,7 @@ def _current_flag(word: str) -> str:
 
 
 def _in_one_list(param: Any) -> Any:
-    """Return a copy of an option that belongs to no panel."""
+    """Return a copy of an option without its panel."""
     plain = copy(param)
     if isinstance(plain, TyperOption):
         plain.rich_help_panel = None

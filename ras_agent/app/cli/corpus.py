@@ -1,4 +1,4 @@
-"""`ras-agent corpus`: the passages that a benchmark's own file brings, as a corpus to index."""
+"""`ras-agent corpus`: writes the passages in a benchmark's own file as a corpus to index."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CorpusOptions(Options):
 def corpus(options: CorpusOptions) -> None:
     """Write the passages of a benchmark's questions, each once, for `ras-agent index`.
 
-    The union of the questions' contexts is what papers search in: HotpotQA,
-    2WikiMultihopQA and MuSiQue are published with ten to twenty passages a
-    question, and no corpus.
+    The union of the questions' contexts is the corpus that papers search:
+    HotpotQA, 2WikiMultihopQA and MuSiQue are published with ten to twenty
+    passages per question, and without a corpus.
     """
     from ras_agent.eval.benchmarks import benchmark
     from ras_agent.tools.store.durable import replace_file

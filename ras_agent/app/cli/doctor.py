@@ -1,4 +1,5 @@
-"""`ras-agent doctor` lists installed parts, missing ones and how to get them. It names keys, never values."""
+"""`ras-agent doctor` lists installed and missing parts, and how to get them. It prints names of keys, never their
+values."""
 
 from __future__ import annotations
 
@@ -50,10 +51,10 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "together": ("TOGETHER_API_KEY", "langchain-together"),
     "xai": ("XAI_API_KEY", "langchain-xai"),
 }
-"""Provider as init_chat_model names it -> (the variable of its key, its package)."""
+"""Provider as init_chat_model names it -> (environment variable of its key, package)."""
 
 _SERVERS = ("OPENAI_BASE_URL", "OLLAMA_HOST", "VLLM_BASE_URL")
-"""Variables that name servers of models; each is asked whether it is there, without a key."""
+"""Variables that name servers of models. Each server is asked, without a key, whether it answers."""
 _PATIENCE = 3.0
 _ENOUGH = 1 << 20
 
@@ -78,7 +79,7 @@ _ADD_A_MODEL = (
         "--llm vllm:http://localhost:8000/v1#model",
     ),
 )
-"""(name, install line, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
+"""(name, install command, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
 
 
 _SHORT_ADVICE = """\
@@ -152,7 +153,7 @@ def _draw(checks: Sequence[Check], with_sections: bool) -> None:
 
 
 def _draw_advice(advice: str, every_way: bool) -> None:
-    """Print the settings for the model that was asked, or else how to add one."""
+    """Print the settings for the model that was asked, or how to add a model."""
     console = screen()
     if advice:
         console.print("\nfor this model, in ras-agent.toml", style="bold")
@@ -182,7 +183,7 @@ def examine(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Check, ...]:
-    """Return all checks in the order in which they are shown. ras-agent works unless one has `ok` False."""
+    """Return all checks in the order in which they are shown. ras-agent works unless a check has `ok` False."""
     environment = os.environ if environment is None else environment
     return (
         *_core(),
@@ -208,7 +209,7 @@ def _core() -> list[Check]:
 
 
 def _requirements() -> list[str]:
-    """Return the requirements in the distribution's metadata; empty for a bare source tree."""
+    """Return the requirements in the distribution's metadata; [] for a bare source tree."""
     from importlib import metadata
 
     try:
@@ -218,8 +219,8 @@ def _requirements() -> list[str]:
 
 
 def version(package: str) -> str:
-    """Return the version of an installed package. Raises ModuleNotFoundError if it is not."""
-    # reads e-mail's modules, which help texts need not wait for
+    """Return the version of an installed package. Raises ModuleNotFoundError if it is not installed."""
+    # imported here because it loads the e-mail modules, for which help texts need not wait
     from importlib import metadata
 
     return metadata.version(package)
@@ -281,7 +282,7 @@ def _extras() -> list[Check]:
 
 
 def _packages(extra: str) -> list[str]:
-    """Return the packages that an extra installs, including those of the extras it names."""
+    """Return the packages that an extra installs, including those of the extras that it names."""
     packages: dict[str, None] = {}
     for line in _requirements():
         marker = _MARKER.search(line)
@@ -338,7 +339,7 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
 
 
 def _servers(environment: Mapping[str, str]) -> list[Check]:
-    """Ask the servers that variables name for their models. No key is sent."""
+    """Ask the servers that variables name for their models, without sending a key."""
     from ras_agent.tools.chat.secrets import printable
     from ras_agent.tools.embed.served import ollama_url
 
@@ -395,18 +396,19 @@ def _ask_for_models(variable: str, url: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Result of asking the models that the settings name. advice: the lines for ras-agent.toml."""
+    """Result of asking the models that the settings name. `advice` has the lines for ras-agent.toml."""
 
     checks: tuple[Check, ...] = ()
     advice: str = ""
 
 
 def _tried(config: Path | None) -> Tried:
-    """Ask the models that the settings name, saying so meanwhile; do nothing if they name no model, or cannot be read."""
+    """Ask the models that the settings name, and print a line meanwhile. Do nothing if the settings name none or are
+    unreadable."""
     try:
         settings = load_settings(find_config(config, os.environ), os.environ)
     except RasError:
-        return Tried()  # the check of the settings says why
+        return Tried()  # the check of the settings reports the error
     reranked = _reranker(settings)
     if not any((settings.llm, settings.planner, settings.extractor, settings.answerer)):
         return Tried(tuple(reranked))
@@ -433,7 +435,7 @@ def _tried(config: Path | None) -> Tried:
 
 
 def _reranker(settings: Settings) -> list[Check]:
-    """Let the reranker of the settings score two texts; [] without one."""
+    """Let the settings' reranker score two texts; [] if there is none."""
     if settings.reranker in (None, "none"):
         return []
     from ras_agent.app.cli.try_model import try_reranker
@@ -541,7 +543,7 @@ def _index(path: Path | Address | None) -> list[Check]:
 
 
 def _file(folder: Path, report: FileReport) -> Check:
-    """Return the check of one file of an index, which was read to its end."""
+    """Return the check of one file of an index, which was read completely."""
     name = str(report.path.relative_to(folder))
     return Check(
         "index", name, not report.problem, report.problem or "as it was written"

@@ -1,4 +1,4 @@
-"""A run on screen: drawn from its events, live or from a saved trace, with a line that sums it up.
+"""Draws a run on screen from its events, live or from a saved trace, with a line that sums it up.
 
 hop 1  [SUBQ] Which river flows through the city where the inventor of the telephone was born?
        hits      Telephone 14.2 · Alexander Graham Bell 11.9
@@ -59,10 +59,10 @@ _FACT_LINES = 3
 _LONGEST_QUOTE = 300
 _LONGEST_NAME = 60
 _CITED = re.compile(r"\[\d+\]")
-# ends that need no word: the planner or the graph itself decided them
 _FROM_MEMORY = "from the model's memory: nothing was looked up"
 _CITES_NOTHING = "not shown to be right: it cites nothing of what was found"
 _NOT_BORNE = "not shown to be right: no cited sentence bears it"
+# stop reasons that are not printed, because the planner or the graph intended them
 _EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
 
 
@@ -71,10 +71,10 @@ def _nothing(doing: str) -> None:
 
 
 class Drawing:
-    """Drawing of a run on a console: each event is printed as it comes.
+    """Drawing of a run on a console. Each event is printed when it happens.
 
-    verbose: print all facts, one per line, and whole quotes. doing: is called with the work in progress, and with
-    "" while the answer is being written.
+    `verbose` prints all facts, one per line, and whole quotes. `doing` is called with a description of the current
+    work, and with "" while the answer is being written.
     """
 
     def __init__(
@@ -98,7 +98,8 @@ class Drawing:
         self._late: list[Failure] = []
 
     def draw(self, event: Event) -> None:
-        """Print the event. Triples are left out: the GraphDelta after them shows the same facts, merged."""
+        """Print the event. Triples are not printed, because the GraphDelta that follows shows the same facts,
+        merged."""
         if not isinstance(event, Hits | WaitingForModel):
             self._draw_thought()
         match event:
@@ -127,13 +128,13 @@ class Drawing:
             case Answered(answer, _, grounded):
                 self._draw_answer(answer, grounded)
             case Failed(failure) if failure.role == "answerer":
-                # printed after the answer, which may have ended in the middle of a line
+                # printed after the answer, which may have stopped in the middle of a line
                 self._late.append(failure)
             case Failed(failure):
                 self._draw_failure(failure)
 
     def end(self) -> None:
-        """End the line that a run has begun, if it was interrupted in the middle of one."""
+        """End the line that the run has begun, if it was interrupted in the middle of a line."""
         if self._answer is not None:
             self._answer.close()
             self._answer = None
@@ -162,7 +163,7 @@ class Drawing:
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
-        # no plan came first: a single-shot run, or IRCoT, where the thought is the sub-query
+        # hops without a plan: a single-shot run, or IRCoT, where the thought is the sub-query
         if hop not in self._subqueries:
             self._draw_hop(
                 hop, Text(inert(subquery), "italic" if self._thought else "bold")
@@ -208,7 +209,7 @@ class Drawing:
         self._doing(f"hop {delta.hop + 1}: planning")
 
     def _draw_thought(self) -> None:
-        """Print a thought that no retrieval followed."""
+        """Print a thought that was not followed by a search."""
         if self._thought:
             hang(self._console, Text(), Text(inert(self._thought), "italic"), MARGIN)
             self._thought = ""
@@ -245,7 +246,7 @@ class Drawing:
             self._draw_failure(failure)
 
     def _doubt(self, answer: Answer) -> str:
-        """Return why an answer rests on nothing."""
+        """Return why an answer is not grounded."""
         if answer.citations:
             return _NOT_BORNE
         return _CITES_NOTHING if self._passages else _FROM_MEMORY
@@ -288,7 +289,8 @@ class Drawing:
         )
 
     def _print_with_label(self, label: str, body: Text, hop: int = 0) -> None:
-        """Print a line, with its hop in the margin where several were planned at once and their lines mix."""
+        """Print a line, with its hop in the margin if several hops were planned at once, so that their lines may be
+        mixed."""
         margin = ""
         if hop in self._at_once:
             margin = f"hop {hop}"
@@ -300,7 +302,7 @@ class Drawing:
 
 
 def _marks(answer: Answer) -> str:
-    """Return " [1][2]" for the citations that support an answer without marks of its own, else ""."""
+    """Return " [1][2]" for the citations that support an answer whose text has no numbers, else ""."""
     if _CITED.search(answer.text):
         return ""
     supporting = [
@@ -318,7 +320,7 @@ def _name(passage: Passage) -> str:
 
 
 def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
-    """Return the facts sorted by how many words they share with the sub-query, because only the first are shown."""
+    """Return the facts, those that share most words with the sub-query first, because only the first are shown."""
     words = set(stems(subquery))
     return sorted(
         facts, key=lambda fact: -len(words.intersection(stems(" ".join(fact.key))))
@@ -326,7 +328,7 @@ def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
 
 
 def _digits(hits: Sequence[Hit]) -> int:
-    """Return how many decimals to print of scores: BM25's are tens, cosines are below one, fused ranks are tiny."""
+    """Return how many decimals of the scores to print: BM25's scores are tens, cosines below one, fused ranks tiny."""
     best = max((abs(hit.score) for hit in hits), default=0.0)
     for digits, least in ((1, 10), (2, 1), (3, 0.1)):
         if best >= least:
@@ -342,7 +344,7 @@ def _sentence_number(text: str, offset: int) -> int:
 
 
 def replayed(trace: Trace) -> Iterator[Event]:
-    """Yield the events of a finished run in their order; facts that the graph has hidden since are missing."""
+    """Yield the events of a finished run in their order. Facts that the graph has hidden since are missing."""
     if trace.asked:
         yield Rewritten(trace.asked, trace.question)
     yield from _failures_of(trace, 0, "rewriter")
@@ -380,7 +382,7 @@ def _failures_of(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
 
 
 def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
-    """Return how the graph grew at the step, computed from the readings of the hops up to it."""
+    """Return how the graph grew at the step, computed from the readings of this and earlier hops."""
     readings: list[Triple] = []
     for reading in graph.readings:
         sources = tuple(source for source in reading.sources if source.hop <= step.hop)

@@ -1,4 +1,4 @@
-"""`ras-agent eval`: an agent asked a question set, with a bar while it runs and a table of scores at the end."""
+"""`ras-agent eval`: asks an agent a question set, with a progress bar and a table of scores at the end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _DATA = "Questions and corpus"
 _RUN = "The run"
 _SECONDS_BETWEEN_LINES = 20.0
-"""How often a run without a terminal says how far it is"""
+"""Seconds between two progress lines of a run without a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,18 +132,19 @@ class RunOptions(Options):
     flags: frozenset[str]
 
     def run_settings(self) -> Settings:
-        """Return the settings of the runs, which wait for no person's decision. Raises BadParameter for two corpora."""
+        """Return the settings of the runs, without reviews. Raises BadParameter if both --corpus and --index are
+        given."""
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter(
                 "--corpus and --index exclude each other: give one of them"
             )
-        # a file that serves `ask` too may name reviews
+        # a settings file that is also used for `ask` may name reviews
         return self.settings.model_copy(update={"review": None})
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions(RunOptions):
-    """Options of a command that cannot do without questions."""
+    """Options of a command that requires questions."""
 
     benchmark: Annotated[
         str,
@@ -285,7 +286,7 @@ def evaluate(options: EvalOptions) -> None:
 
 
 def _task(options: EvalOptions) -> Task:
-    """Return the task. For an agent that answers nothing it has only the metrics of passages."""
+    """Return the task. For an agent that only searches, it has only the metrics of passages."""
     from ras_agent.eval.run.task import load_task
 
     task = load_task(
@@ -322,9 +323,10 @@ def _agent(options: EvalOptions) -> EvalAgent:
 def progress(
     console: Console, run: Run, prices: Prices | None = None
 ) -> Iterator[Callable[[Result], None]]:
-    """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left.
+    """Show a bar, and yield the function that takes each result. The bar shows: done, headline score, tokens, cost,
+    errors, time left.
 
-    Without a terminal a line on standard error says so now and then.
+    Without a terminal, a line is printed to standard error from time to time.
     """
     from rich import progress as rich
 
@@ -447,7 +449,7 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
 
 
 def _right_parts(right: JSON) -> list[str]:
-    """Return the cost of a right answer in tokens, and in money if prices are known."""
+    """Return the cost of a correct answer in tokens, and in money if prices are known."""
     parts = []
     if right["tokens"] is not None:
         parts.append(f"{right['tokens']:,.0f} tokens a right answer")
@@ -457,7 +459,7 @@ def _right_parts(right: JSON) -> list[str]:
 
 
 def _repeats_text(repeats: JSON) -> str:
-    """Return how far repeats agree: the spread of the metric that decides, and pass^k."""
+    """Return how far repeats agree: the spread of the deciding metric, and pass^k."""
     by = repeats["by"]
     parts = [f"{repeats['count']} repeats"]
     if spread := repeats["scores"].get(by):
@@ -483,7 +485,7 @@ def _figures(score: JSON) -> tuple[str, str, str]:
 
 
 class _RunTally:
-    """Sum of the results so far, without a pass over all of them each time."""
+    """Running sums of the results so far, so that no update has to go through all results."""
 
     def __init__(self, headline: str, prices: Prices) -> None:
         self._headline = headline

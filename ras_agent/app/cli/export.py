@@ -1,4 +1,4 @@
-"""`ras-agent export`: a run, or the calls of one of its roles, in the files of other libraries."""
+"""`ras-agent export`: writes a run, or the calls of one of its roles, as files of other libraries."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class ExportOptions(Options):
 
 
 def export(options: ExportOptions) -> None:
-    """Write a run's questions, passages, answers and scores as other libraries read them.
+    """Write a run's questions, passages, answers and scores in the formats of other libraries.
 
     With --role, write the prompts and replies of the model in a role, to
-    train one on it: each reply with question, hop, scores and the run that
-    it is from. With --against, pairs for preference training.
+    train a model on them: each reply with question, hop, scores and the run
+    that it comes from. With --against, pairs for preference training.
     """
     from ras_agent.eval.formats import Exported, find_format, format_to_write, writers
     from ras_agent.eval.run.folder import RunFolder
@@ -135,7 +135,8 @@ def _pairs(
     other: Exported,
     least: dict[str, float],
 ) -> Exported:
-    """Return the run with the pairs of both; pairs with an unwanted better answer are left out."""
+    """Return the run with the pairs of both runs. A pair is left out if its better answer does not meet --min and
+    --cited."""
     from ras_agent.eval.formats.calls import pair_calls
     from ras_agent.eval.run.manifest import apart_from_role
 
@@ -177,7 +178,7 @@ def _warn_of_earlier_turns(name: str, run: Exported) -> None:
 
 
 def _least(texts: list[str] | tuple[str, ...]) -> dict[str, float]:
-    """Return {metric: score} of texts such as "f1=1". Raises BadParameter."""
+    """Return {metric: score} for texts such as "f1=1". Raises BadParameter."""
     least = {}
     for text in texts:
         metric, _, score = text.partition("=")

@@ -1,4 +1,4 @@
-"""`ras-agent kg examples` and `kg train`: fine-tune the graph network on questions of your own."""
+"""`ras-agent kg examples` and `kg train`: fine-tune the graph network on your own questions."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class TrainOptions(Options):
 
 
 def train(options: TrainOptions) -> None:
-    """Train the graph network on sets, or go on with a training.
+    """Train the graph network on sets, or continue a training.
 
     `python -m ras_agent.train.gfm.train --help`, and for sets of G-reasoner
     `python -m ras_agent.train.gfm.reasoner --help`, list all options. The

@@ -1,4 +1,4 @@
-"""`ras-agent index`: make an index of files, or bring one up to date."""
+"""`ras-agent index`: makes an index of files, or brings one up to date."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _patterns_of(read_as: tuple[str, str] | None) -> list[str]:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """Show a bar on an interactive terminal."""
+    """Show a bar on an interactive terminal, and yield the function that updates it."""
     from rich import progress as rich
 
     columns = (
@@ -194,10 +194,12 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     with progress_bar(
         console, *columns, file="looking for files", passages=0
     ) as update:
-        width = console.width // 3  # asked once: a file may have a million records
+        width = (
+            console.width // 3
+        )  # computed only once, because a file may have a million records
 
         def on_progress(now: Progress) -> None:
-            # the search structures are built at the very end
+            # the search structures are built last
             file = "building"
             if now.bytes_read < now.bytes_total:
                 file = inert(now.file, limit=width)
@@ -219,7 +221,7 @@ def _print_report(
     prune: bool,
     verbose: bool,
 ) -> None:
-    """Print which files were skipped and which were indexed; `_print_errors` prints the errors."""
+    """Print what was skipped and what was indexed. `_print_errors` prints the errors."""
     from rich.text import Text
 
     from ras_agent.tools.index.chunk import Chunking
@@ -294,14 +296,14 @@ def _print_report(
 
 
 def _print_errors(report: IngestReport) -> None:
-    """Print each error on a line of its own, uncut, so that it can be searched for."""
+    """Print each error on a separate line, not cut, so that it can be searched for."""
 
     for item in report.errors:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
 
 
 def _group_lines(items: Sequence[Skipped]) -> list[str]:
-    """Return one line per reason, with the first few places."""
+    """Return a line for each reason, with the first few places."""
     places: dict[str, list[str]] = {}
     for item in items:
         places.setdefault(item.reason, []).append(item.place)

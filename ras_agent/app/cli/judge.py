@@ -1,4 +1,5 @@
-"""`ras-agent judge`: the answers of a run judged by a model, where figures of others are, too."""
+"""`ras-agent judge`: has a model judge the answers of a run, for comparison with published figures that were judged
+so."""
 
 from __future__ import annotations
 
@@ -47,10 +48,11 @@ class JudgeOptions(Options):
 def judge(options: JudgeOptions) -> None:
     """Ask a model whether a run's answers are right, and write judged-RULE.json into its folder.
 
-    No summary and no report has these figures: they change with the judge.
-    An abstention is wrong and is not asked about. The same command goes on
-    where it was stopped, since the judge's replies are kept next to the run.
-    Its calls are made as the settings say, and `roles.judge` in a file.
+    Summaries and reports do not have these figures, because they change
+    with the judge. An abstention counts as wrong and is not asked about. The
+    same command continues where it was stopped, since the judge's replies
+    are kept next to the run. Its calls are made as the settings say, and
+    `roles.judge` in a file.
     """
     from ras_agent.eval.judge import judge_run, summary_of
     from ras_agent.eval.run.folder import RunFolder
@@ -79,7 +81,8 @@ def judge(options: JudgeOptions) -> None:
 
 
 def _calls(options: JudgeOptions) -> ChatSettings:
-    """Return how the judge is called: at temperature 0, with a cache in the run's folder, unless a flag says otherwise."""
+    """Return how the judge is called: at temperature 0 and with a cache in the run's folder, unless a flag sets
+    these."""
     from ras_agent.tools.chat.client import ChatSettings
 
     settings = options.settings.for_role("judge")

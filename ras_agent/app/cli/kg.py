@@ -120,9 +120,9 @@ class BuildOptions(Options):
 def build(options: BuildOptions) -> None:
     """Make the graph of an index, or bring it up to date.
 
-    Reads the passages that are new or have changed and forgets those that
-    are gone. The same command resumes a build that was interrupted. What
-    cannot be read is listed and makes the exit code 3.
+    Reads the passages that are new or have changed, and forgets those that
+    no longer exist. The same command resumes a build that was interrupted.
+    Passages that cannot be read are listed and make the exit code 3.
     """
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.tools.structure.build_graph import build_graph
@@ -332,7 +332,7 @@ def export(options: ExportOptions) -> None:
             graph, path, PassageIndex.open(index).get
         ),
     }
-    # a folder's name may have a dot
+    # an existing folder may have a dot in its name
     kind = (
         "" if out.is_dir() and out.suffix.lower() not in writers else out.suffix.lower()
     )
@@ -352,7 +352,7 @@ def export(options: ExportOptions) -> None:
 
 
 def _writable(out: Path, *, folder: bool) -> Path:
-    """Return `out` if the export can be written there. Raises SettingsError, which says why not."""
+    """Return `out` if the export can be written there. Raises SettingsError, which names the problem."""
 
     if folder:
         if out.is_file():
@@ -379,7 +379,7 @@ def _draw(
 
     def name_of(passage_id: str) -> str:
         about = passage(passage_id)
-        # the index may have lost it since the graph was built
+        # the passage may have been removed since the graph was built
         if about is None or not about.title:
             return passage_id
         return (
@@ -406,7 +406,8 @@ def _draw(
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:
-    """Print the report of a build, and each of its errors. Raises Exit with code 3 for any but refused facts."""
+    """Print the report of a build, and each of its errors. Raises Exit with code 3 for errors other than refused
+    facts."""
     from rich.text import Text
 
     for item in report.skipped:
@@ -444,7 +445,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[KGProgress], None]]:
-    """Show a bar on an interactive terminal."""
+    """Show a bar on an interactive terminal, and yield the function that updates it."""
     from rich import progress as rich
 
     columns = (

@@ -72,8 +72,8 @@ class EditOptions(Options):
 def edit(options: EditOptions) -> None:
     """Correct the graph of an index: remove, replace or add a fact, merge or split entities, list or undo edits.
 
-    Every retriever follows at once, and every later build. An edit goes with
-    the text that it is about.
+    Every retriever uses the edit at once, and so does every later build. If
+    the text that an edit is about is removed, the edit is removed too.
     """
     index = options.index
     action = options.action
@@ -183,6 +183,6 @@ def _print(index: Path, *, as_json: bool) -> None:
 
 
 def _line(edit: Edit) -> str:
-    """Return a line about an edit: its number, who made it, when, and how many passages state the fact."""
+    """Return a line about an edit: its number, author, date, and how many passages state the fact."""
     places = f", {quantity(len(edit.anchors), 'passage')}" if edit.anchors else ""
     return inert(f"{edit.number}: {edit} · {edit.by}, {edit.at[:10]}{places}")

@@ -1,4 +1,4 @@
-"""The program `ras-agent`: its commands, its exit codes, and how errors reach the terminal."""
+"""The program `ras-agent`: its commands, its exit codes, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ COMMANDS: Commands = {
 
 
 def build_program(model: type[Settings] = Settings) -> typer.Typer:
-    """Return the command line over a settings class: its fields are the options of the commands."""
+    """Return the command line over a settings class, whose fields are options of the commands."""
     app = typer.Typer(
         cls=_Reporting.over(COMMANDS, model),
         name="ras-agent",
@@ -124,7 +124,7 @@ def build_program(model: type[Settings] = Settings) -> typer.Typer:
 
 
 class _Reporting(LazyGroup):
-    """Group that prints an error that a user can act on in one line, and leaves all others to Python."""
+    """Group that prints an error that a user can act on in one line, and leaves all other errors to Python."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -191,18 +191,18 @@ def _program_options(
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        # titles and answers are in any script, whatever the terminal's locale can encode
+        # titles and answers may be in scripts that the terminal's locale cannot encode
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     warnings.showwarning = show_warning
     try:
         build_program()()
-    except KeyboardInterrupt:  # before a command is running, or after it
+    except KeyboardInterrupt:  # before or after a command
         sys.exit(INTERRUPTED)
 
 
 def show_warning(
     message: Warning | str, category: type[Warning], *place: Any, **options: Any
 ) -> None:
-    """Print a warning in one line, as an error is printed, without the place in the code that it came from."""
+    """Print a warning in one line, like an error, without its place in the code."""
     typer.echo(f"ras-agent: {inert(str(message))}", err=True)

@@ -1,4 +1,4 @@
-"""`ras-agent replay`: a run of `ras-agent eval` asked again from its own replies, whole or up to a hop."""
+"""`ras-agent replay`: asks the questions of an `eval` run again from the run's replies, completely or up to a hop."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class ReplayOptions(RunOptions):
 def replay(options: ReplayOptions) -> None:
     """Ask an evaluation's questions again, from its own replies.
 
-    Without --from-hop no model is asked: the same answers come again, or
-    the first request that has no reply is shown. With --from-hop 2
-    --planner OTHER the first hop is replayed, and the other planner goes
-    on from there. All other options are those of the run.
+    Without --from-hop no model is asked: the answers are the same, or the
+    first request without a reply is shown. With --from-hop 2 --planner OTHER
+    the first hop is replayed, and the other planner continues from there.
+    All other options are those of the run.
     """
     from ras_agent.eval.report import load_runs
     from ras_agent.eval.report.changes import changes, changes_markdown
@@ -83,7 +83,7 @@ def replay(options: ReplayOptions) -> None:
     typer.echo(inert_lines(changes_markdown(found, most=5)).rstrip("\n"))
     is_incomplete = summary["errors"] > 0
     if options.exit_code:
-        # an error that the run has had, too, is no difference
+        # an error that the original run also had is not a difference
         failed = {result.id for result in after.results if result.error}
         had_failed = {result.id for result in before.results if result.error}
         is_incomplete = found.any or not failed <= had_failed

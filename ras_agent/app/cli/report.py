@@ -1,4 +1,5 @@
-"""`ras-agent report` and `diff` show evaluation runs as a page and tables, and the changes from one to another."""
+"""`ras-agent report` shows evaluation runs as a page and tables; `ras-agent diff` shows the changes between two
+runs."""
 
 from __future__ import annotations
 

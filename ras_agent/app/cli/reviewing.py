@@ -1,4 +1,4 @@
-"""`ras-agent ask --review` lets a person decide at the terminal how a waiting run goes on."""
+"""`ras-agent ask --review`: a person decides at the terminal how a waiting run continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS = {
 
 
 def needs_a_person() -> None:
-    """Raise SettingsError if nobody can be asked: standard input is no terminal."""
+    """Raise SettingsError if nobody can be asked, because standard input is not a terminal."""
     if not sys.stdin.isatty():
         raise SettingsError(
             "--review asks you at the terminal, and standard input is not a terminal: run it in a terminal, "
@@ -46,7 +46,7 @@ def needs_a_person() -> None:
 
 
 def decide(review: Review, console: Console) -> JSON | list[JSON]:
-    """Show a review, and return the decision of the person at the terminal. Raises Abort where the input ends."""
+    """Show a review, and return the decision of the person at the terminal. Raises Abort if the input ends."""
     _show(review, console)
     keys = [
         f"{key} {what}"
@@ -102,7 +102,7 @@ def _show(review: Review, console: Console) -> None:
         above = ("", "")
         for number, (fact, quote) in enumerate(review.facts, start=1):
             passage = fact.sources[0].passage_id
-            # several facts of one sentence follow each other
+            # consecutive facts of the same sentence get only one quote
             if above != (passage, quote):
                 read_in = f"{inert(titles.get(passage, passage))}: “{inert(quote, limit=_LONGEST_QUOTE)}”"
                 hang(console, Text(), Text(read_in, "dim"), MARGIN)
@@ -142,7 +142,8 @@ def _decide(review: Review, console: Console) -> JSON:
 
 
 def _decide_facts(review: Review, console: Console) -> list[JSON]:
-    """Return the decisions about facts; an empty line ends them. One that cannot be carried out is refused at once."""
+    """Return the decisions about facts. An empty line ends them. A line that cannot be carried out is refused at
+    once."""
     changes: list[JSON] = []
     facts = {
         str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)
@@ -195,7 +196,7 @@ def _correct(fact: Triple, console: Console) -> list[JSON]:
 
 
 def _add(console: Console) -> list[JSON]:
-    """Ask for a new fact; None as soon as one of its parts is left blank."""
+    """Ask for a new fact, and return the decision in a list; [] as soon as one of its parts is left blank."""
     new: dict[str, str] = {}
     for name in _PARTS:
         if not (word := _line(console, f"{name}:")):
@@ -219,7 +220,7 @@ def _warn(console: Console, text: str) -> None:
 
 
 def _line(console: Console, prompt: str) -> str:
-    """Return a line that the person types, without spaces around it."""
+    """Return a line that the person types, without surrounding spaces. Raises Abort if the input ends."""
     console.print(f"{' ' * MARGIN}{prompt} ", end="", soft_wrap=True)
     line = sys.stdin.readline()
     if not line:

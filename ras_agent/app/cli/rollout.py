@@ -80,12 +80,12 @@ class RolloutOptions(Options):
 
 
 def rollout(options: RolloutOptions) -> None:
-    """Ask one question with the model that is trained as planner, and print its reward as JSON.
+    """Ask one question with the model in training as planner, and print its reward as JSON.
 
-    A trainer's gateway stands at the policy's address and records all that is
-    sent and said; the key that it wants is read from AGL_KEY, or from
-    VLLM_API_KEY where --policy names the address. OPENAI_API_KEY goes to
-    OPENAI_BASE_URL only. Extractor and answerer never are the policy: they
+    A trainer's gateway is at the policy's address and records all requests
+    and replies. The key that it requires is read from AGL_KEY, or from
+    VLLM_API_KEY if --policy names the address. OPENAI_API_KEY is sent to
+    OPENAI_BASE_URL only. Extractor and answerer are never the policy: they
     are --extractor, --answerer or --llm, else offline. No reply is cached.
     """
     import asyncio
@@ -112,7 +112,7 @@ def rollout(options: RolloutOptions) -> None:
             "the planner of a rollout is the policy: give its address, --policy URL#MODEL"
         )
     environment = dict(os.environ)
-    # OPENAI_API_KEY is for another server
+    # not OPENAI_API_KEY, which is for another server
     key = environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""
     policy = (
         Policy.at(options.policy, key)

@@ -1,4 +1,4 @@
-"""`ras-agent serve` and `ras-agent mcp`: the agent behind HTTP, and as tools of another one."""
+"""`ras-agent serve` and `ras-agent mcp`: the agent over HTTP, and as tools of another agent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def serve(options: ServeOptions) -> None:
     """Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.
 
     It listens only on this machine unless --host says otherwise. Ctrl-C
-    lets the questions under way end, and a second one stops at once.
+    lets running questions end; a second Ctrl-C stops at once.
     """
     import asyncio
 
@@ -97,7 +97,7 @@ def _check_index(sample: bool, settings: Settings) -> None:
 
 @contextmanager
 def _extra(feature: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtra where an import in the block fails, unless the missing module is one of ours."""
+    """Raise MissingExtra if an import in the block fails, unless the missing module is part of ras_agent."""
     try:
         yield
     except ImportError as error:

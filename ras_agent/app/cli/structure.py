@@ -1,4 +1,4 @@
-"""`ras-agent structure`: read the facts of a whole corpus into a triple cache."""
+"""`ras-agent structure`: reads the facts of a whole corpus into a triple cache."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StructureOptions(Options):
 
 
 def structure(options: StructureOptions) -> None:
-    """Read the facts of a corpus once, for all runs to come.
+    """Read the facts of a corpus once, for all later runs.
 
     `ask` and `eval` find them there, given the same --triple-cache and
     extractor. The same command resumes a run that was interrupted, and
@@ -143,7 +143,7 @@ def _passages(
 
 @dataclass
 class _CorpusTally:
-    """Counts of the passages, facts and tokens so far."""
+    """Counts of passages, facts and tokens so far."""
 
     prices: Prices
     passages: int = 0
@@ -166,7 +166,8 @@ class _CorpusTally:
                 )
 
     def summary(self, place: object) -> str:
-        """Return for example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
+        """Return a line such as "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite
+        written"."""
 
         cached = f", {self.cached:,} of them known" if self.cached else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""

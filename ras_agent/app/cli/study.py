@@ -36,7 +36,7 @@ Replies are shared: runs that send a model the same prompt send it once.
 """
 
 
-# ---- one function a study
+# ---- one function for each study
 
 
 def ablations(options: QuestionOptions) -> None:
@@ -52,7 +52,7 @@ def ablations(options: QuestionOptions) -> None:
 
 
 class Evidence(StrEnum):
-    """Evidence that an answerer sees next to the remaining triples."""
+    """The evidence that an answerer sees in addition to the remaining triples."""
 
     kept = "kept"
     facts = "facts"
@@ -192,7 +192,7 @@ class GraphPaysOptions(RunOptions):
 
 
 def graph_pays(options: GraphPaysOptions) -> None:
-    """Does the graph pay? One agent over retrievers with and without it, and a verdict.
+    """Does the graph pay? Compare one agent over retrievers with and without it.
 
     Without --index, an index of --corpus, or of the questions' own
     passages, is made in the folder of the study, with vectors and a
@@ -231,7 +231,7 @@ def graph_pays(options: GraphPaysOptions) -> None:
 
 
 def oracles(options: QuestionOptions) -> None:
-    """Let roles know the gold annotation: which part loses points?"""
+    """Give roles the gold annotation, to show which part loses points."""
     from ras_agent.eval.study import oracles_design
 
     run_and_show(
@@ -344,7 +344,7 @@ STUDIES = {
 }
 
 
-# ---- steps of all studies
+# ---- steps that all studies share
 
 
 def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
@@ -363,7 +363,8 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
 
 
 def run_and_show(design: Design, options: RunOptions) -> None:
-    """Make the runs without results yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
+    """Make the runs that have no results yet, and print the tables. Raises Exit with code 3 if a question ended in an
+    error."""
     from ras_agent.eval.study import run_study
 
     console = screen(quiet=options.quiet, stderr=True)

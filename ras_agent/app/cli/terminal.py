@@ -1,4 +1,4 @@
-"""Output on a terminal: text from elsewhere made safe, lines with a label, a spinner."""
+"""Output on a terminal: foreign text made safe, lines with a label, a spinner, progress bars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console that finds no markup, emoji codes or patterns in text. It respects NO_COLOR and COLUMNS."""
+    """Return a console that interprets no markup, emoji codes or patterns in text. It respects NO_COLOR and COLUMNS."""
     return Console(
         stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False
     )
@@ -31,7 +31,7 @@ def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 @contextmanager
 def busy(console: Console) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a spinner on an interactive terminal: `doing("planning")`; `doing("")` hides it."""
+    """Yield a function that shows a spinner on an interactive terminal: `doing("planning")`. `doing("")` hides it."""
     status: Status | None = None
 
     def doing(what: str) -> None:
@@ -58,9 +58,9 @@ def progress_bar(
     total: float | None = None,
     **values: Any,
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with these columns on an interactive terminal; yield the function that updates it.
+    """Show a bar with these columns on an interactive terminal, and yield the function that updates it.
 
-    values: further fields of the task that the columns show, such as `file`.
+    `values` are further fields of the task that the columns show, such as `file`.
     """
     from rich.progress import Progress
 
@@ -77,24 +77,25 @@ inert = one_line
 
 
 def inert_json(json: str) -> str:
-    """Return a JSON document with all control characters escaped; JSON itself escapes only most of them."""
+    """Return a JSON document with all control characters escaped. JSON writers escape only some of them."""
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
-    """Return for example "1 hop" or "1,204 facts". plural: needed where it is not the noun with an s."""
+    """Return a number with its noun, such as "1 hop" or "1,204 facts". `plural` is needed if it is not the noun with an
+    s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Return the first five names on one line."""
+    """Return the first five names on one line, with "…" if there are more."""
     return inert(f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
 
 
 # ---- lines with a label on the left and text to its right
 
 MARGIN = 7
-"""Cells of the labels of a run on screen: a hop, the answer, a review."""
+"""Width in cells of the labels of a run on screen: a hop, the answer, a review."""
 
 _UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"  # scripts without spaces between words
 _WORD = re.compile(f"[^ \n{_UNSPACED}]+")
@@ -104,7 +105,7 @@ _PIECE = re.compile(f"[ \n{_UNSPACED}]|[^ \n{_UNSPACED}]+")
 def hang(console: Console, label: Text, body: Text, indent: int) -> None:
     """Print `label` padded to `indent` cells, and `body` to its right, wrapped there.
 
-    A label of more than half a line, such as an address, has one to itself, and the body is below.
+    A label that takes more than half a line, such as an address, gets its own line, with the body below.
     """
     if indent > console.width // 2:
         alone = label.copy()
@@ -124,7 +125,7 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
 def fact_line(
     subject: str, predicate: str, target: str, *, limit: int | None = None
 ) -> Text:
-    """Return a fact as "(subject | predicate | object)". limit: the most characters of each part."""
+    """Return a fact as "(subject | predicate | object)". `limit` is the most characters of each part."""
     bar = (" | ", "dim")
     words = [inert(part, limit=limit) for part in (subject, predicate, target)]
     return Text.assemble(
@@ -135,7 +136,8 @@ def fact_line(
 def pack(
     items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
 ) -> Text:
-    """Return `items` in lines of `width`, broken between items only; after `lines` lines, a count of the others."""
+    """Return `items` in lines of `width`, broken only between items. After `lines` lines, the number of further items
+    follows."""
     packed = Text()
     used = 0
     line = 1
@@ -171,7 +173,7 @@ def _rest(count: int) -> str:
 
 
 class Hanging:
-    """Text to the right of a label, which is printed piece by piece and wrapped as it comes.
+    """Text to the right of a label that is printed piece by piece as it arrives, and wrapped.
 
     Lines break between words; in scripts without spaces, between any two characters.
     """
@@ -189,14 +191,14 @@ class Hanging:
         self._write(label)
 
     def add(self, text: str) -> None:
-        """Print all words that are complete; the last one waits for the next piece."""
+        """Print all words that are complete. The last word waits for the next piece."""
         pieces = _PIECE.findall(f"{self._unfinished}{text}")
         self._unfinished = pieces.pop() if pieces and _WORD.match(pieces[-1]) else ""
         for piece in pieces:
             self._put(piece)
 
     def close(self) -> None:
-        """Print the rest and end the line."""
+        """Print the remaining text and end the line."""
         if self._unfinished:
             self._put(self._unfinished)
         self._write(Text("\n"))

@@ -1,4 +1,4 @@
-"""`ras-agent threads`: stored conversations, listed, judged and forgotten."""
+"""`ras-agent threads`: lists, judges and deletes stored conversations."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class ExportOptions(Options):
 def export(options: ExportOptions) -> None:
     """Write people's verdicts on answers from the server's page as questions with their right answers.
 
-    An answer that was called wrong counts with the one that was given in its
-    place; without one it is left out. The file is one of `ras-agent eval jsonl`.
+    An answer that was judged wrong is replaced by the one that the person
+    gave; without such an answer the question is left out. `ras-agent eval
+    jsonl` reads the file.
     """
     import asyncio
     import json
@@ -85,7 +86,7 @@ def export(options: ExportOptions) -> None:
 
 
 def list_stored(options: ListOptions) -> None:
-    """List the stored threads, the last begun first: id, time and first question.
+    """List the stored threads, the most recent first: id, time and first question.
 
     A thread of `ras-agent serve` has its caller's name before a slash.
     """
@@ -113,9 +114,9 @@ def list_stored(options: ListOptions) -> None:
 
 
 def forget(options: ForgetOptions) -> None:
-    """Forget a stored thread: its checkpoints, and the facts that a server's thread remembers.
+    """Delete a stored thread: its checkpoints, and the facts that a server's thread remembers.
 
-    No file of CHECKPOINT then holds its text.
+    No file of CHECKPOINT contains its text afterwards.
     """
     import asyncio
 
@@ -123,7 +124,9 @@ def forget(options: ForgetOptions) -> None:
     from ras_agent.graphs.threads import aforget_thread
 
     async def forget() -> bool:
-        user = options.thread.rpartition("/")[0]  # as a server names threads
+        user = options.thread.rpartition("/")[
+            0
+        ]  # a server's thread id begins with the user
         place = _existing(options.checkpoint)
         async with (
             aopen_checkpointer(place) as checkpointer,
@@ -141,7 +144,7 @@ def forget(options: ForgetOptions) -> None:
 
 
 def _existing(place: str) -> str:
-    """Return the place of threads. Raises FlagError for a file that is not there, which SQLite would make."""
+    """Return the place of threads. Raises FlagError for a file that does not exist, because SQLite would create it."""
     kind, _, file = place.partition(":")
     if kind == "sqlite" and not Path(file).is_file():
         raise FlagError(

@@ -1,7 +1,7 @@
-"""Trial of the models that the settings name: a plan, a passage and an answer, and the settings that fit them.
+"""Tries the models that the settings name with a plan, a passage and an answer, and suggests settings that fit them.
 
-Each role is asked once for something small, as it is set, then with the aids for small models, until a reply can be read.
-No second try is made within a way of asking, so the verdict on a way is that on its first reply.
+Each role is asked for something small, first with its settings, then with aids for small models, until a reply can be
+read. Each way of asking is tried only once, so its verdict depends on its first reply.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ QUESTION = (
 )
 ANSWERED = "In which city was Alexander Graham Bell born?"
 PASSAGE = "Alexander Graham Bell"
-"""The title of the sample's passage that is read, and that the answer stands in."""
+"""The title of the sample's passage from which facts are read, and which holds the answer."""
 
 _SENTENCES = 2
-"""So many of the passage are read: enough for a fact or two"""
+"""The number of the passage's sentences that are read, enough for a fact or two."""
 _PATIENCE = 5.0
 _ENOUGH = 1 << 20
 _MOST_TOKENS = 2048
-"""Tokens of a prompt and its reply, so that one that runs away ends."""
+"""The most tokens of a prompt and its reply, so that an endless reply is stopped."""
 _LONGEST_CALL = 300.0
-"""Seconds that a call may take here, where it is found out how long calls take."""
+"""The most seconds of a call, which is generous because the trial measures how long calls take."""
 _MARGIN = 5
-"""A call may take so many times as long as the slowest one of the trial, whose prompts are short."""
+"""The suggested timeout is this multiple of the slowest call, because the trial's prompts are short."""
 
 
 def try_reranker(settings: Settings) -> list[float]:
-    """Return the reranker's scores of a text that answers a question and of one that does not.
+    """Return the reranker's scores of a text that answers a question, and of one that does not.
 
-    Raises RasError for one that cannot be set up or asked.
+    Raises RasError for a reranker that cannot be set up or asked.
     """
     spec = settings.llm if settings.reranker == "llm" else settings.reranker
     reranker = resolve_reranker(spec, role_options(settings))
@@ -71,7 +71,7 @@ def try_reranker(settings: Settings) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Way of asking: settings, and the options of a role that they are."""
+    """Way of asking a model: settings, and the role options that correspond to them."""
 
     settings: Mapping[str, str]
     options: Mapping[str, Any]
@@ -81,40 +81,41 @@ WAYS = (
     Way({"few_shot": "true"}, {"few_shot": True}),
     Way({"few_shot": "true", "form": '"on"'}, {"few_shot": True, "form": "on"}),
 )
-"""What helps small models, the cheapest first."""
+"""Ways that help small models, the cheapest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Description of a model by its server."""
+    """A model's server, and its description of the model."""
 
     name: str = ""
     owner: str = ""
     window: int | None = None
     slots: int | None = None
     foreign_template: bool = False
-    """whether the marks of its chat template are no tokens of the model: it was never trained on them"""
+    """whether the marks of the chat template are not tokens of the model, which means that it was not trained on
+    them"""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A role that was asked."""
+    """The result of asking a role."""
 
     role: str
     way: Way | None
-    """the first one whose reply could be read"""
+    """the first way whose reply could be read; None if there was none"""
     reply: str
-    """what was read, or why nothing was"""
+    """what was read, or the problem"""
     seconds: float
-    """of its last call"""
+    """duration of the last call"""
     tokens: int
-    """of that call, read and written"""
+    """input and output tokens of the last call"""
     failed: bool = False
     """whether the model could not be asked"""
 
 
 def models_of(settings: Settings) -> dict[str, str]:
-    """Return the roles that are played by a chat model, each with its spec."""
+    """Return the roles that a chat model plays, each with its spec."""
     specs = role_specs(settings)
     return {
         role: spec
@@ -128,7 +129,7 @@ def _is_model(role: str, spec: str) -> bool:
 
 
 def try_role(role: str, spec: str, settings: Settings) -> Trial:
-    """Ask a role's model, and return how it went."""
+    """Ask a role's model, and return the result."""
     options = role_options(settings)
     once = RetryPolicy(attempts=1, patience=0.0)
     timeout = max(settings.timeout, _LONGEST_CALL)
@@ -143,7 +144,7 @@ def try_role(role: str, spec: str, settings: Settings) -> Trial:
 
 
 def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
-    # a role other than the answerer leaves a call for it
+    # 2, because one call is reserved for the answerer
     limits = Limits(
         max_llm_calls=1 if role == "answerer" else 2, max_tokens=_MOST_TOKENS
     )
@@ -159,7 +160,7 @@ def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
             problem = "the reply could not be read"
     if not ledger.calls:
         seconds = time.monotonic() - begun
-        # a reply that did not end in time was under way: another way of asking may bring a shorter one
+        # after a time-out the model is not counted as failed, because another way of asking may give a shorter reply
         return Trial(
             role,
             None,
@@ -207,11 +208,12 @@ _ASKED: Mapping[str, Callable[[str, RoleOptions], str]] = {
     "extractor": _read,
     "answerer": _answer,
 }
-"""What each role is asked; what is returned is "" where the reply could not be read."""
+"""The function that asks each role. It returns "" if the reply could not be read."""
 
 
 def _passage() -> Passage:
-    """Return the beginning of a passage: a model that does not stop may write so many tokens for each of its own."""
+    """Return the beginning of a passage. A whole passage would take longer, because a model that does not stop may
+    repeat it."""
     whole = next(passage for passage in sample_passages() if passage.title == PASSAGE)
     spans = sentence_spans(whole.text)
     _, end = spans[_SENTENCES - 1]
@@ -222,7 +224,7 @@ def _passage() -> Passage:
 
 
 def ask_server(spec: str) -> Server:
-    """Return a server's description of its model; it is empty unless the server speaks OpenAI's protocol."""
+    """Return a server's description of its model. It is empty unless the server has OpenAI's API."""
     model: Any = as_chat(spec).model
     if not hasattr(model, "about"):
         return Server()
@@ -237,7 +239,7 @@ def ask_server(spec: str) -> Server:
 
 
 def _llama(server: Server, model: Any) -> Server:
-    """Return a server of llama.cpp with details of its own: its slots, and whether the template is the model's."""
+    """Return a llama.cpp server with further details: its slots, and whether the chat template fits the model."""
     base = model.base_url.rstrip("/").removesuffix("/v1")
     key = model.api_key.get_secret_value()
     try:
@@ -254,7 +256,7 @@ def _llama(server: Server, model: Any) -> Server:
 
 
 def _marks(template: str) -> Sequence[str]:
-    """Return the marks of turns in a chat template.
+    """Return the marks of turns in a chat template, sorted.
 
     >>> _marks("{{ '<|im_start|>' + message['role'] }}<|im_end|>")
     ['<|im_end|>', '<|im_start|>']
@@ -284,9 +286,9 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
 def advised(
     settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]
 ) -> dict[str, str]:
-    """Return the settings that fit the trials, each as it is written in ras-agent.toml.
+    """Return the settings that fit the trials, each in the form of ras-agent.toml.
 
-    servers: by the model's spec. A role whose replies cannot be read goes to the offline mode.
+    `servers` has the servers by the model's spec. A role whose replies cannot be read becomes offline.
     """
     lines = {
         name: _toml(getattr(settings, name))

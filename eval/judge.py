@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any, TypeVar
 
 from ras_agent.errors import ModelCallError, RunError, UnknownName
@@ -152,32 +153,27 @@ def judge_run(
     for result in results:
         if not (result.abstained or result.error or not result.answer):
             answered.append(result)
-    verdicts = converse_all(
-        chat, [_verdict(RULES[rule], result) for result in answered], at_once
-    )
-    given = {
-        result.id: verdict for result, verdict in zip(answered, verdicts, strict=True)
-    }
-    scores = {
-        result.id: score
-        for result in results
-        if (score := given.get(result.id, 0.0)) is not None
-    }
+    dialogues = [_verdict(RULES[rule], result) for result in answered]
+    verdicts = converse_all(chat, dialogues, at_once)
+    given = dict(zip((result.id for result in answered), verdicts, strict=True))
+    scores: dict[str, float] = {}
+    unread = []
+    by_type: dict[str, list[float]] = {}
+    for result in results:
+        score = given.get(result.id, 0.0)
+        if score is None:
+            unread.append(result.id)
+            continue
+        scores[result.id] = score
+        by_type.setdefault(result.type, []).append(score)
     if not scores:
         raise RunError(
             f"{chat.name} gave no verdict on any of {len(answered)} answers; give another --judge"
         )
     total = mean_interval(list(scores.values()))
-    kinds = dict.fromkeys(result.type for result in results)
-    by_type = {}
-    for kind in kinds:
-        by_type[kind] = [
-            scores[one.id] for one in results if one.type == kind and one.id in scores
-        ]
+    means = {kind: fmean(values) for kind, values in by_type.items()}
     judged = Judged(
-        chat.name, rule, total.mean, total.low, total.high, len(scores),
-        {kind: sum(values) / len(values) for kind, values in by_type.items() if values},
-        scores, [result.id for result in results if result.id not in scores],
+        chat.name, rule, total.mean, total.low, total.high, total.n, means, scores, unread
     )  # fmt: skip
     write_json(folder.path / f"judged-{rule}.json", asdict(judged))
     return judged
@@ -199,18 +195,14 @@ def coverage(result: Result) -> Dialogue[float | None]:
     reply = yield Request(
         (Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}"))
     )
-    lines = (
-        _NUMBERED.sub("", line).strip()
-        for line in lines_of(without_thinking(reply.text))
-    )
-    statements = [line for line in lines if line]
+    statements: list[str] = []
+    for line in lines_of(without_thinking(reply.text)):
+        statement = _NUMBERED.sub("", line).strip()
+        if statement:
+            statements.append(f"{len(statements) + 1}. {as_data(statement)}")
     if not statements:
         return None
-    listed = "\n".join(
-        f"{number}. {as_data(statement)}"
-        for number, statement in enumerate(statements, 1)
-    )
-    request = _request(result, _COVERED.format(statements=listed))
+    request = _request(result, _COVERED.format(statements="\n".join(statements)))
     known = yield from _read(
         request, lambda text: verdicts_in(text, len(statements)), _COVERED_FORM
     )

@@ -141,7 +141,7 @@ class QuestionRecord:
                 raise self.error(
                     f"{key!r} should hold [subject, predicate, object], found {item!r:.80}"
                 )
-        return [[str(part) for part in item] for item in items]
+        return [list(map(str, item)) for item in items]
 
     def objects(self, *keys: str) -> list[QuestionRecord]:
         """Return the objects of the list under the first of `keys` that is there, as records of their own."""

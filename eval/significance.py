@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import TypeVar
 
@@ -29,42 +29,27 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """Mean of a - b, its 95 % interval, and the two-sided p value of "no difference"."""
-
-    mean: float
-    low: float
-    high: float
-    p_value: float
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two systems on the `n` questions with a score of both; `only_a` and `only_b` count the others.
-
-    permutation_p: the permutation test's p value; the bootstrap's is in `difference`. differing: of how many
-    questions the scores differ.
-    """
+    """Comparison of two systems on the questions with a score of both."""
 
     n: int
-    difference: PairedDifference
+    """How many questions these are."""
+    difference: Estimate
     permutation_p: float
-    only_a: int
-    only_b: int
+    """The two-sided p value of "no difference", by the permutation test."""
     differing: int = 0
+    """Of how many questions the scores differ."""
 
 
-def mean_interval(
-    scores: Sequence[float], samples: int = 2_000, seed: int = 0
-) -> Estimate:
+def mean_interval(scores: Sequence[float]) -> Estimate:
     """Return the mean and its 95 % interval.
 
     Of scores in 0..1 it is Wilson's, which covers at the edges too, where a bootstrap knows no other value: all of ten
     answers right are 72 to 100 %. Scores of which some are partly right vary less than right and wrong do, and count as
     so many more questions. How much less they vary is estimated, with half a question that varies as right and wrong
     do, and the quantile goes from the normal one to Student's t with the root of the share that is partly right. Of
-    other scores it is the percentile bootstrap: questions are drawn with replacement, `samples` times. The order of the
-    scores does not matter. Raises ValueError without any. lab/intervals.md has the coverage.
+    other scores it is Student's. The order of the scores does not matter. Raises ValueError without any.
+    lab/intervals.md has the coverage.
     """
     if not len(scores):
         raise ValueError("a mean needs at least one score")
@@ -72,9 +57,10 @@ def mean_interval(
     mean = float(ordered.mean())
     n = len(ordered)
     if ordered[0] < 0.0 or ordered[-1] > 1.0:
-        means = _resampled_means(ordered, samples, seed)
-        low, high = np.percentile(means, [2.5, 97.5])
-        return Estimate(mean, float(low), float(high), n)
+        degrees = max(1, n - 1)
+        error = sqrt(float(ordered.var()) / degrees)
+        half = _student(degrees) * error
+        return Estimate(mean, mean - half, mean + half, n)
     partly = float(np.mean((ordered > 0.0) & (ordered < 1.0)))
     spread = 1.0
     quantile = _Z
@@ -142,26 +128,6 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     return low, high
 
 
-def paired_bootstrap(
-    a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
-) -> PairedDifference:
-    """Resample the questions with replacement; `a[i]` and `b[i]` are two systems' scores on question i.
-
-    The p value is twice the share of resampled means on the far side of zero, at least 1 / samples. Raises ValueError
-    for lists of different length, and for empty ones.
-    """
-    difference = _differences(a, b)
-    means = _resampled_means(difference, samples, seed)
-    tail = min(float(np.mean(means <= 0)), float(np.mean(means >= 0)))
-    low, high = np.percentile(means, [2.5, 97.5])
-    return PairedDifference(
-        float(difference.mean()),
-        float(low),
-        float(high),
-        float(min(1.0, max(2 * tail, 1 / samples))),
-    )
-
-
 def paired_permutation(
     a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
 ) -> float:
@@ -185,12 +151,7 @@ def paired_permutation(
     return (extreme + 1) / (samples + 1)
 
 
-def compare(
-    a: Mapping[_Key, float],
-    b: Mapping[_Key, float],
-    samples: int = 10_000,
-    seed: int = 0,
-) -> Comparison:
+def compare(a: Mapping[_Key, float], b: Mapping[_Key, float]) -> Comparison:
     """Compare two systems' scores by question. Raises ValueError if they have no question in common."""
     common = [name for name in a if name in b]
     if not common:
@@ -199,15 +160,14 @@ def compare(
         )
     ours = [a[name] for name in common]
     theirs = [b[name] for name in common]
-    drawn = paired_bootstrap(ours, theirs, samples, seed)
+    differences = _differences(ours, theirs)
+    n = len(common)
     low, high = paired_interval(ours, theirs)
     return Comparison(
-        n=len(common),
-        difference=replace(drawn, low=low, high=high),
-        permutation_p=paired_permutation(ours, theirs, samples, seed),
-        only_a=len(a) - len(common),
-        only_b=len(b) - len(common),
-        differing=sum(mine != other for mine, other in zip(ours, theirs, strict=True)),
+        n=n,
+        difference=Estimate(float(differences.mean()), low, high, n),
+        permutation_p=paired_permutation(ours, theirs),
+        differing=int(np.count_nonzero(differences)),
     )
 
 
@@ -217,17 +177,6 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
             f"paired scores need equal, non-zero lengths; got {len(a)} and {len(b)}"
         )
     return np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-
-
-def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
-    """Return (samples,): the means of `samples` draws from `values` with replacement."""
-    rng = np.random.default_rng(seed)
-    means = []
-    for rows in _batches(samples, len(values)):
-        means.append(
-            values[rng.integers(0, len(values), (rows, len(values)))].mean(axis=1)
-        )
-    return np.concatenate(means)
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:

@@ -72,7 +72,6 @@ _FEWER = {
     "eval": ["--limit", "2"],
     "study oracles": ["--limit", "2"],
     "study ablations": ["--limit", "2"],
-    "study retrieval": ["--limit", "2"],
     "study sweep": ["--limit", "2"],
     "study abundance": ["--limit", "2", "--shuffles", "1"],
     "kg train": ["--steps", "2"],

@@ -1,6 +1,6 @@
 """Measures triple parsing, merging and the page against a plain loop or a named peer in the same run.
 
-    python -m ras_agent.eval.bench.graph --json graph.jsonl
+    python -m ras_agent.eval.bench --parts graph
 
     parse   a reply of facts        | one regular expression over the same reply
     merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
@@ -8,29 +8,24 @@
 
 The peers do less: the regular expression drops a broken line in silence, networkx knows neither spellings of one name
 nor facts that disagree, and a dumped trace cannot be looked at. Ours and the
-peer take turns; a figure is the median processor time of `runs`, the ratio is of medians, its spread that of the middle
-half of runs.
+peer take turns; a figure is the median processor time of `runs`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.page import trace_html
-from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple
 from ras_agent.tools.structure.parse_triples import parse_triples
@@ -45,38 +40,23 @@ _PLAIN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A comparison over `size` facts: milliseconds of processor of both, their ratio and its quartiles."""
-
-    benchmark: str
-    peer: str
-    size: int
-    ours: float
-    theirs: float
-    ratio: float
-    low: float
-    high: float
-
-
-def measure(runs: int, sizes: Sequence[int]) -> Iterator[Measured]:
-    """Run every benchmark at every size. Raises MissingExtra without networkx."""
-    for size in sizes:
-        for name, peer, ours, theirs in _jobs(size):
-            yield _compared(name, peer, size, runs, ours, theirs)
-
-
 def bench_rows(runs: int = 15, size: int = 100) -> Iterator[BenchRow]:
     """Measure every benchmark at one size. Raises MissingExtra without networkx."""
-    for row in measure(runs, [size]):
-        name = f"{row.benchmark}, {size} facts"
+    for name, peer, ours, theirs in _jobs(size):
+        mine = []
+        of_peer = []
+        for number in range(-2, runs):  # the first two warm up
+            times = (_milliseconds(ours), _milliseconds(theirs))
+            if number >= 0:
+                mine.append(times[0])
+                of_peer.append(times[1])
         yield BenchRow(
-            name,
+            f"{name}, {size} facts",
             "ms of processor",
-            row.ours,
-            row.peer,
-            row.theirs,
-            at_most=_AT_MOST[row.benchmark],
+            median(mine),
+            peer,
+            median(of_peer),
+            at_most=_AT_MOST[name],
         )
 
 
@@ -101,16 +81,6 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
         ),
         ("page", "json.dumps", partial(trace_html, trace), partial(_dumped, trace)),
     ]
-
-
-def _compared(
-    name: str, peer: str, size: int, runs: int, ours: Job, theirs: Job
-) -> Measured:
-    # the first two warm up
-    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][2:]
-    low, _, high = quantiles([mine / other for mine, other in pairs], n=4)
-    mine, other = (median(column) for column in zip(*pairs, strict=True))
-    return Measured(name, peer, size, mine, other, mine / other, low, high)
 
 
 def _milliseconds(call: Job) -> float:
@@ -195,40 +165,3 @@ def _networkx() -> Any:
     except ImportError as error:
         raise MissingExtra("the benchmark's peer", "eval") from error
     return networkx
-
-
-def report(measures: Sequence[Measured]) -> str:
-    """Format a Markdown table."""
-    lines = [
-        "| | facts | ms | against | ms | ratio | middle half |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in measures:
-        spread = f"{row.ratio:.2f} | {row.low:.2f} to {row.high:.2f}"
-        lines.append(
-            f"| {row.benchmark} | {row.size} | {row.ours:.3g} | {row.peer} | {row.theirs:.3g} | {spread} |"
-        )
-    return "\n".join(lines)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.graph",
-        description=(__doc__ or "").partition("\n")[0],
-    )
-    parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")
-    parser.add_argument("--json", type=Path, help="one JSON object a measurement")
-    options = parser.parse_args(arguments)
-    measures = list(
-        measure(options.runs, [int(size) for size in options.sizes.split(",")])
-    )
-    if options.json:
-        with options.json.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(row)) + "\n" for row in measures)
-    print(report(measures))
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -1,6 +1,6 @@
 """Measures the loop's own cost per hop, without models and search, against a bare four-node LangGraph hop.
 
-    python -m ras_agent.eval.bench.overhead
+    python -m ras_agent.eval.bench --parts overhead
 
 Roles are instant fakes of realistic size: five hits of 600 characters and twenty facts a hop. A hop's cost is the slope
 between a run of one hop and a run of five, so that a run's fixed cost is not counted. The bare graph has the same four
@@ -10,16 +10,12 @@ which other programs on the machine disturb less than the clock.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -27,7 +23,6 @@ from langgraph.graph import END, START, StateGraph
 from ras_agent.budget import Limits
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.graphs.ras import create_ras_agent
-from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import (
     Answer,
@@ -158,16 +153,8 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
     return graph.compile().with_config(recursion_limit=1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Milliseconds per hop, by the clock and of processor time, one figure per run."""
-
-    clock: list[float] = field(default_factory=list)
-    processor: list[float] = field(default_factory=list)
-
-
-def measure(runs: int) -> dict[str, Cost]:
-    """Measure each variant; every second one is ras-agent, after the bare graph that it is compared with."""
+def measure(runs: int) -> dict[str, list[float]]:
+    """Measure each variant, in milliseconds of processor a hop; ours comes after the bare graph it is compared to."""
 
     def ours(roles: InstantRoles) -> Any:
         limits = Limits(max_hops=HOPS + 1)
@@ -206,26 +193,22 @@ def measure(runs: int) -> dict[str, Cost]:
         ),
     }
     graphs = {name: (build(1), build(HOPS)) for name, (build, _, _) in variants.items()}
-    costs = {name: Cost() for name in variants}
+    costs: dict[str, list[float]] = {name: [] for name in variants}
     with asyncio.Runner() as runner:
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
-                once: Callable[[Any, dict[str, Any]], tuple[float, float]] = _run
+                once: Callable[[Any, dict[str, Any]], float] = _run
                 if asynchronous:
                     once = partial(_arun, runner)
-                short, long = (
-                    _without_collection(partial(once, graph, inputs))
-                    for graph in graphs[name]
-                )
+                short, long = graphs[name]
+                less = _without_collection(partial(once, short, inputs))
+                more = _without_collection(partial(once, long, inputs))
                 if number >= 0:
-                    costs[name].clock.append(1000 * (long[0] - short[0]) / (HOPS - 1))
-                    costs[name].processor.append(
-                        1000 * (long[1] - short[1]) / (HOPS - 1)
-                    )
+                    costs[name].append(1000 * (more - less) / (HOPS - 1))
     return costs
 
 
-def _without_collection(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+def _without_collection(once: Callable[[], float]) -> float:
     """Run the block without garbage collection, which would charge one variant for the garbage of all."""
     gc.collect()
     gc.freeze()  # the objects alive now need not be looked at again by the next collection
@@ -236,19 +219,17 @@ def _without_collection(once: Callable[[], tuple[float, float]]) -> tuple[float,
         gc.enable()
 
 
-def _run(graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:
-    began = time.perf_counter(), time.process_time()
+def _run(graph: Any, inputs: dict[str, Any]) -> float:
+    began = time.process_time()
     graph.invoke(inputs)
-    return time.perf_counter() - began[0], time.process_time() - began[1]
+    return time.process_time() - began
 
 
-def _arun(
-    runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]
-) -> tuple[float, float]:
-    async def timed() -> tuple[float, float]:
-        began = time.perf_counter(), time.process_time()
+def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> float:
+    async def timed() -> float:
+        began = time.process_time()
         await graph.ainvoke(inputs)
-        return time.perf_counter() - began[0], time.process_time() - began[1]
+        return time.process_time() - began
 
     return runner.run(timed())
 
@@ -258,69 +239,8 @@ def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
     costs = measure(runs)
     names = list(costs)
     for bare, ours in zip(names[::2], names[1::2], strict=True):
-        theirs, mine = (median(costs[name].processor) for name in (bare, ours))
+        mine = median(costs[ours])
+        theirs = median(costs[bare])
         yield BenchRow(
             f"a hop, {ours}", "ms of processor", mine, bare, theirs, at_most=_AT_MOST
         )
-
-
-def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
-    """Make one record per loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
-    bare = 1.0
-    for position, (name, cost) in enumerate(costs.items()):
-        ratio = {}
-        if position % 2:
-            ratio = {"peer": "bare LangGraph", "ratio": median(cost.processor) / bare}
-        else:
-            bare = median(cost.processor)
-        times = {
-            "clock_ms": quantiles(cost.clock, n=4),
-            "processor_ms": quantiles(cost.processor, n=4),
-        }
-        yield {"benchmark": "overhead", "loop": name, **times, **ratio}
-
-
-def report(costs: dict[str, Cost]) -> str:
-    """Format a Markdown table: medians with quartiles, and the ratio to the bare graph of the line above."""
-    lines = [
-        "| loop | clock, ms a hop | quartiles | processor, ms a hop | quartiles | ratio to bare |",
-        "|---|---|---|---|---|---|",
-    ]
-    bare = 1.0
-    for position, (name, cost) in enumerate(costs.items()):
-        ratio = ""
-        if position % 2:
-            ratio = f"{median(cost.processor) / bare:.2f}"
-        else:
-            bare = median(cost.processor)
-        lines.append(
-            f"| {name} | {_spread(cost.clock)} | {_spread(cost.processor)} | {ratio} |"
-        )
-    return "\n".join(lines)
-
-
-def _spread(figures: list[float]) -> str:
-    low, middle, high = quantiles(figures, n=4)
-    return f"{middle:.2f} | {low:.2f} to {high:.2f}"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.overhead",
-        description=(__doc__ or "").partition("\n")[0],
-    )
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument(
-        "--json", type=Path, help="one JSON object a loop, in milliseconds a hop"
-    )
-    options = parser.parse_args(arguments)
-    costs = measure(options.runs)
-    if options.json:
-        with options.json.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records(costs))
-    print(report(costs))
-
-
-if __name__ == "__main__":
-    run_program(main)

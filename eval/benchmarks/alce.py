@@ -63,13 +63,12 @@ def _read_eli5(record: QuestionRecord) -> Question:
 
 
 def _paragraphs(document: str) -> tuple[Passage, ...]:
-    texts = (text.strip() for text in document.split("<P>"))
-    return tuple(
-        {
-            passage.id: passage
-            for passage in (context_passage("", text) for text in texts if text)
-        }.values()
-    )
+    passages = {}
+    for text in document.split("<P>"):
+        if text.strip():
+            passage = context_passage("", text.strip())
+            passages[passage.id] = passage
+    return tuple(passages.values())
 
 
 ASQA = registered(

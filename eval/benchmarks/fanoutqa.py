@@ -7,6 +7,7 @@ the file: give those of the data set's date as --corpus or --index.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.metrics.suites import reference_text
@@ -20,33 +21,28 @@ def _read(record: QuestionRecord) -> Question:
     The decomposition lists the sub-questions that a page answers, in the tree's order; `metadata["reference"]` is the
     answer as the record has it. Test records have no answer, and their evidence under `necessary_evidence`.
     """
-    leaves = list(_leaves(record))
     pages = []
-    for leaf in leaves:
+    asked = []
+    for leaf in _leaves(record):
         pages.append(leaf.inside(leaf.data["evidence"], "evidence"))
-    pages += (
-        record.objects("necessary_evidence") if "necessary_evidence" in record else []
-    )
+        known = reference_text(leaf.data.get("answer"))
+        asked.append({"question": leaf.text("question"), "answer": known})
+    if "necessary_evidence" in record:
+        pages += record.objects("necessary_evidence")
+    metadata: dict[str, Any] = {"decomposition": asked}
+    answers = []
     answer = record.data.get("answer")
+    if answer is not None:
+        answers.append(reference_text(answer))
+        metadata["reference"] = answer
     return Question(
         id=record.text("id"),
         question=record.text("question"),
-        answers=() if answer is None else (reference_text(answer),),
+        answers=tuple(answers),
         supporting=tuple(dict.fromkeys(page.text("title") for page in pages)),
         by_title=True,
-        type=next(iter(record.texts("categories")), "")
-        if "categories" in record
-        else "",
-        metadata={
-            "decomposition": [
-                {
-                    "question": leaf.text("question"),
-                    "answer": reference_text(leaf.data.get("answer")),
-                }
-                for leaf in leaves
-            ],
-            **({} if answer is None else {"reference": answer}),
-        },
+        type=next(iter(record.texts("categories", default=())), ""),
+        metadata=metadata,
     )
 
 
@@ -81,6 +77,5 @@ FANOUTQA = registered(
         },
         files={"validation": "fanout-final-dev.json", "test": "fanout-final-test.json"},
         counts={"fanout-final-dev.json": 310, "fanout-final-test.json": 724},
-        gold_by="title",
     )
 )

@@ -47,6 +47,5 @@ GFM_RAG = registered(
             "sufficiency_precision",
         ),
         files={"test": "test.json", "train": "train.json"},
-        gold_by="id",
     )
 )

@@ -126,7 +126,6 @@ HOTPOTQA = registered(
             "hotpot_dev_fullwiki_v1.json": "2f1f3e594a3066a3084cc57950ca2713c24712adaad03af6ccce18d1846d5618",
             "hotpot_train_v1.1.json": "26650cf50234ef5fb2e664ed70bbecdfd87815e6bffc257e068efea5cf7cd316",
         },
-        gold_by="title",
         hub=HubDataset("hotpotqa/hotpot_qa", "distractor"),
     )
 )
@@ -141,6 +140,5 @@ TWO_WIKI = registered(
         metrics=(MULTI_HOP[0], "squad_f1", *MULTI_HOP[1:], *SUPPORTING_FACTS),
         files={"validation": "dev.json", "train": "train.json"},
         counts={"dev.json": 12576, "train.json": 167454},
-        gold_by="title",
     )
 )

@@ -37,6 +37,5 @@ IRCOT = registered(
         "write one JSON object a line: dataset, id, question, contexts (objects with title, text), cot, answer",
         read=_read,
         metrics=MULTI_HOP,
-        gold_by="id",
     )
 )

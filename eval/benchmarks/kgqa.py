@@ -60,19 +60,15 @@ def webqsp_question(record: QuestionRecord) -> Question:
     """
     if "Parses" not in record:
         return kgqa_question(record)
-    parses = record.objects("Parses")
-    answers = (answer for parse in parses for answer in parse.objects("Answers"))
-    return _official(
-        record,
-        record.text("QuestionId"),
-        record.text("RawQuestion"),
-        [answer.text("EntityName", "AnswerArgument") for answer in answers],
-        [
-            parse.text("TopicEntityName")
-            for parse in parses
-            if "TopicEntityName" in parse
-        ],
-    )
+    answers = []
+    topics = []
+    for parse in record.objects("Parses"):
+        for answer in parse.objects("Answers"):
+            answers.append(answer.text("EntityName", "AnswerArgument"))
+        if "TopicEntityName" in parse:
+            topics.append(parse.text("TopicEntityName"))
+    name = record.text("QuestionId")
+    return _official(record, name, record.text("RawQuestion"), answers, topics)
 
 
 def cwq_question(record: QuestionRecord) -> Question:
@@ -123,13 +119,11 @@ def grailqa_question(record: QuestionRecord) -> Question:
     else:
         nodes = {}
     names = {}
+    starts = []
     for number, node in nodes.items():
         names[number] = node.text("friendly_name", "id")
-    starts = [
-        names[number]
-        for number, node in nodes.items()
-        if node.text("node_type") in ("entity", "literal")
-    ]
+        if node.text("node_type") in ("entity", "literal"):
+            starts.append(names[number])
     triples = []
     for edge in query.objects("edges") if query else ():
         if {edge.text("start"), edge.text("end")} <= names.keys():
@@ -222,9 +216,8 @@ def _lower_case(record: QuestionRecord) -> Question:
         if key in record:
             lower[key] = [item.lower() for item in record.texts(key)]
     if "graph" in record:
-        lower["graph"] = [
-            [part.lower() for part in triple] for triple in record.triples("graph")
-        ]
+        triples = record.triples("graph")
+        lower["graph"] = [list(map(str.lower, triple)) for triple in triples]
     return kgqa_question(
         QuestionRecord({**record.data, **lower}, record.where, record.number)
     )

@@ -16,36 +16,26 @@ def _read(record: QuestionRecord) -> Question:
     """
     paragraphs = record.objects("paragraphs")
     contexts = []
-    for paragraph in paragraphs:
-        contexts.append(
-            context_passage(
-                paragraph.text("title"), paragraph.text("paragraph_text", "text")
-            )
-        )
     gold = []
-    for passage, at in zip(contexts, paragraphs, strict=True):
-        if at.data.get("is_supporting"):
+    by_index = {}
+    for number, paragraph in enumerate(paragraphs):
+        text = paragraph.text("paragraph_text", "text")
+        passage = context_passage(paragraph.text("title"), text)
+        contexts.append(passage)
+        by_index[paragraph.data.get("idx", number)] = passage.id
+        if paragraph.data.get("is_supporting"):
             gold.append(passage.id)
     metadata: dict[str, Any] = {
         "answerable": record.data.get("answerable", True) is not False
     }
     if "question_decomposition" in record:
-        by_index = {
-            at.data.get("idx", number): passage.id
-            for number, (passage, at) in enumerate(
-                zip(contexts, paragraphs, strict=True)
-            )
-        }
-        metadata["decomposition"] = [
-            {
-                "question": hop.text("question"),
-                "answer": hop.text("answer") if "answer" in hop else "",
-                "supporting_id": by_index.get(
-                    hop.data.get("paragraph_support_idx"), ""
-                ),
-            }
-            for hop in record.objects("question_decomposition")
-        ]
+        hops = []
+        for hop in record.objects("question_decomposition"):
+            place = hop.data.get("paragraph_support_idx")
+            asked = {"question": hop.text("question")}
+            asked["answer"] = hop.text("answer", default="")
+            hops.append({**asked, "supporting_id": by_index.get(place, "")})
+        metadata["decomposition"] = hops
     identity = record.text("id")
     answers: list[str] = []
     if "answer" in record:
@@ -82,6 +72,5 @@ MUSIQUE = registered(
             "musique_ans_v1.0_train.jsonl": 19938,
             "musique_full_v1.0_dev.jsonl": 4834,
         },
-        gold_by="id",
     )
 )

@@ -32,6 +32,5 @@ NATURAL_QUESTIONS = registered(
         metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
         files={"oracle": "nq-open-oracle.jsonl.gz"},
         counts={"nq-open-oracle.jsonl.gz": 2655},
-        gold_by="id",
     )
 )

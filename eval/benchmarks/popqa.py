@@ -61,7 +61,6 @@ POPQA = registered(
         context_use="seed",
         files={"test": "popqa_longtail_w_gs.jsonl", "all": "popQA.tsv"},
         counts={"popqa_longtail_w_gs.jsonl": 1399},
-        gold_by="id",
         hub=HubDataset("akariasai/PopQA", split="test"),
     )
 )

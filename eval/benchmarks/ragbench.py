@@ -54,7 +54,6 @@ RAGBENCH = tuple(
             source=f"write the rows of galileo-ai/ragbench, configuration {name}, split test, as JSON Lines",
             read=_read,
             metrics=("recall@5", "recall@2", "all_recall@5", "mrr"),
-            gold_by="id",
             hub=HubDataset("galileo-ai/ragbench", name, "test"),
         )
     )

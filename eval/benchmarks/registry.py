@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -88,7 +88,6 @@ class Benchmark:
     answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
     context_use: how RAS uses the questions' contexts: their union is the corpus to search (`corpus`), or they are the
     passages of the first hop (`seed`), or the only passages there are (`static`).
-    gold_by: how gold passages are named; a plain file may differ, and `Question.by_title` has the last word.
     under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
     """
 
@@ -106,7 +105,6 @@ class Benchmark:
     files: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
-    gold_by: Literal["title", "id", "none"] = "none"
     context_use: ContextUse = "corpus"
     under: str = ""
     columns: tuple[str, ...] = ()
@@ -179,11 +177,17 @@ class Benchmark:
 
     def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[Question]:
         """Return the questions of rows, as of `DataFrame.to_dict("records")`. Raises IngestError with the row."""
-        records = (
-            QuestionRecord(row, f"row {number}", number)
-            for number, row in enumerate(rows, 1)
+        return list(self._of_rows(rows, "row"))
+
+    def _of_rows(
+        self, rows: Iterable[Mapping[str, Any]], place: str
+    ) -> Iterator[Question]:
+        """Yield the questions of rows. place: begins the place of each in errors."""
+        records = starmap(
+            lambda number, row: QuestionRecord(row, f"{place} {number}", number),
+            enumerate(rows, 1),
         )
-        return list(_questions(self._records(records), self._read_for(Path()), []))
+        return _questions(self._records(records), self._read_for(Path()), [])
 
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
         """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
@@ -202,15 +206,8 @@ class Benchmark:
             split=split,
             streaming=limit is not None,
         )
-        records = (
-            QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n)
-            for n, row in enumerate(rows, 1)
-        )
-        return list(
-            islice(
-                _questions(self._records(records), self._read_for(Path()), []), limit
-            )
-        )
+        place = f"{self.hub.dataset} {split} row"
+        return list(islice(self._of_rows(rows, place), limit))
 
     def corpus(
         self, source: str | Path | Iterable[Question], on_bad: OnBad | None = None
@@ -245,14 +242,9 @@ class Benchmark:
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return an agent's input in RAS's setting: the question, and its passages where they are not searched."""
         values: dict[str, Any] = {"question": question.question}
-        if question.contexts and self.context_use == "seed":
-            values["seed_passages"] = [
-                passage.to_dict() for passage in question.contexts[:_STATIC]
-            ]
-        elif question.contexts and self.context_use == "static":
-            values["static_passages"] = [
-                passage.to_dict() for passage in question.contexts[:_STATIC]
-            ]
+        passages = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        if passages and self.context_use != "corpus":
+            values[f"{self.context_use}_passages"] = passages
         return values
 
     def _records(

@@ -83,7 +83,6 @@ SQUAD = registered(
             "train-v1.1.json": 87599,
             "xquad.en.json": 1190,
         },
-        gold_by="id",
         under="data",
         hub=HubDataset("rajpurkar/squad"),
     )

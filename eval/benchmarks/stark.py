@@ -50,15 +50,13 @@ def _reader(questions: Path) -> Callable[[QuestionRecord], Question]:
     def splits() -> Mapping[str, str]:
         if "human" in questions.name:
             return {}
-        lists = {}
+        split_of = {}
         for name in _SPLITS:
-            lists[name] = questions.parent.parent / "split" / f"{name}.index"
-        return {
-            line.strip(): name
-            for name, file in lists.items()
-            if file.is_file()
-            for line in file.read_text("utf-8").splitlines()
-        }
+            file = questions.parent.parent / "split" / f"{name}.index"
+            if file.is_file():
+                numbers = map(str.strip, file.read_text("utf-8").splitlines())
+                split_of.update(dict.fromkeys(numbers, name))
+        return split_of
 
     return lambda record: _read(splits(), record)
 
@@ -76,7 +74,6 @@ def _benchmark(name: str, title: str) -> Benchmark:
                 "all": "stark_qa/stark_qa.csv",
                 "human": "stark_qa/stark_qa_human_generated_eval.csv",
             },
-            gold_by="id",
         )
     )
 

@@ -23,14 +23,7 @@ def _read(record: QuestionRecord) -> Question:
     metadata: dict[str, Any] = {}
     if "QuestionSource" in record:
         metadata["source"] = record.text("QuestionSource")
-    identity = next(
-        (
-            record.text(key)
-            for key in ("QuestionId", "question_id", "q_id", "id")
-            if key in record
-        ),
-        "",
-    )
+    identity = record.text("QuestionId", "question_id", "q_id", "id", default="")
     return Question(
         id=identity or str(record.number),
         question=record.text("Question", "question"),

@@ -7,6 +7,7 @@ is a dialogue, so a trajectory has each prompt as it was sent, without the messa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +29,9 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
     first = calls[0]
     steps: list[JSON] = []
     sent: list[JSON] = []  # of the prompt before, with its reply
+    used: Counter[str] = Counter()
     for call in calls:
+        used.update(call.usage)
         prompt = list(call.prompt)
         if prompt[: len(sent)] == sent:
             new = prompt[len(sent) :]
@@ -56,12 +59,8 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
         },
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],
         "final_metrics": {
-            "total_prompt_tokens": sum(
-                call.usage.get("input_tokens", 0) for call in calls
-            ),
-            "total_completion_tokens": sum(
-                call.usage.get("output_tokens", 0) for call in calls
-            ),
+            "total_prompt_tokens": used["input_tokens"],
+            "total_completion_tokens": used["output_tokens"],
             "total_steps": len(steps),
         },
         "extra": {
@@ -74,15 +73,12 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
 
 def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
     """Return the messages of a newly made prompt, without those at its beginning that the last prompt had too."""
-    same = next(
-        (
-            n
-            for n, pair in enumerate(zip(prompt, sent, strict=False))
-            if pair[0] != pair[1]
-        ),
-        len(prompt) - 1,
-    )
-    return prompt[min(same, len(prompt) - 1) :]
+    same = 0
+    for new, old in zip(prompt[:-1], sent, strict=False):
+        if new != old:
+            break
+        same += 1
+    return prompt[same:]
 
 
 def _add(steps: list[JSON], message: JSON, more: JSON) -> None:

@@ -115,16 +115,13 @@ class Exported:
                 raise RunError(
                     f"run {self.name} has no scores of {metric!r}, only of {known or 'nothing'}"
                 )
-        results = tuple(
-            result
-            for result in self.results
-            if all(
-                result.scores.get(metric, -1.0) >= score
-                for metric, score in least.items()
-            )
-            and (not cited or is_cited(result))
-        )
-        return replace(self, results=results)
+        results = []
+        for result in self.results:
+            scores = result.scores
+            low = any(scores.get(name, -1.0) < score for name, score in least.items())
+            if not low and (not cited or is_cited(result)):
+                results.append(result)
+        return replace(self, results=tuple(results))
 
 
 def is_cited(result: Result) -> bool:

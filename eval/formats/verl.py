@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def write_parquet(
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
     # pyarrow would take those of the first row
-    columns = dict.fromkeys(name for row in rows for name in row)
+    columns = dict.fromkeys(chain.from_iterable(rows))
     used = []
     for name in columns:
         if every_column or any(row.get(name) not in (None, {}, [], "") for row in rows):
@@ -178,11 +179,8 @@ def _filled(value: Any) -> Any:
     if isinstance(value, list):
         return [_filled(item) for item in value]
     if isinstance(value, dict):
-        return {
-            name: filled
-            for name, item in value.items()
-            if (filled := _filled(item)) != {}
-        }
+        fields = {name: _filled(item) for name, item in value.items()}
+        return {name: item for name, item in fields.items() if item != {}}
     return value
 
 

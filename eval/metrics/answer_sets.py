@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ras_agent.eval.metrics.answers import golden_match, normalise_answer
 from ras_agent.eval.metrics.ranking import hit_at
-from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
 
 _BREAK = re.compile(r"\n|;|\|")
@@ -28,12 +28,8 @@ def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetSco
     """Return precision, recall and F1 of one set against another; a ratio whose divisor is 0 is 0.0."""
     predictions = set(predicted)
     answers = set(gold)
-    return _set_score(
-        len(predictions & answers),
-        len(predictions),
-        len(predictions & answers),
-        len(answers),
-    )
+    right = len(predictions & answers)
+    return _set_score(right, len(predictions), right, len(answers))
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
@@ -70,11 +66,10 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
     """
     predictions = list(predicted)
     answers = list(gold)
-    right = sum(bool(golden_match(prediction, answers)) for prediction in predictions)
-    hits = sum(
-        any(golden_match(prediction, [answer]) for prediction in predictions)
-        for answer in answers
-    )
+    right = sum(golden_match(prediction, answers) == 1 for prediction in predictions)
+    hits = 0
+    for answer in answers:
+        hits += any(golden_match(prediction, [answer]) for prediction in predictions)
     return _set_score(right, len(predictions), hits, len(answers))
 
 
@@ -90,39 +85,34 @@ def split_answers(answer: str) -> list[str]:
     return list(dict.fromkeys(part for part in bare if part))
 
 
-@metric("answer_precision")
-def _answer_precision(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return answer_set_score(_listed(outcome), question.answers).precision
-    return None
+@answer_metric("answer_precision")
+def _answer_precision(answer: str, gold: Sequence[str]) -> float:
+    return answer_set_score(split_answers(answer), gold).precision
 
 
-@metric("answer_recall")
-def _answer_recall(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return answer_set_score(_listed(outcome), question.answers).recall
-    return None
+@answer_metric("answer_recall")
+def _answer_recall(answer: str, gold: Sequence[str]) -> float:
+    return answer_set_score(split_answers(answer), gold).recall
 
 
-@metric("answer_f1")
-def _answer_f1(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return answer_set_score(_listed(outcome), question.answers).f1
-    return None
+@answer_metric("answer_f1")
+def _answer_f1(answer: str, gold: Sequence[str]) -> float:
+    return answer_set_score(split_answers(answer), gold).f1
 
 
-@metric("contained_f1")
-def _contained_f1(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return _contained(question, outcome).f1
-    return None
+@answer_metric("contained_f1")
+def _contained_f1(answer: str, gold: Sequence[str]) -> float:
+    return contained_set_score(_parts(answer), gold).f1
 
 
-@metric("contained_recall")
-def _contained_recall(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return _contained(question, outcome).recall
-    return None
+@answer_metric("contained_recall")
+def _contained_recall(answer: str, gold: Sequence[str]) -> float:
+    return contained_set_score(_parts(answer), gold).recall
+
+
+@answer_metric("substring_f1")
+def _substring_f1(answer: str, gold: Sequence[str]) -> float:
+    return substring_set_score(split_answers(answer), gold).f1
 
 
 @metric("hr", decides=50, cutoff="required")
@@ -132,29 +122,17 @@ def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     return None
 
 
-@metric("substring_f1")
-def _substring_f1(question: Question, outcome: Outcome) -> float | None:
-    if question.answers:
-        return substring_set_score(_listed(outcome), question.answers).f1
-    return None
-
-
 @metric("substring_hr", cutoff="required")
 def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     if not question.answers:
         return None
-    return float(
-        any(golden_match(answer, question.answers) for answer in _listed(outcome)[:k])
-    )
+    first = _listed(outcome)[:k]
+    return float(any(golden_match(answer, question.answers) for answer in first))
 
 
-def _contained(question: Question, outcome: Outcome) -> SetScore:
-    """Score a reply as the published scripts do, which part its answers at bars and lines."""
-    if outcome.abstained:
-        return contained_set_score([], question.answers)
-    parts = re.split(r"[|\n]", outcome.answer)
-    listed = [part for part in parts if part.strip()]
-    return contained_set_score(listed, question.answers)
+def _parts(answer: str) -> list[str]:
+    """Return the answers of a reply as the published scripts part them, at bars and lines."""
+    return [part for part in re.split(r"[|\n]", answer) if part.strip()]
 
 
 def _listed(outcome: Outcome) -> list[str]:

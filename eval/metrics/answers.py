@@ -27,18 +27,15 @@ def normalise_answer(text: str) -> str:
 def holds(text: str, answers: Iterable[str]) -> bool:
     """Tell whether the normalised text holds one of the normalised answers as whole words."""
     padded = f" {normalise_answer(text)} "
-    return any(
-        f" {normal} " in padded
-        for answer in answers
-        if (normal := normalise_answer(answer))
-    )
+    normal = filter(None, map(normalise_answer, answers))
+    return any(f" {answer} " in padded for answer in normal)
 
 
 @answer_metric("em", decides=10)
 def exact_match(prediction: str, golds: Iterable[str]) -> float:
     """Return 1.0 if the normalised prediction equals a normalised gold answer, else 0.0."""
     predicted = normalise_answer(prediction)
-    return float(any(predicted == normalise_answer(gold) for gold in golds))
+    return float(predicted in map(normalise_answer, golds))
 
 
 @answer_metric("f1", decides=60)
@@ -47,30 +44,21 @@ def token_f1(prediction: str, golds: Iterable[str]) -> float:
 
     HotpotQA's and 2WikiMultihopQA's rule: where one side is yes, no or noanswer, only an exact match scores.
     """
-    return max(
-        (
-            _closed_f1(normalise_answer(prediction), normalise_answer(gold))
-            for gold in golds
-        ),
-        default=0.0,
-    )
+    predicted = normalise_answer(prediction)
+    normal = map(normalise_answer, golds)
+    return max((_closed_f1(predicted, gold) for gold in normal), default=0.0)
 
 
 @answer_metric("squad_f1")
 def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best token F1 over the gold answers, in 0..1, without a rule for yes and no.
 
-    This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). Where a side has no tokens it is 1.0 if both
     This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). It is 1.0 if neither the prediction nor a gold
     answer has tokens.
     """
-    return max(
-        (
-            _open_f1(normalise_answer(prediction), normalise_answer(gold))
-            for gold in golds
-        ),
-        default=0.0,
-    )
+    predicted = normalise_answer(prediction)
+    normal = map(normalise_answer, golds)
+    return max((_open_f1(predicted, gold) for gold in normal), default=0.0)
 
 
 @answer_metric("golden_match", decides=20)
@@ -84,11 +72,10 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
     predicted = normalise_answer(prediction)
     for gold in golds:
         normal = normalise_answer(gold)
-        if (
-            (normal in predicted)
-            if normal
-            else (gold.strip() != "" and gold.strip() in prediction)
-        ):
+        written = gold.strip()
+        if normal and normal in predicted:
+            return 1.0
+        if written and not normal and written in prediction:
             return 1.0
     return 0.0
 
@@ -124,13 +111,11 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
     """
     predicted = _lines(prediction)
     scorer = rouge_scorer("rougeLsum")
-    return max(
-        (
-            float(scorer.score(_lines(gold), predicted)["rougeLsum"].fmeasure)
-            for gold in references
-        ),
-        default=0,
-    )
+    best = 0.0
+    for gold in references:
+        scored = scorer.score(_lines(gold), predicted)["rougeLsum"]
+        best = max(best, float(scored.fmeasure))
+    return best
 
 
 def _lines(text: str) -> str:

@@ -40,21 +40,21 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     if match := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
         return labels[match[1].casefold()]
     statement = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
-    labels_named = {
-        match.casefold() for match in re.findall(statement, answer, re.IGNORECASE)
-    }
+    matches = re.findall(statement, answer, re.IGNORECASE)
+    labels_named = set(map(str.casefold, matches))
     if len(labels_named) == 1:
         return labels[labels_named.pop()]
     normal = normalise_answer(bare)
     equal = []
+    inside = []
     for label, text in choices.items():
         if normal and normalise_answer(text) == normal:
             equal.append(label)
-    inside = equal or [
-        label for label, text in choices.items() if holds(answer, [text])
-    ]
-    if len(inside) == 1:
-        return inside[0]
+        if holds(answer, [text]):
+            inside.append(label)
+    labels_told = equal or inside
+    if len(labels_told) == 1:
+        return labels_told[0]
     return ""
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, product
 from typing import Any, Literal, NamedTuple
 
 from ras_agent.eval.metrics.registry import Outcome, metric
@@ -146,25 +147,23 @@ def graph_validity(
     "name: banana; attribute: ...", its name, or its name with its attributes. A number in front of a node ("Node 3:
     mill") and an explanation behind a long dash are left away where the whole is no node.
     """
-    names = {name for node in nodes for name in _names(node)}
+    names: set[str] = set()
+    for node in nodes:
+        names.update(_names(node))
     graph_edges = set()
     for source, relation, target in edges:
         for head in _names(source):
             for tail in _names(target):
                 graph_edges.add((head, canonical_key(relation), tail))
-    return GraphValidity(
-        len(cited.nodes),
-        sum(not names.isdisjoint(_readings(node)) for node in cited.nodes),
-        len(cited.edges),
-        sum(
-            any(
-                (start, canonical_key(relation), end) in graph_edges
-                for start in _readings(head)
-                for end in _readings(tail)
-            )
-            for head, relation, tail in cited.edges
-        ),
-    )
+    valid_nodes = 0
+    for node in cited.nodes:
+        valid_nodes += not names.isdisjoint(_readings(node))
+    valid_edges = 0
+    for head, relation, tail in cited.edges:
+        key = [canonical_key(relation)]
+        readings = product(_readings(head), key, _readings(tail))
+        valid_edges += not graph_edges.isdisjoint(readings)
+    return GraphValidity(len(cited.nodes), valid_nodes, len(cited.edges), valid_edges)
 
 
 def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
@@ -236,7 +235,7 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
         nodes = question.graph.nodes
         edges = question.graph.triples()
     elif edges := tuple(outcome.triples()):
-        nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
+        nodes = (*(edge[0] for edge in edges), *(edge[2] for edge in edges))
     else:
         return None
     reply = outcome.reply or outcome.answer
@@ -554,13 +553,12 @@ def _json_object(reply: str) -> dict[str, Any] | None:
         value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
     except (ValueError, RecursionError):
         return None
-    if isinstance(value, dict):
-        item = {str(key).lower(): part for key, part in value.items()}
-    else:
-        item = {}
-    if any(key in item for keys in _KEYS.values() for key in keys):
-        return item
-    return None
+    if not isinstance(value, dict):
+        return None
+    item = {str(key).lower(): part for key, part in value.items()}
+    if item.keys().isdisjoint(chain.from_iterable(_KEYS.values())):
+        return None
+    return item
 
 
 def _json_list(text: str) -> list[Any] | None:

@@ -41,12 +41,9 @@ def _proof_complete(question: Question, outcome: Outcome) -> float | None:
     if not proof or not question.supporting:
         return None
     passages = {passage.id: passage for passage in outcome.passages}
-    told = set()
+    names = set()
     for citation in proof:
-        told.add(citation.title if question.by_title else citation.passage_id)
-    told.update(
-        question.names(
-            passages[one.passage_id] for one in proof if one.passage_id in passages
-        )
-    )
-    return float(told.issuperset(question.supporting))
+        names.add(citation.title if question.by_title else citation.passage_id)
+        if passage := passages.get(citation.passage_id):
+            names.update(question.names([passage]))
+    return float(names.issuperset(question.supporting))

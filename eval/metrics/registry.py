@@ -55,12 +55,9 @@ class Outcome:
         return cls(
             answer=out["answer"],
             abstained=bool(out.get("abstained")),
-            citations=tuple(
-                Citation.from_dict(citation) for citation in out.get("citations") or ()
-            ),
+            citations=tuple(map(Citation.from_dict, out.get("citations") or ())),
             passages=tuple(
-                Passage.from_dict(passage)
-                for passage in (out.get("passages") or {}).values()
+                map(Passage.from_dict, (out.get("passages") or {}).values())
             ),
             facts={fact["id"]: Triple.from_dict(fact) for fact in facts},
             hops=len(out.get("steps") or ()),

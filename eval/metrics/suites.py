@@ -35,9 +35,8 @@ def reference_texts(reference: Any) -> list[str]:
 def reference_text(reference: Any) -> str:
     """Return a reference answer as one text: a line an item, "key - value" for a mapping."""
     if isinstance(reference, dict):
-        return "\n".join(
-            f"{key} - {reference_text(value)}" for key, value in reference.items()
-        )
+        lines = [f"{key} - {reference_text(reference[key])}" for key in reference]
+        return "\n".join(lines)
     if isinstance(reference, list | tuple):
         return "\n".join(map(reference_text, reference))
     if reference is None:
@@ -172,11 +171,9 @@ def rouge_l(prediction: str, references: Sequence[str]) -> float:
     if not prediction.strip():
         return 0.0
     scorer = rouge_scorer("rougeL")
-    return max(
-        (
-            float(scorer.score(gold, prediction)["rougeL"].fmeasure)
-            for gold in references
-            if gold.strip()
-        ),
-        default=0.0,
-    )
+    best = 0.0
+    for gold in references:
+        if gold.strip():
+            scored = scorer.score(gold, prediction)["rougeL"]
+            best = max(best, float(scored.fmeasure))
+    return best

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -52,7 +53,7 @@ class Run:
         """Return the results of all that was asked."""
         if not self.repeats:
             return self.results
-        return tuple(result for results in self.repeats for result in results)
+        return tuple(chain.from_iterable(self.repeats))
 
     @property
     def by_id(self) -> dict[str, Result]:
@@ -196,12 +197,9 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
     names: dict[str, None] = {}
     for run in runs:
         scored = score_columns(run.results)
-        names.update(
-            dict.fromkeys(
-                name for name in run.manifest.get("metrics") or () if name in scored
-            )
-        )
-        names.update(dict.fromkeys(scored))
+        for name in (*(run.manifest.get("metrics") or ()), *scored):
+            if name in scored:
+                names[name] = None
     return list(names)
 
 
@@ -217,10 +215,7 @@ def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     """Compute one run's figures; `metric` decides whether an answer is right."""
     results = run.results
-    models: dict[str, Tokens] = {}
-    for result in results:
-        for model, tokens in model_tokens(result.usage).items():
-            models[model] = models.get(model, Tokens()) + tokens
+    models = _summed(model_tokens(result.usage) for result in results)
     with_gold = [result for result in results if result.supporting]
     cost = cost_of(models, prices)
     asked = run.asked
@@ -247,6 +242,38 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         repeats=figures_of_repeats(run.repeats, metric) if run.repeats else None,
         confidence=confidence_of(results, metric),
     )
+
+
+def _summed(parts: Iterable[Mapping[str, Tokens]]) -> dict[str, Tokens]:
+    total: dict[str, Tokens] = {}
+    for part in parts:
+        for model, tokens in part.items():
+            total[model] = total.get(model, Tokens()) + tokens
+    return total
+
+
+def models_of(runs: Iterable[RunFigures]) -> dict[str, Tokens]:
+    """Return the models of all runs with their tokens."""
+    return _summed(run.models for run in runs)
+
+
+def kinds_of(runs: Iterable[RunFigures]) -> list[str]:
+    """Return the kinds by which questions of any run are grouped, such as "type"."""
+    kinds: dict[str, None] = {}
+    for run in runs:
+        kinds.update(dict.fromkeys(run.groups))
+    return list(kinds)
+
+
+def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]:
+    """Return the reasons for which loops have stopped, and for each run how often it did for each."""
+    reasons: dict[str, None] = {}
+    for run in runs:
+        reasons.update(dict.fromkeys(run.stop_reasons))
+    rows = []
+    for run in runs:
+        rows.append([str(run.stop_reasons.get(reason, 0)) for reason in reasons])
+    return [reason.replace("_", " ") for reason in reasons], rows
 
 
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
@@ -302,15 +329,14 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
         if len(parts) < 2:
             continue  # a single group is the whole run once more
         ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
-        groups[kind] = tuple(
-            Group(
-                "not given" if name is None else str(name),
-                len(part),
-                _scores(part, names),
-                _verdicts(part, metric),
-            )
-            for name, part in ordered
-        )
+        listed = []
+        for name, part in ordered:
+            label = str(name)
+            if name is None:
+                label = "not given"
+            scores = _scores(part, names)
+            listed.append(Group(label, len(part), scores, _verdicts(part, metric)))
+        groups[kind] = tuple(listed)
     return groups
 
 

@@ -17,6 +17,7 @@ from ras_agent.eval.report.figures import (
     figures_of,
     headline_metrics,
     metric_names,
+    models_of,
 )
 from ras_agent.eval.report.plots import Plot, drawn_plots
 from ras_agent.eval.report.sections import Report, body
@@ -89,18 +90,20 @@ def report_html(
         packed = _pack_traces(report.runs, workers, progress)
     else:
         packed = {}
+    scripts = []
+    for (run, place), text in packed.items():
+        name = f"trace-{run}-{place}"
+        scripts.append(f'<script type="text/plain" id="{name}">{text}</script>')
+    names = [run.name for run in report.runs]
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),
-        "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120]),
+        "TITLE": html.escape(" and ".join(names)[:120]),
         "STYLE": style,
         "SCRIPT": script,
         "BODY": body(report),
         "DATA": json_for_html(_data(report, packed)),
         "FRAME": json_for_html(trace_frame("Trace")) if packed else "null",
-        "TRACES": "\n".join(
-            f'<script type="text/plain" id="trace-{run}-{number}">{text}</script>'
-            for (run, number), text in packed.items()
-        ),
+        "TRACES": "\n".join(scripts),
     }
     return filled(page_file("report.html"), slots)
 
@@ -121,28 +124,27 @@ def _pack_traces(
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
     """Return the JSON that the browser of questions lists: every question once, with each run's result."""
     questions: dict[str, JSON] = {}
+    traced = []
     for number, run in enumerate(report.runs):
+        traced.append(any(result.trace is not None for result in run.results))
         for place, result in enumerate(run.results):
             entry = questions.setdefault(result.id, _question(result, len(report.runs)))
-            entry["by"][number] = _outcome(
-                result, report.metric, place if (number, place) in packed else None
-            )
-    models = dict.fromkeys(model for run in report.figures for model in run.models)
+            shown = None
+            if (number, place) in packed:
+                shown = place
+            entry["by"][number] = _outcome(result, report.metric, shown)
+    prices = {}
+    for model in models_of(report.figures):
+        if price := report.prices.of(model):
+            prices[model] = asdict(price)
     return {
         "metric": report.metric,
         "marks": {action: str(mark) for action, mark in ACTIONS.items()},
         "heads": headline_metrics(report.metrics, report.metric),
         "runs": [run.name for run in report.runs],
-        "traced": [
-            any(result.trace is not None for result in run.results)
-            for run in report.runs
-        ],
+        "traced": traced,
         "questions": list(questions.values()),
-        "prices": {
-            model: asdict(price)
-            for model in models
-            if (price := report.prices.of(model))
-        },
+        "prices": prices,
     }
 
 
@@ -159,6 +161,12 @@ def _question(result: Result, runs: int) -> JSON:
 
 
 def _outcome(result: Result, metric: str, place: int | None) -> JSON:
+    tokens = {}
+    for model, used in model_tokens(result.usage).items():
+        tokens[model] = [used.calls, used.input, used.output, used.cached]
+    error = ""
+    if result.error:
+        error = f"{result.error.get('type')}: {result.error.get('message')}"
     return {
         "answer": result.answer,
         "verdict": verdict(result, metric),
@@ -167,12 +175,7 @@ def _outcome(result: Result, metric: str, place: int | None) -> JSON:
         "stop": result.stop_reason,
         "hops": result.hops,
         "seconds": result.seconds,
-        "tokens": {
-            model: [used.calls, used.input, used.output, used.cached]
-            for model, used in model_tokens(result.usage).items()
-        },
-        "error": f"{result.error.get('type')}: {result.error.get('message')}"
-        if result.error
-        else "",
+        "tokens": tokens,
+        "error": error,
         "trace": place,
     }

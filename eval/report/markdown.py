@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from ras_agent.eval.metrics.confidences import COVERAGES
-from ras_agent.eval.report.figures import RunFigures, Versus, headline_metrics
+from ras_agent.eval.report.figures import (
+    RunFigures,
+    Versus,
+    headline_metrics,
+    kinds_of,
+    stop_counts,
+)
 from ras_agent.eval.run.prices import Cost
 from ras_agent.eval.run.repeats import Spread
 from ras_agent.eval.run.verdicts import RightAnswers
@@ -34,7 +41,7 @@ def report_markdown(
         parts.append(_spreads(repeated, metrics))
         parts.append(_all_right(repeated))
     heads = headline_metrics(metrics, metric)
-    for kind in dict.fromkeys(kind for run in runs for kind in run.groups):
+    for kind in kinds_of(runs):
         parts.append(_breakdown(runs, kind, heads))
     parts.append(_stops(runs))
     return "\n\n".join(parts) + "\n"
@@ -128,14 +135,8 @@ def _cell(text: str) -> str:
 def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
     rows = []
     for run in runs:
-        rows.append(
-            [
-                run.name,
-                str(run.n),
-                *(score_text(run.scores.get(name), run.n) for name in metrics),
-                str(run.verdicts["error"]),
-            ]
-        )
+        scores = [score_text(run.scores.get(name), run.n) for name in metrics]
+        rows.append([run.name, str(run.n), *scores, str(run.verdicts["error"])])
     return markdown_table(["run", "n", *metrics, "errors"], rows)
 
 
@@ -256,28 +257,18 @@ def _all_right(runs: Sequence[RunFigures]) -> str:
 
 
 def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) -> str:
-    names = dict.fromkeys(
-        group.name for run in runs for group in run.groups.get(kind, ())
-    )
-    rows = []
-    for group_name in names:
-        for run in runs:
-            for group in run.groups.get(kind, ()):
-                if group.name != group_name:
-                    continue
-                row = [group.name, run.name, str(group.n)]
-                for name in metrics:
-                    row.append(score_text(group.scores.get(name), group.n))
-                rows.append(row)
+    rows_of_group: dict[str, list[list[str]]] = {}
+    for run in runs:
+        for group in run.groups.get(kind, ()):
+            row = [group.name, run.name, str(group.n)]
+            for name in metrics:
+                row.append(score_text(group.scores.get(name), group.n))
+            rows_of_group.setdefault(group.name, []).append(row)
+    rows = list(chain.from_iterable(rows_of_group.values()))
     return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
 
 
 def _stops(runs: Sequence[RunFigures]) -> str:
-    reasons = dict.fromkeys(reason for run in runs for reason in run.stop_reasons)
-    rows = []
-    for reason in reasons:
-        row = [reason]
-        for run in runs:
-            row.append(str(run.stop_reasons.get(reason, 0)))
-        rows.append(row)
+    reasons, counts = stop_counts(runs)
+    rows = list(zip(reasons, *counts, strict=True))
     return markdown_table(["stopped", *(run.name for run in runs)], rows)

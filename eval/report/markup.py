@@ -20,27 +20,27 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
     Attributes are written `class_`, `aria_label` for class, aria-label. One that is True has no value, one that is
     False or None is left out.
     """
-    attribute_text = "".join(
-        f" {name.rstrip('_').replace('_', '-')}"
-        + ("" if value is True else f'="{html.escape(str(value))}"')
-        for name, value in attributes.items()
-        if value is not None and value is not False
-    )
-    return Html(
-        f"<{tag}{attribute_text}>"
-        if tag in _VOID
-        else f"<{tag}{attribute_text}>{join(children)}</{tag}>"
-    )
+    opening = f"<{tag}"
+    for name, value in attributes.items():
+        if value is None or value is False:
+            continue
+        opening += f" {name.rstrip('_').replace('_', '-')}"
+        if value is not True:
+            opening += f'="{html.escape(str(value))}"'
+    if tag in _VOID:
+        return Html(f"{opening}>")
+    return Html(f"{opening}>{join(children)}</{tag}>")
 
 
 def join(children: Iterable[str | Html]) -> Html:
     """Join children one after another."""
-    return Html(
-        "".join(
-            child if isinstance(child, Html) else html.escape(child, quote=False)
-            for child in children
-        )
-    )
+    return Html("".join(map(_escaped, children)))
+
+
+def _escaped(child: str | Html) -> str:
+    if isinstance(child, Html):
+        return child
+    return html.escape(child, quote=False)
 
 
 def table(

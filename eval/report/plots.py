@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ras_agent.errors import MissingExtra
-from ras_agent.eval.report.figures import RunFigures, Versus
+from ras_agent.eval.report.figures import RunFigures, Versus, kinds_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,11 +80,6 @@ def drawn_plots(
     Raises MissingExtra without matplotlib.
     """
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
-    kinds = [
-        kind
-        for kind in ("type", "gold hops", "hops taken")
-        if any(kind in run.groups for run in runs)
-    ]
     drawings: list[tuple[str, str, float, Callable[[Axes], object]]] = [
         (
             "scores",
@@ -104,7 +99,7 @@ def drawn_plots(
                 lambda axes: _differences(axes, differences, runs),
             )
         )
-    for kind in kinds:
+    for kind in kinds_of(runs):
         groups = max(len(run.groups.get(kind, ())) for run in runs)
         high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
         caption = f"{metric} by {kind}, with 95 % intervals"
@@ -166,30 +161,22 @@ def svg_of(figure: Figure) -> str:
 
 
 def _scores(axes: Axes, runs: Sequence[RunFigures], metrics: Sequence[str]) -> None:
-    values = {
-        (run.name, name): run.scores.get(name) for run in runs for name in metrics
-    }
-    _whiskers(
-        axes,
-        [(name, name) for name in metrics],
-        runs,
-        lambda run, name: values[run.name, name],
-    )
+    rows = dict(zip(metrics, metrics, strict=True))
+    _whiskers(axes, rows, runs, lambda run, name: run.scores.get(name))
 
 
 def _groups(axes: Axes, runs: Sequence[RunFigures], kind: str, metric: str) -> None:
-    parts = {
-        (run.name, group.name): group
-        for run in runs
-        for group in run.groups.get(kind, ())
-    }
+    parts = {}
     sizes: dict[str, set[int]] = {}
-    for group in parts.values():
-        sizes.setdefault(group.name, set()).add(group.n)
-    labels = [
-        (name, f"{_short(name)} (n={min(size)})" if len(size) == 1 else _short(name))
-        for name, size in sizes.items()
-    ]
+    for run in runs:
+        for group in run.groups.get(kind, ()):
+            parts[run.name, group.name] = group
+            sizes.setdefault(group.name, set()).add(group.n)
+    labels = {}
+    for name, size in sizes.items():
+        labels[name] = _short(name)
+        if len(size) == 1:
+            labels[name] += f" (n={min(size)})"
 
     def score(run: RunFigures, name: str) -> Any:
         group = parts.get((run.name, name))
@@ -202,32 +189,23 @@ def _groups(axes: Axes, runs: Sequence[RunFigures], kind: str, metric: str) -> N
 
 def _whiskers(
     axes: Axes,
-    rows: Sequence[tuple[str, str]],
+    rows: Mapping[str, str],
     runs: Sequence[RunFigures],
     score: Callable[[RunFigures, str], Any],
 ) -> None:
-    """Draw a row for each (name, label), with a dot and its interval for each run."""
+    """Draw a row for each name, under its label, with a dot and its interval for each run."""
     step = 1 / (len(runs) + 0.7)
     for number, run in enumerate(runs):
-        points = []
-        for row, (name, _) in enumerate(rows):
-            points.append(
-                (row + (number - (len(runs) - 1) / 2) * step, score(run, name))
-            )
-        points = [(y, estimate) for y, estimate in points if estimate]
-        means = [100 * estimate.mean for _, estimate in points]
-        errors = [
-            [100 * max(0.0, estimate.mean - estimate.low) for _, estimate in points],
-            [100 * max(0.0, estimate.high - estimate.mean) for _, estimate in points],
-        ]
-        axes.errorbar(
-            means,
-            [y for y, _ in points],
-            xerr=errors,
-            label=_short(run.name),
-            **_look(number, "none"),
-        )
-    axes.set_yticks(range(len(rows)), [label for _, label in rows])
+        heights = []
+        estimates = []
+        for row, name in enumerate(rows):
+            estimate = score(run, name)
+            if estimate:
+                heights.append(row + (number - (len(runs) - 1) / 2) * step)
+                estimates.append(estimate)
+        look = _look(number, "none")
+        _dots(axes, heights, estimates, label=_short(run.name), **look)
+    axes.set_yticks(range(len(rows)), list(rows.values()))
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(-2, 102)
@@ -236,32 +214,30 @@ def _whiskers(
     _legend(axes, runs)
 
 
+def _dots(
+    axes: Axes, heights: Sequence[float], estimates: Sequence[Any], **look: Any
+) -> None:
+    """Draw means in percent with their intervals, each at its height."""
+    means = [100 * one.mean for one in estimates]
+    below = [100 * max(0.0, one.mean - one.low) for one in estimates]
+    above = [100 * max(0.0, one.high - one.mean) for one in estimates]
+    axes.errorbar(means, heights, xerr=[below, above], **look)
+
+
 def _differences(
     axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]
 ) -> None:
     number = {run.name: index for index, run in enumerate(runs)}
+    several = len({difference.name for difference in differences}) > 1
+    labels = []
     for row, difference in enumerate(differences):
-        gap = difference.comparison.difference
-        error = [
-            [100 * max(0.0, gap.mean - gap.low)],
-            [100 * max(0.0, gap.high - gap.mean)],
-        ]
-        axes.errorbar(
-            [100 * gap.mean],
-            [row],
-            xerr=error,
-            **_look(number[difference.name], "none"),
-        )
-    single = len({difference.name for difference in differences}) == 1
-    axes.set_yticks(
-        range(len(differences)),
-        [
-            difference.metric
-            if single
-            else f"{_short(difference.name)}: {difference.metric}"
-            for difference in differences
-        ],
-    )
+        look = _look(number[difference.name], "none")
+        _dots(axes, [row], [difference.comparison.difference], **look)
+        label = difference.metric
+        if several:
+            label = f"{_short(difference.name)}: {label}"
+        labels.append(label)
+    axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(differences) - 0.5, -0.5)
     axes.axvline(0, color=_SOFT, linewidth=1)

@@ -13,6 +13,9 @@ from ras_agent.eval.report.figures import (
     RunFigures,
     Versus,
     headline_metrics,
+    kinds_of,
+    models_of,
+    stop_counts,
 )
 from ras_agent.eval.report.glossary import explained
 from ras_agent.eval.report.markdown import (
@@ -68,25 +71,22 @@ def body(report: Report) -> Html:
         ("questions", "Questions", _questions(report)),
         ("runs", "How it was run", _manifests(report)),
     ]
-    visible = []
+    links = []
+    parts = []
     for name, title, content in sections:
-        if content:
-            visible.append((name, title, content))
-    links = el(
-        "ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible)
-    )
+        if not content:
+            continue
+        links.append(el("li", el("a", title, href=f"#{name}")))
+        heading = el("h2", title, id=f"{name}-h")
+        parts.append(
+            el("section", heading, content, id=name, aria_labelledby=f"{name}-h")
+        )
     return join(
         [
             el("a", "To the questions", href="#questions", class_="skip"),
             _header(report),
-            el("nav", links, aria_label="Sections"),
-            el(
-                "main",
-                *(
-                    el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h")
-                    for name, title, content in visible
-                ),
-            ),
+            el("nav", el("ul", *links), aria_label="Sections"),
+            el("main", *parts),
             el("noscript", "The figures need no script; to look at single questions, the page runs a script of its "
                "own. It loads nothing from elsewhere."),
         ]
@@ -95,22 +95,21 @@ def body(report: Report) -> Html:
 
 def _header(report: Report) -> Html:
     first = report.runs[0].manifest
-    benchmarks = dict.fromkeys(
-        str(run.manifest.get("benchmark") or "") for run in report.runs
-    )
-    parts = [
-        ", ".join(filter(None, benchmarks)),
-        f"{len({r.id for run in report.runs for r in run.results})} questions",
-    ]
+    benchmarks = {}
+    ids: set[str] = set()
+    for run in report.runs:
+        benchmarks[str(run.manifest.get("benchmark") or "")] = True
+        ids.update(run.by_id)
+    parts = [", ".join(filter(None, benchmarks)), f"{len(ids)} questions"]
     if started := str(first.get("started") or ""):
         parts.append(started.replace("T", " ")[:16] + " UTC")
     title: list[Html] = []
     for number in [*range(2, len(report.runs) + 1), 1]:  # the others against the first
-        title += (
-            [el("span", " against " if number == 1 else ", ", class_="soft")]
-            if title
-            else []
-        )
+        between = ", "
+        if number == 1:
+            between = " against "
+        if title:
+            title.append(el("span", between, class_="soft"))
         title.append(_run_name(report, number))
     return el(
         "header",
@@ -137,12 +136,10 @@ def _warnings(report: Report) -> Iterable[Html]:
 def _scores(report: Report) -> Html:
     rows = []
     for metric in report.metrics:
-        rows.append(
-            [
-                metric,
-                *(_score_cell(run.scores.get(metric), run.n) for run in report.figures),
-            ]
-        )
+        row: list[str | Html] = [metric]
+        for run in report.figures:
+            row.append(_score_cell(run.scores.get(metric), run.n))
+        rows.append(row)
     names = []
     for number, run in enumerate(report.figures, 1):
         names.append(join([_run_name(report, number), el("small", f" n = {run.n}")]))
@@ -162,17 +159,20 @@ def _scores(report: Report) -> Html:
 
 
 def _glossary(report: Report) -> Html:
-    pairs = (
-        pair
-        for name, about in explained(report.metrics).items()
-        for pair in (el("dt", name), el("dd", about))
-    )
     return el(
         "details",
         el("summary", "What these figures mean"),
-        el("dl", *pairs),
+        _definitions(explained(report.metrics)),
         id="glossary",
     )
+
+
+def _definitions(meanings: Mapping[str, str | Html]) -> Html:
+    parts = []
+    for name, meaning in meanings.items():
+        parts.append(el("dt", name))
+        parts.append(el("dd", meaning))
+    return el("dl", *parts)
 
 
 def _verdicts(report: Report) -> Html:
@@ -267,7 +267,7 @@ def _kinds(report: Report) -> Html:
     heads = headline_metrics(report.metrics, report.metric)
     several = len(report.runs) > 1
     parts = []
-    for kind in dict.fromkeys(kind for run in report.figures for kind in run.groups):
+    for kind in kinds_of(report.figures):
         by_name: dict[str, list[tuple[int, Group]]] = {}
         for number, run in enumerate(report.figures, 1):
             for group in run.groups.get(kind, ()):
@@ -348,17 +348,14 @@ def _depth(run: RunFigures, k: int, what: str) -> str:
 def _manifests(report: Report) -> Html:
     parts = []
     for number, run in enumerate(report.runs, 1):
-        pairs = []
+        values = {}
         for key, value in run.manifest.items():
             is_empty = value in (None, {}, [], "")
-            if is_empty or key in ("schema", "version", "name"):
-                continue
-            pairs.append(el("dt", key.replace("_", " ")))
-            pairs.append(el("dd", _manifest_value(value)))
-        if pairs:
-            inside = el("dl", *pairs)
-        else:
-            inside = el("p", "This run has no manifest.", class_="note")
+            if not is_empty and key not in ("schema", "version", "name"):
+                values[key.replace("_", " ")] = _manifest_value(value)
+        inside = el("p", "This run has no manifest.", class_="note")
+        if values:
+            inside = _definitions(values)
         parts.append(
             el(
                 "details",
@@ -374,12 +371,8 @@ def _manifest_value(value: Any) -> Html | str:
     """Return a value of the manifest; a long list, such as the hashes of all prompts, is folded."""
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
-    pairs = (
-        pair
-        for key, item in value.items()
-        for pair in (el("dt", str(key)), el("dd", _plain(item)))
-    )
-    return el("details", el("summary", f"{len(value)} entries"), el("dl", *pairs))
+    plain = {str(key): _plain(item) for key, item in value.items()}
+    return el("details", el("summary", f"{len(value)} entries"), _definitions(plain))
 
 
 def _plain(value: Any) -> str:
@@ -480,18 +473,11 @@ def _effort(report: Report) -> Html:
     ]
     caption = "Per question: hops, seconds less those queued, questions at once, tokens; for the run: calls and cost"
     efforts = table(head, rows, caption=caption)
-    reasons = dict.fromkeys(
-        reason for run in report.figures for reason in run.stop_reasons
-    )
-    stops = [
-        [
-            _run_name(report, number),
-            *(str(run.stop_reasons.get(reason, 0)) for reason in reasons),
-        ]
-        for number, run in enumerate(report.figures, 1)
-    ]
-    heads = ["run", *(reason.replace("_", " ") for reason in reasons)]
-    stopped = table(heads, stops, caption="Why the loop stopped")
+    heads, counts = stop_counts(report.figures)
+    stops = []
+    for number, row_counts in enumerate(counts, 1):
+        stops.append([_run_name(report, number), *row_counts])
+    stopped = table(["run", *heads], stops, caption="Why the loop stopped")
     return join(
         [efforts, _pair(stopped, _figure(report, "seconds")), _price_table(report)]
     )
@@ -499,25 +485,25 @@ def _effort(report: Report) -> Html:
 
 def _price_table(report: Report) -> Html:
     """Return the models with their tokens and a price to fill in; the page's script sums the costs up."""
-    models = dict.fromkeys(model for run in report.figures for model in run.models)
+    models = models_of(report.figures)
     if not models:
         return Html("")
     rows = []
     for model in models:
         price = report.prices.of(model)
-        used = []
-        for run in report.figures:
-            if model in run.models:
-                used.append(run.models[model])
-        tokens = []
+        tokens: list[str] = []
+        fields = []
         for kind in ("input", "cached", "output"):
-            tokens.append(f"{sum(getattr(usage, kind) for usage in used):,}")
-        calls_cells = [
-            el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
-               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}")
-            for kind in ("input", "cached", "output")
-        ]  # fmt: skip
-        rows.append([model, *tokens, *calls_cells])
+            used = models[model]
+            tokens.append(f"{getattr(used, kind):,}")
+            known = None
+            if price is not None:
+                known = f"{getattr(price, kind):g}"
+            fields.append(
+                el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
+                   aria_label=f"{model}: price of {kind}", value=known)
+            )  # fmt: skip
+        rows.append([model, *tokens, *fields])
     head = [
         "model",
         "tokens in",
@@ -537,20 +523,22 @@ def _price_table(report: Report) -> Html:
 
 
 def _questions(report: Report) -> Html:
-    types = sorted(
-        {result.type for run in report.runs for result in run.results if result.type}
-    )
     several = len(report.runs) > 1
-    chips = [
-        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true"), f" {name} ", el("small"), type="button",
-           class_="chip", data_verdict=name, aria_pressed="false")
-        for name, mark in VERDICTS.items()
-        if any(run.verdicts[name] for run in report.figures)
-    ]  # fmt: skip
     picked = []
+    types: set[str] = set()
     for number, run in enumerate(report.runs):
         picked.append(el("option", run.name, value=number))
-    kinds = [el("option", kind) for kind in types]
+        types.update(result.type for result in run.results)
+    types.discard("")
+    kinds = [el("option", kind) for kind in sorted(types)]
+    chips = []
+    for name, sign in VERDICTS.items():
+        if any(run.verdicts[name] for run in report.figures):
+            mark = el("span", sign, class_=f"v {name}", aria_hidden="true")
+            chips.append(
+                el("button", mark, f" {name} ", el("small"), type="button", class_="chip", data_verdict=name,
+                   aria_pressed="false")
+            )  # fmt: skip
     orders = []
     for value, text in _ORDERS.items():
         orders.append(el("option", text, value=value))

@@ -71,7 +71,6 @@ class Run:
     folder: RunFolder
     concurrency: int
     done: tuple[Result, ...]
-    seed: int = 0
     retry_errors: bool = False
 
     @property
@@ -111,7 +110,7 @@ class Run:
             concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
         )  # fmt: skip
         summary = {
-            **summarise(results, seed=self.seed, prices=prices),
+            **summarise(results, prices),
             "skipped_records": len(self.task.skipped),
             "without_evidence": self.task.without_evidence,
         }
@@ -177,14 +176,12 @@ def begin_run(
     if task.rows:
         folder.write_questions(task.rows)
     remaining_ids = {question.id for question in remaining(task.questions, folder)}
-    results = (
-        result
-        for result in folder.results()
-        if result.id not in remaining_ids and not (retry_errors and result.error)
-    )
-    return Run(
-        task, pool, folder, concurrency, tuple(results), agent.seed, retry_errors
-    )
+    results = []
+    for result in folder.results():
+        is_over = not (retry_errors and result.error)
+        if is_over and result.id not in remaining_ids:
+            results.append(result)
+    return Run(task, pool, folder, concurrency, tuple(results), retry_errors)
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
@@ -260,6 +257,7 @@ def _pool(
         return Here(
             question_work(answer, scorer, mode=graph, roles=roles, traces=agent.traces)
         )
+    makers = {make: name for name, make in REMOTE_MAKERS.items()}
     spec = WorkSpec(
         "ras_agent.eval.run.begin:remote_questions",
         {
@@ -272,9 +270,7 @@ def _pool(
                 "context_use": task.context_use,
             },
             "agent": {
-                "make": next(
-                    name for name, make in REMOTE_MAKERS.items() if make is agent.make
-                ),
+                "make": makers[agent.make],
                 "settings": settings.model_dump(mode="json"),
                 "metrics": list(task.metrics),
                 "graph": graph,
@@ -305,27 +301,22 @@ def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
 
 def _described_settings(task: Task, settings: Settings) -> JSON:
     """Return the settings that a manifest states: how models are asked, and the options that the user chose."""
+    described = settings.model_dump(include=set(_ASKING))
+    if task.embedder is not None:
+        described["embedder"] = task.embedder
+    if task.instruction != "answer":
+        described["instruction"] = task.instruction
+    if task.context_use is not None:
+        described["context_use"] = task.context_use
+    described |= settings.model_dump(
+        include=set(_CHOICES), exclude_none=True, mode="json"
+    )
+    described |= described_request(settings)
+    if not settings.thinking:
+        described["thinking"] = False
     if settings.prune_facts:
-        pruning = settings.model_dump(include={"prune_facts", "prune_to"})
-    else:
-        pruning = {}
-    description = {
-        "embedder": task.embedder,
-        "instruction": task.instruction,
-        "context_use": task.context_use,
-    }
-    return {
-        **settings.model_dump(include=set(_ASKING)),
-        **{
-            name: value
-            for name, value in description.items()
-            if value not in (None, "answer")
-        },
-        **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
-        **described_request(settings),
-        **({} if settings.thinking else {"thinking": False}),
-        **pruning,
-    }
+        described |= settings.model_dump(include={"prune_facts", "prune_to"})
+    return described
 
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:

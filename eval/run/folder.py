@@ -169,11 +169,11 @@ class RunFolder:
         """Note in the manifest the versions under which the run goes on, if they differ from its first ones."""
         manifest = self.manifest()
         last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
-        if changed := {
-            name: now[name]
-            for name in VERSIONS
-            if name in now and now[name] != last.get(name)
-        }:
+        changed = {}
+        for name in VERSIONS:
+            if name in now and now[name] != last.get(name):
+                changed[name] = now[name]
+        if changed:
             noted = [
                 *(manifest.get("resumed") or ()),
                 {"started": now.get("started"), **changed},

@@ -6,8 +6,10 @@ a run, tokens from the calls it made, or estimated where no model read anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 
 from ras_agent.errors import RunError
@@ -84,7 +86,7 @@ def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
     """Return the mean of measured passages, each given by its calls. Raises ValueError if there are no passages."""
     if not calls:
         raise ValueError("no passage has been measured")
-    every = [call for passage in calls for call in passage]
+    every = list(chain.from_iterable(calls))
     total = ReadingCost(
         len(calls),
         len(every),
@@ -121,7 +123,7 @@ def compare(
             return each.times(len(list(passages)))
         return _estimate(passages, output_ratio)
 
-    everything = [passage for passages in passages_of_results for passage in passages]
+    everything = list(chain.from_iterable(passages_of_results))
     total = reading(everything)
     return CostComparison(
         questions=len(results),
@@ -174,18 +176,14 @@ def _passages_of(
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
     """Return the mean usage of the run's extractor for a passage, replayed calls included; None without calls."""
-    used = []
+    used: Counter[str] = Counter()
     for result in results:
-        used.append(result.usage.get("by_role", {}).get("extractor", {}))
-    calls, inputs, outputs = (
-        sum(usage.get(name, 0) for usage in used)
-        for name in ("calls", "input_tokens", "output_tokens")
-    )
-    if calls and passages:
-        return ReadingCost(
-            1, calls / passages, inputs / passages, outputs / passages, True
-        )
-    return None
+        used.update(result.usage.get("by_role", {}).get("extractor", {}))
+    if not used["calls"] or not passages:
+        return None
+    read = used["input_tokens"]
+    total = ReadingCost(passages, used["calls"], read, used["output_tokens"], True)
+    return total.times(1 / passages)
 
 
 def _estimate(passages: Iterable[Passage], output_ratio: float) -> ReadingCost:

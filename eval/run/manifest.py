@@ -73,13 +73,15 @@ def manifest_of(
 ) -> JSON:
     """Return the manifest of a run of `questions`. prompts_dir: prompts that replace the packaged ones."""
     empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
+    known: JSON = dict(described)
+    for key in _LATER:
+        if not known.get(key):
+            known.pop(key, None)
     return {
         "schema": SCHEMA,
         "version": VERSION,
         **empty,
-        **{
-            key: value for key, value in described.items() if key not in _LATER or value
-        },
+        **known,
         "questions": len(questions),
         "questions_sha256": _questions_sha256(questions),
         "prompts": prompt_hashes(prompts_dir),

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import chain
 from threading import Lock
 from typing import Any, Self
 
@@ -44,27 +45,19 @@ def graph_passages(question: Question) -> list[Passage]:
     visible character is left out.
     """
     graph = question.graph
-    facts_of_nodes = [
-        *graph.triples(),
-        *(fact for node in graph.nodes for fact in _of_object(node)),
-    ]
+    of_nodes = chain.from_iterable(map(_of_object, graph.nodes))
     facts = []
-    for fact in facts_of_nodes:
+    names = {""}
+    for fact in (*graph.triples(), *of_nodes):
         if all(map(canonical_key, fact)):
             facts.append(PlacedTriple(*fact, _PLACE))
-    names = {
-        canonical_key(name) for fact in facts for name in (fact.subject, fact.object)
-    }
-    alone = {
-        key: node
-        for node in graph.nodes
-        if (key := canonical_key(node)) and key not in names
-    }
-    lonely = [
-        Passage(f"{question.id}#{key}", node, node, question.id)
-        for key, node in alone.items()
-    ]
-    return knowledge_passages(facts, question.id) + lonely
+            names.update((canonical_key(fact[0]), canonical_key(fact[2])))
+    lonely = {}
+    for node in graph.nodes:
+        key = canonical_key(node)
+        if key not in names:
+            lonely[key] = Passage(f"{question.id}#{key}", node, node, question.id)
+    return [*knowledge_passages(facts, question.id), *lonely.values()]
 
 
 def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
@@ -117,21 +110,17 @@ class QuestionGraphIndex:
         For the question itself it returns the question's entities where the set names them.
         """
         question = self._question
-        starts = [
-            name
-            for name in question.metadata.get("question_entities", ())
-            if graph.entity_id(name) is not None
-        ]
+
+        def is_entity(name: str) -> bool:
+            return graph.entity_id(name) is not None
+
+        named = question.metadata.get("question_entities", ())
+        starts = list(filter(is_entity, named))
 
         def mentions(query: str) -> Sequence[str]:
             if starts and query == question.question:
                 return starts
-            found = []
-            for mention in query_mentions(
-                query, lambda name: graph.entity_id(name) is not None
-            ):
-                found.append(mention.text)
-            return found
+            return [mention.text for mention in query_mentions(query, is_entity)]
 
         return mentions
 
@@ -213,21 +202,18 @@ class _OfTheQuestion:
 
 def bring_graphs(questions: Iterable[Question]) -> bool:
     """Tell whether these questions have graphs of their own, and no passages."""
-    shapes = []
+    has_graph = False
     for question in questions:
-        shapes.append((bool(question.contexts), bool(question.graph.nodes)))
-    return any(graph for _, graph in shapes) and not any(
-        passages for passages, _ in shapes
-    )
+        if question.contexts:
+            return False
+        has_graph = has_graph or bool(question.graph.nodes)
+    return has_graph
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
     """Return a digest of the questions' graphs, by which a manifest names the graphs that are searched."""
     digest = hashlib.sha256()
     for question in questions:
-        digest.update(
-            json.dumps(
-                [question.id, question.graph.to_dict()], ensure_ascii=True
-            ).encode()
-        )
+        line = json.dumps([question.id, question.graph.to_dict()])
+        digest.update(line.encode())
     return digest.hexdigest()

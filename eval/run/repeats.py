@@ -23,7 +23,7 @@ from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, mean_scores, score_columns
 from ras_agent.eval.run.summarise import summarise, summed_usage
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
@@ -108,7 +108,7 @@ def ask_repeatedly(
         with shown as on_end:
             run.finish(on_end, prices, mauve)
     repeats = read_repeats(out)
-    summary = summarise_repeats(repeats, seed=agent.seed, prices=prices)
+    summary = summarise_repeats(repeats, prices)
     summary["skipped_records"] = len(task.skipped)
     summary["without_evidence"] = task.without_evidence
     RunFolder(out).write_summary(summary)
@@ -138,13 +138,13 @@ def read_repeats(path: Path) -> list[list[Result]]:
 
 
 def summarise_repeats(
-    repeats: Sequence[Sequence[Result]], seed: int = 0, prices: Prices | None = None
+    repeats: Sequence[Sequence[Result]], prices: Prices | None = None
 ) -> JSON:
     """Return the content of summary.json: scores by question, effort over all repeats, and how far these agree."""
     merged = merge_repeats(repeats)
-    asked = [result for results in repeats for result in results]
-    summary = summarise(asked, seed, prices)
-    of_questions = summarise(merged, seed, prices)
+    asked = list(chain.from_iterable(repeats))
+    summary = summarise(asked, prices)
+    of_questions = summarise(merged, prices)
     for name in _OF_QUESTIONS:
         summary[name] = of_questions[name]
     figures = figures_of_repeats(repeats)
@@ -162,7 +162,7 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
         errors = [result.error for result in group if result.error]
         one = replace(
             group[0],
-            scores=_mean_scores(group),
+            scores=mean_scores(group),
             usage=summed_usage(group),
             seconds=fmean(result.seconds for result in group),
             queued=fmean(result.queued for result in group),
@@ -222,10 +222,6 @@ def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
         if len(group) == len(by_id):
             groups.append(group)
     return groups
-
-
-def _mean_scores(group: Sequence[Result]) -> dict[str, float]:
-    return {metric: fmean(scores) for metric, scores in score_columns(group).items()}
 
 
 def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from statistics import fmean
 from typing import Annotated, Any, NotRequired, Self
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -118,12 +119,12 @@ class Result:
 
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
-        values = {}
-        for item in fields(self):
-            values[item.name] = getattr(self, item.name)
         line = {}
-        for name, value in values.items():
-            line[name] = list(value) if isinstance(value, tuple) else value
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, tuple):
+                value = list(value)
+            line[item.name] = value
         return line
 
     @classmethod
@@ -211,22 +212,26 @@ def score_columns(results: Iterable[Result]) -> dict[str, list[float]]:
     return columns
 
 
+def mean_scores(results: Iterable[Result]) -> dict[str, float]:
+    """Return the mean of each metric, over the results to which it applies."""
+    columns = score_columns(results)
+    return {name: fmean(column) for name, column in columns.items()}
+
+
 def table_rows(results: Sequence[Result]) -> list[JSON]:
     """Return results as rows of a table, all with the same columns: one for each score, lists as JSON, no traces."""
     names = list(score_columns(results))
     rows = []
     for result in results:
         row: JSON = {name: getattr(result, name) for name in _PLAIN_COLUMNS}
-        row |= {
-            name: json.dumps(list(getattr(result, name)), ensure_ascii=False)
-            for name in _LIST_COLUMNS
-        }
-        row["error"] = str(result.error.get("message", "")) if result.error else ""
-        row |= {
-            name: int(result.usage.get(name, 0))
-            for name in ("calls", "input_tokens", "output_tokens")
-        }
-        row |= {name: result.scores.get(name) for name in names}
+        for name in _LIST_COLUMNS:
+            row[name] = json.dumps(list(getattr(result, name)), ensure_ascii=False)
+        error = result.error or {}
+        row["error"] = str(error.get("message", ""))
+        for name in ("calls", "input_tokens", "output_tokens"):
+            row[name] = int(result.usage.get(name, 0))
+        for name in names:
+            row[name] = result.scores.get(name)
         rows.append(row)
     return rows
 
@@ -244,10 +249,8 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
     calls = list(calls)
     return {
         **_sums(calls),
-        "by_role": {role: _sums(part) for role, part in _group(calls, "role").items()},
-        "by_model": {
-            model: _sums(part) for model, part in _group(calls, "model").items()
-        },
+        "by_role": _sums_by(calls, "role"),
+        "by_model": _sums_by(calls, "model"),
     }
 
 
@@ -295,20 +298,14 @@ def _question_json(question: Question) -> dict[str, Any]:
 
 
 def _sums(calls: list[Mapping[str, Any]]) -> dict[str, int]:
-    return {
-        "calls": len(calls),
-        "replayed": sum(bool(call.get("replayed")) for call in calls),
-        **{
-            name: sum(call.get(name, 0) for call in calls)
-            for name in ("input_tokens", "output_tokens", "cached_tokens")
-        },
-    }
+    sums = {"calls": len(calls)}
+    for name in ("replayed", "input_tokens", "output_tokens", "cached_tokens"):
+        sums[name] = sum(int(call.get(name, 0)) for call in calls)
+    return sums
 
 
-def _group(
-    calls: list[Mapping[str, Any]], key: str
-) -> dict[str, list[Mapping[str, Any]]]:
+def _sums_by(calls: list[Mapping[str, Any]], key: str) -> dict[str, dict[str, int]]:
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for call in calls:
         groups.setdefault(call[key], []).append(call)
-    return groups
+    return {name: _sums(group) for name, group in groups.items()}

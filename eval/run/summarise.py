@@ -14,7 +14,7 @@ import numpy as np
 from ras_agent.eval.metrics import ceilings, normalise_answer
 from ras_agent.eval.metrics.confidences import COVERAGES, ConfidenceFigures
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, mean_scores, score_columns
 from ras_agent.eval.run.verdicts import (
     confidence_of,
     deciding_metric,
@@ -28,9 +28,7 @@ _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
 
 
-def summarise(
-    results: Sequence[Result], seed: int = 0, prices: Prices | None = None
-) -> JSON:
+def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
     """Return the content of summary.json.
 
     A question that ended in an error counts with the scores it has, which are those of no answer. Seconds are by the
@@ -41,20 +39,19 @@ def summarise(
     names = list(score_columns(results))
     gold = [result.supporting for result in results if result.supporting]
     cost = cost_of_results(results, prices or Prices())
+    priced = None
+    if cost.total:
+        priced = {"total": cost.total, "unknown": list(cost.unpriced)}
     deciding = deciding_metric(names)
     right = right_answers(results, deciding, cost)
-    sureness = confidence_of(results, deciding, seed)
+    sureness = confidence_of(results, deciding)
     return {
         "questions": len(results),
-        "scores": _scores(results, seed),
+        "scores": _scores(results),
         "ceilings": ceilings(names, gold),
-        "by_type": _by(results, lambda result: result.type, seed),
-        "by_hops": _by(
-            results,
-            lambda result: "" if result.gold_hops is None else str(result.gold_hops),
-            seed,
-        ),
-        "by_answer": _by(results, _kind_of_answer, seed),
+        "by_type": _by(results, lambda result: result.type),
+        "by_hops": _by(results, _gold_hops),
+        "by_answer": _by(results, _kind_of_answer),
         "stop_reasons": dict(
             Counter(result.stop_reason for result in results).most_common()
         ),
@@ -71,9 +68,7 @@ def summarise(
         "tokens": _tokens(results),
         "failures": _failures(results),
         "errors": sum(result.error is not None for result in results),
-        "cost": {"total": cost.total, "unknown": list(cost.unpriced)}
-        if cost.total
-        else None,
+        "cost": priced,
         "right": asdict(right),
         "confidence": _sureness(sureness),
     }
@@ -116,27 +111,18 @@ def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     scores = {}
     for share in _COVERAGES:
         answered = sure[: max(1, round(share * len(sure)))]
-        columns = score_columns(answered)
-        scores[f"{share:.0%}"] = {
-            name: fmean(column) for name, column in columns.items()
-        }
+        scores[f"{share:.0%}"] = mean_scores(answered)
     return scores
-
-
-def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the mean of `values`, which must not be empty."""
-    estimate = mean_interval(values, seed=seed)
-    return estimate.low, estimate.high
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
     """Count the problems inside runs, the most frequent first, as "role: message" without passage ids."""
-    messages = (
-        f"{failure['role']}: {_PASSAGE_IDS.sub('', str(failure['message']))}"
-        for result in results
-        for failure in result.failures
-    )
-    return dict(Counter(messages).most_common(_MOST_FAILURES))
+    messages: Counter[str] = Counter()
+    for result in results:
+        for failure in result.failures:
+            message = _PASSAGE_IDS.sub("", str(failure["message"]))
+            messages[f"{failure['role']}: {message}"] += 1
+    return dict(messages.most_common(_MOST_FAILURES))
 
 
 def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
@@ -148,28 +134,27 @@ def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
     return total
 
 
-def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
-    columns = score_columns(results)
-    return {metric: _estimate(scores, seed) for metric, scores in columns.items()}
+def _scores(results: Iterable[Result]) -> dict[str, JSON]:
+    estimates = {}
+    for metric, scores in score_columns(results).items():
+        # in one order whatever order the questions ended in, so that a resumed run has the same mean
+        estimates[metric] = asdict(mean_interval(sorted(scores)))
+    return estimates
 
 
-def _estimate(scores: Sequence[float], seed: int) -> JSON:
-    # in one order whatever order the questions ended in, so that a resumed run has the same interval
-    low, high = interval(sorted(scores), seed)
-    return {"mean": fmean(sorted(scores)), "low": low, "high": high, "n": len(scores)}
-
-
-def _by(
-    results: Sequence[Result], key: Callable[[Result], str], seed: int
-) -> dict[str, JSON]:
+def _by(results: Sequence[Result], key: Callable[[Result], str]) -> dict[str, JSON]:
     groups: dict[str, list[Result]] = {}
     for result in results:
         if name := key(result):
             groups.setdefault(name, []).append(result)
-    return {
-        name: {"n": len(groups[name]), "scores": _scores(groups[name], seed)}
-        for name in sorted(groups)
-    }
+    parts: dict[str, JSON] = {}
+    for name, group in sorted(groups.items()):
+        parts[name] = {"n": len(group), "scores": _scores(group)}
+    return parts
+
+
+def _gold_hops(result: Result) -> str:
+    return str(result.gold_hops or "")
 
 
 def _kind_of_answer(result: Result) -> str:

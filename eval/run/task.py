@@ -242,16 +242,13 @@ def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -
         return 0
     there = set()
     for passage in index.passages:
-        for name in (
-            (True, passage.title),
-            (False, passage.id),
-            (False, passage.document_id),
-        ):
-            there.add(name)
-    return sum(
-        any((question.by_title, name) not in there for name in question.supporting)
-        for question in searched
-    )
+        there.add((True, passage.title))
+        there.update(((False, passage.id), (False, passage.document_id)))
+    lacking = 0
+    for question in searched:
+        gold = {(question.by_title, name) for name in question.supporting}
+        lacking += not gold <= there
+    return lacking
 
 
 def _index(

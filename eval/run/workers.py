@@ -79,11 +79,9 @@ class WorkerPlan:
         count = 1
         if self.remote:
             count = self.workers or os.cpu_count() or 1
-        update |= {
-            name: max(1, rate // count)
-            for name, rate in rates.items()
-            if rate is not None
-        }
+        for name, rate in rates.items():
+            if rate is not None:
+                update[name] = max(1, rate // count)
         return settings.model_copy(update=update)
 
 

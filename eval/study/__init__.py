@@ -8,7 +8,6 @@ from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.extractors import extractors_design
 from ras_agent.eval.study.graph_pays import graph_pays_design
 from ras_agent.eval.study.oracles import oracles_design
-from ras_agent.eval.study.retrieval import retrieval_design
 from ras_agent.eval.study.run import run_study
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "graph_pays_design",
     "oracles_design",
     "removals",
-    "retrieval_design",
     "roles_design",
     "run_study",
     "sweep_design",

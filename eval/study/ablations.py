@@ -200,18 +200,14 @@ class SentencesAsFacts:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return (title or first words | text | sentence) for each sentence, with its place."""
-        return Extraction(
-            tuple(
-                Triple(
-                    passage.title or " ".join(passage.text.split()[:_FIRST_WORDS]),
-                    "text",
-                    passage.text[start:end],
-                    (Source(passage.id, start, end, extractor=self.name),),
-                )
-                for passage in passages
-                for start, end in sentence_spans(passage.text)
-            )
-        )
+        facts = []
+        for passage in passages:
+            text = passage.text
+            subject = passage.title or " ".join(text.split()[:_FIRST_WORDS])
+            for start, end in sentence_spans(text):
+                source = Source(passage.id, start, end, extractor=self.name)
+                facts.append(Triple(subject, "text", text[start:end], (source,)))
+        return Extraction(tuple(facts))
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
@@ -225,26 +226,21 @@ class _Replay:
             hits = step.hits
         else:
             hits = ()
-        return [
-            Hit(self._passages[hit.passage.id], hit.score)
-            for hit in hits
-            if hit.passage.id in self._passages
-        ]
+        kept = []
+        for hit in hits:
+            if passage := self._passages.get(hit.passage.id):
+                kept.append(Hit(passage, hit.score))
+        return kept
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the kept facts that were read in `passages`."""
         ids = {passage.id for passage in passages}
-        return Extraction(
-            tuple(
-                replace(reading, sources=sources)
-                for reading in self._graph.readings
-                if (
-                    sources := tuple(
-                        source for source in reading.sources if source.passage_id in ids
-                    )
-                )
-            )
-        )
+        read = []
+        for reading in self._graph.readings:
+            sources = [one for one in reading.sources if one.passage_id in ids]
+            if sources:
+                read.append(replace(reading, sources=tuple(sources)))
+        return Extraction(tuple(read))
 
 
 def _show(
@@ -265,56 +261,49 @@ def _show(
             "scores": {},
         }
         for metric in metrics:
-            means = [
-                mean
-                for name in shuffles
-                if (mean := _mean(runs[name], metric)) is not None
-            ]
+            means = []
+            for name in shuffles:
+                mean = _mean(runs[name], metric)
+                if mean is not None:
+                    means.append(mean)
             if means:
                 row["scores"][metric] = {
                     "mean": fmean(means),
                     "low": min(means),
                     "high": max(means),
                 }
-        row["abstained"] = fmean(
-            sum(result.abstained for result in runs[name]) for name in shuffles
-        )
+        row["abstained"] = fmean(_abstained(runs[name]) for name in shuffles)
         rows.append(row)
-    columns = [
-        metric for metric in metrics if any(metric in row["scores"] for row in rows)
-    ]
+    scored = set(chain.from_iterable(row["scores"] for row in rows))
+    columns = [metric for metric in metrics if metric in scored]
     full = [_percent(_mean(runs[FULL], metric)) for metric in columns]
     label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
-    body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
-             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}"]
-            for row in rows]  # fmt: skip
+    body = []
+    for row in rows:
+        kept = f"{100 * row['share']:g} %"
+        if row["order"]:
+            kept += f", {row['order']}"
+        cells = [_spread(row["scores"].get(metric)) for metric in columns]
+        body.append([kept, *cells, f"{row['abstained']:.1f}"])
     shown_there = "all triples and passages"
     if evidence == "facts":
         shown_there = "all triples"
-    body.append(
-        [
-            f"{FULL} ({shown_there})",
-            *full,
-            str(sum(result.abstained for result in runs[FULL])),
-        ]
-    )
+    abstained = str(_abstained(runs[FULL]))
+    body.append([f"{FULL} ({shown_there})", *full, abstained])
     text = (
         f"{label}; evidence beside the triples: {evidence}; {len(runs[FULL])} questions\n\n"
         f"{markdown_table(['triples', *columns, 'abstained'], body)}\n"
     )
     points: dict[str, list[tuple[float, float, float, float]]] = {}
     for row in rows:
-        for metric in columns:
-            if metric in row["scores"]:
-                score = row["scores"][metric]
-                line = points.setdefault(
-                    f"{metric}, {row['order']}" if row["order"] else metric, []
-                )
-                line.append(
-                    (100 * row["share"], score["mean"], score["low"], score["high"])
-                )
+        for metric, score in row["scores"].items():
+            name = metric
+            if row["order"]:
+                name = f"{metric}, {row['order']}"
+            point = (100 * row["share"], score["mean"], score["low"], score["high"])
+            points.setdefault(name, []).append(point)
     picture = partial(
         lines, points, "triples kept, %", "%", "Answers from a part of the graph"
     )
@@ -323,6 +312,10 @@ def _show(
         {"rows": rows, "evidence": evidence, "headline": headline},
         {"abundance.svg": picture},
     )
+
+
+def _abstained(results: Sequence[Result]) -> int:
+    return sum(result.abstained for result in results)
 
 
 def _mean(results: Sequence[Result], metric: str) -> float | None:

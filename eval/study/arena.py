@@ -11,28 +11,29 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.registry import corpus_file
 from ras_agent.eval.question import context_passage
 from ras_agent.eval.report.markdown import markdown_table, percent
-from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.agent import EvalAgent, search_agent
 from ras_agent.eval.run.manifest import file_sha256, versions
 from ras_agent.eval.run.prices import Prices
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown, extended
-from ras_agent.eval.study.graph_pays import agent_over
-from ras_agent.eval.study.retrieval import retrieval_design
+from ras_agent.eval.study.graph_pays import agent_over, without_unused
 from ras_agent.eval.study.tables import RunRow, compared, markdown_rows
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
 
 RETRIEVERS = ("dense", "bm25", "ppr", "gfm", "ppr+dense", "kg-mix")
 _COLUMNS = ("recall@2", "recall@5", "all_recall@5", "mrr")
+_HEADLINE = "recall@5"
 _DEPTH = 5
 """How many passages are compared at least"""
 _ANSWERS = "answers over "
@@ -86,26 +87,34 @@ def public_sets() -> Mapping[str, PublicSet]:
     return sets
 
 
-def find_set(name: str) -> PublicSet:
-    """Return the set of that name, or one of a benchmark's own files. Raises UnknownName."""
+def find_set(name: str, data: Path) -> PublicSet:
+    """Return the set of that name, or, of a file or of another name, one of a benchmark's own files.
+
+    Raises UnknownName.
+    """
     known = public_sets().get(name)
-    if known:
+    if known and not data.is_file():
         return known
     own = benchmark(name)
     return PublicSet(name, own.title, name, own.source, questions="", corpus="")
 
 
-def set_files(public: PublicSet, folder: Path) -> SetFiles:
-    """Return the files of a set. Raises IngestError for one that is missing or is another than the official one."""
+def set_files(public: PublicSet, data: Path, corpus: Path | None = None) -> SetFiles:
+    """Return the files of a set in a folder, or a benchmark's own file. corpus: the passages of the latter.
+
+    Raises IngestError for a file that is missing or is another than the official one.
+    """
     if not public.digests:
-        source = benchmark(public.benchmark)
-        corpus = corpus_file(folder)
-        if corpus == folder:
-            return SetFiles(source.file_in(folder), None, is_checked=False)
-        return SetFiles(source.file_in(folder), corpus, is_checked=False)
+        found = corpus or corpus_file(data)
+        questions = benchmark(public.benchmark).file_in(data)
+        return SetFiles(questions, None if found == data else found, is_checked=False)
+    if corpus:
+        raise SettingsError(
+            f"{public.name} has passages of its own: leave --corpus away"
+        )
     for name, expected in public.digests.items():
-        _check(public, folder / name, expected)
-    return SetFiles(folder / public.questions, folder / public.corpus, is_checked=True)
+        _check(public, data / name, expected)
+    return SetFiles(data / public.questions, data / public.corpus, is_checked=True)
 
 
 def _check(public: PublicSet, file: Path, expected: str) -> None:
@@ -115,8 +124,8 @@ def _check(public: PublicSet, file: Path, expected: str) -> None:
     if digest != expected:
         raise IngestError(
             f"{file}: this is not the file of {public.title}: `git hash-object` gives {digest}, the official file has "
-            f"{expected}. {public.source[0].upper()}{public.source[1:]}, with its line ends; for files of your own use "
-            f"`ras-agent study retrieval {public.benchmark}`"
+            f"{expected}. {public.source[0].upper()}{public.source[1:]}, with its line ends; for questions of your own give "
+            "their file to --data"
         )
 
 
@@ -161,13 +170,20 @@ def arena_design(
     Raises SettingsError where nothing could be measured, and UnknownName.
     """
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
-    answer_metrics = task.metrics[:3]
+    depth = max(settings.k, _DEPTH)
+    found_metrics = extended(_COLUMNS, f"recall@{depth}", f"all_recall@{depth}")
     runs: list[tuple[Task, EvalAgent]] = []
     has_gold = any(question.supporting for question in task.questions)
-    if has_gold or not answers:
-        depth = max(settings.k, _DEPTH)
-        search = retrieval_design(task, settings, retrievers=names, depth=depth)
-        runs.extend(search.runs)
+    if not has_gold and not answers:
+        raise SettingsError(
+            f"{task.data} names no gold passages; without them only --answers can be scored"
+        )
+    if has_gold:
+        scored = task.scored_by(extended(found_metrics, "answer_in_passages"))
+        for name in names:
+            variant = {"retriever": name, "k": depth}
+            own = without_unused(settings, name).model_copy(update=variant)
+            runs.append((scored, search_agent(name, own, variant=variant)))
     if answers:
         for name in names:
             runs.append((task, agent_over(name, settings, _ANSWERS + name)))
@@ -184,17 +200,19 @@ def arena_design(
     show = partial(
         _show,
         base=names[0],
-        answer_metrics=answer_metrics,
+        found_metrics=found_metrics,
+        answer_metrics=extended(task.metrics[:3], "all_recall"),
         prices=prices,
         figures=figures,
     )
-    return Design("arena", tuple(runs), show, _COLUMNS[1], names[0])
+    return Design("arena", tuple(runs), show, _HEADLINE, names[0])
 
 
 def _show(
     runs: Mapping[str, Sequence[Result]],
     *,
     base: str,
+    found_metrics: Sequence[str],
     answer_metrics: Sequence[str],
     prices: Prices | None,
     figures: JSON,
@@ -209,15 +227,16 @@ def _show(
     parts = [_heading(runs, figures)]
     rows: list[RunRow] = []
     if searches:
-        rows = compared(searches, _COLUMNS, "recall@5", base)
-        table = markdown_rows(rows, _COLUMNS, "recall@5", base, loop=False, costs=True)
+        rows = compared(searches, found_metrics, _HEADLINE, base)
+        table = markdown_rows(
+            rows, found_metrics, _HEADLINE, base, loop=False, costs=True
+        )
         parts.append(f"## Passages found, %\n\n{table}")
     answer_rows: list[RunRow] = []
     if answers:
-        metrics = extended(answer_metrics, "all_recall")
-        headline = metrics[0]
-        answer_rows = compared(answers, metrics, headline, base, prices=prices)
-        table = markdown_rows(answer_rows, metrics, headline, base, costs=True)
+        headline = answer_metrics[0]
+        answer_rows = compared(answers, answer_metrics, headline, base, prices=prices)
+        table = markdown_rows(answer_rows, answer_metrics, headline, base, costs=True)
         parts.append(f"## Answers, %\n\n{table}")
     ceilings: Mapping[str, float] = {}
     if rows:
@@ -246,7 +265,7 @@ def _heading(runs: Mapping[str, Sequence[Result]], figures: JSON) -> str:
 
 
 def _published(published: Sequence[JSON], ceilings: Mapping[str, float]) -> str:
-    metrics = extended((), *(name for row in published for name in row["scores"]))
+    metrics = extended((), *chain.from_iterable(row["scores"] for row in published))
     lines = []
     for row in published:
         cells = [row["system"], row["setting"]]

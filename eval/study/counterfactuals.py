@@ -90,12 +90,11 @@ def without(trace: Trace, citation: Citation) -> Trace:
 
 
 def _step(step: Step, passages: dict[str, Passage]) -> Step:
-    hits = tuple(
-        replace(hit, passage=passages[hit.passage.id])
-        for hit in step.hits
-        if hit.passage.id in passages
-    )
-    return replace(step, hits=hits)
+    hits = []
+    for hit in step.hits:
+        if passage := passages.get(hit.passage.id):
+            hits.append(replace(hit, passage=passage))
+    return replace(step, hits=tuple(hits))
 
 
 def _inside(source: Source, citation: Citation) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.summarise import summed_usage
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
@@ -38,6 +40,7 @@ _ROUGE = (
     else ()
 )
 _KINDS = ("triple", "triple_ends", "triple_soft")
+_PARTS = ("precision", "recall", "f1")
 _MARKS = re.compile(rf"^\({SUBJECT} | \| {PREDICATE} | \| {OBJECT} |\)$", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -70,14 +73,7 @@ GOLD_TRIPLES = Benchmark(
     title="texts with gold triples",
     source="write one JSON object a line: text, triples (lists of subject, predicate, object); optional id, title",
     read=_read,
-    metrics=(
-        *(
-            f"{kind}_{part}"
-            for kind in _KINDS
-            for part in ("precision", "recall", "f1")
-        ),
-        *_ROUGE,
-    ),
+    metrics=(*map("_".join, product(_KINDS, _PARTS)), *_ROUGE),
 )
 
 
@@ -267,23 +263,21 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
         # a replayed call took no time
         return tokens / seconds if seconds and fresh else None
 
+    scores = {}
+    for metric in GOLD_TRIPLES.metrics:
+        scores[metric] = _dict(mean_score(columns.get(metric, ())))
+    read = sum(counted_tokens(result.question) for result in results)
+    written = sum(counted_tokens(bare_triples(result.answer)) for result in results)
+    usage = summed_usage(results)
     return {
         "texts": len(results),
         "errors": sum(result.error is not None for result in results),
         "triples": sum(len(result.answer.splitlines()) for result in results),
-        "scores": {
-            metric: _dict(mean_score(columns.get(metric, ())))
-            for metric in GOLD_TRIPLES.metrics
-        },
-        "read_tokens_a_second": pace(
-            sum(counted_tokens(result.question) for result in results)
-        ),
-        "written_tokens_a_second": pace(
-            sum(counted_tokens(bare_triples(result.answer)) for result in results)
-        ),
+        "scores": scores,
+        "read_tokens_a_second": pace(read),
+        "written_tokens_a_second": pace(written),
         "model_tokens": {
-            name: sum(result.usage.get(name, 0) for result in results)
-            for name in ("input_tokens", "output_tokens")
+            name: usage[name] for name in ("input_tokens", "output_tokens")
         },
     }
 
@@ -295,12 +289,8 @@ def _gold_table(rows: Mapping[str, JSON]) -> str:
     for extractor, row in rows.items():
         cells = []
         for kind in _KINDS:
-            cells.append(
-                " / ".join(
-                    _mean(row["scores"][f"{kind}_{part}"])
-                    for part in ("precision", "recall", "f1")
-                )
-            )
+            parts = [_mean(row["scores"][f"{kind}_{part}"]) for part in _PARTS]
+            cells.append(" / ".join(parts))
         paces = []
         for name in ("read_tokens_a_second", "written_tokens_a_second"):
             paces.append(f"{row[name]:,.0f}" if row[name] else "–")

@@ -25,7 +25,6 @@ from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Comparison
 from ras_agent.eval.study.design import Design, Shown, extended
-from ras_agent.eval.study.retrieval import without_unused
 from ras_agent.eval.study.tables import (
     RunRow,
     Spent,
@@ -39,7 +38,7 @@ from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.resolve import reads_graph
+from ras_agent.tools.retrieve.resolve import reads_graph, takes_option
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "kg-mix")
 _OF_PASSAGES = ("recall@5", "all_recall")
@@ -95,6 +94,16 @@ def graph_pays_design(
         prices=prices,
     )
     return Design("graph-pays", tuple(runs), show, headline)
+
+
+def without_unused(settings: Settings, retriever: str) -> Settings:
+    """Return the settings without those that only other retrievers of the comparison use."""
+    used = {
+        "weights": takes_option(retriever, "weights"),
+        "starts": takes_option(retriever, "linking"),
+    }
+    unused = [name for name, is_used in used.items() if not is_used]
+    return settings.model_copy(update=dict.fromkeys(unused))
 
 
 def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:

@@ -184,21 +184,15 @@ def _show(
             f"## {title[0].upper()}{title[1:]}\n\n{markdown_rows(rows, metrics, headline, OWN)}\n"
         )
         figures[title] = [asdict(row) for row in rows]
-    hops = sorted(
-        {result.gold_hops for result in results_of_one if result.gold_hops is not None}
-    )
+    counts = {result.gold_hops for result in results_of_one}
+    hops = sorted(filter(None, counts))
     if len(hops) > 1:
         cells = {}
-        for name in runs:
-            for count in hops:
-                cells[(name, f"{count} hops")] = f"{name}/{count}"
-        parted = {
-            f"{name}/{count}": [
-                result for result in results if result.gold_hops == count
-            ]
-            for name, results in runs.items()
-            for count in hops
-        }
+        parted = {}
+        for name, count in product(runs, hops):
+            part = f"{name}/{count}"
+            cells[(name, f"{count} hops")] = part
+            parted[part] = [one for one in runs[name] if one.gold_hops == count]
         table = matrix(parted, cells, headline, "run")
         parts.append(f"## {headline} by gold hops\n\n{markdown_matrix(table)}\n")
         figures["by gold hops"] = table.to_dict()
@@ -316,11 +310,10 @@ def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passa
     """Group passages by title or by id, as gold annotations name them; several may share a title or a document."""
     table: dict[str, list[Passage]] = {}
     for passage in passages:
-        for name in (
-            {passage.title}
-            if by_title
-            else {passage.id, passage.document_id or passage.id}
-        ):
+        names = {passage.id, passage.document_id or passage.id}
+        if by_title:
+            names = {passage.title}
+        for name in names:
             table.setdefault(name, []).append(passage)
     return table
 
@@ -354,38 +347,24 @@ def _in_facts(
 ) -> Answer | None:
     texts = {passage.id: passage for passage in passages}
     for name, fact in graph.by_id.items():
-        if holds(f"{fact.subject} {fact.predicate} {fact.object}", (gold,)):
-            pairs = []
-            for source in fact.sources:
-                if source.passage_id in texts:
-                    pairs.append((source, texts[source.passage_id]))
-            return Answer(
-                gold,
-                tuple(
-                    Citation(
-                        1,
-                        text.id,
-                        text.title,
-                        at.start,
-                        at.end,
-                        text.text[at.start : at.end],
-                        (name,),
-                    )
-                    for at, text in pairs[:1]
-                ),
-            )
+        if not holds(f"{fact.subject} {fact.predicate} {fact.object}", (gold,)):
+            continue
+        for source in fact.sources:
+            passage = texts.get(source.passage_id)
+            if passage:
+                return _cited(gold, passage, source.start, source.end, name)
+        return Answer(gold)
     return None
 
 
 def _in_passages(gold: str, passages: Sequence[Passage]) -> Answer | None:
     for passage in passages:
         if holds(f"{passage.title}. {passage.text}", (gold,)):
-            return Answer(
-                gold,
-                (
-                    Citation(
-                        1, passage.id, passage.title, 0, len(passage.text), passage.text
-                    ),
-                ),
-            )
+            return _cited(gold, passage, 0, len(passage.text))
     return None
+
+
+def _cited(gold: str, passage: Passage, start: int, end: int, *facts: str) -> Answer:
+    quote = passage.text[start:end]
+    citation = Citation(1, passage.id, passage.title, start, end, quote, facts)
+    return Answer(gold, (citation,))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -244,9 +245,8 @@ def _run_study(
             replace(result, trace=None) for result in ready.folder.results()
         ]
     tables = design.show(results)
-    for note in dict.fromkeys(
-        task.evidence_note for task, _ in design.runs if task.without_evidence
-    ):
+    notes = dict.fromkeys(task.evidence_note for task, _ in design.runs)
+    for note in filter(None, notes):
         tables = replace(
             tables, markdown=f"{tables.markdown.rstrip()}\n\nNote: {note}.\n"
         )
@@ -258,5 +258,6 @@ def _run_study(
             folder.write_text(name, draw())
         except MissingExtra as error:
             missing = str(error)
-    errors = sum(item.error is not None for each in results.values() for item in each)
+    every = chain.from_iterable(results.values())
+    errors = sum(result.error is not None for result in every)
     return Finished(folder, tables, errors, missing)

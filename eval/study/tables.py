@@ -161,15 +161,14 @@ def matrix(
     """Return one metric over crossed runs. cells: the run's name by (row, column), in the order of the matrix."""
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
-
-    def cell(row: str, column: str) -> Estimate | None:
-        results = runs.get(cells.get((row, column), ""), ())
-        return mean_score(score_columns(results).get(metric, ()))
-
-    rows_of_cells = tuple(
-        tuple(cell(row, column) for column in columns) for row in rows
-    )
-    return ScoreMatrix(metric, rows, columns, rows_of_cells, row_title, column_title)
+    lines = []
+    for row in rows:
+        line = []
+        for column in columns:
+            results = runs.get(cells.get((row, column), ""), ())
+            line.append(mean_score(score_columns(results).get(metric, ())))
+        lines.append(tuple(line))
+    return ScoreMatrix(metric, rows, columns, tuple(lines), row_title, column_title)
 
 
 def markdown_rows(
@@ -305,27 +304,26 @@ def show_crossed(
     titles: tuple[str, str],
 ) -> Shown:
     """Show a matrix and a heat map for each metric that any run has. cells: run names by row and column."""
-    tables = []
-    for metric in metrics:
-        tables.append(matrix(runs, cells, metric, *titles))
-    tables = [
-        table for table in tables if any(cell for row in table.cells for cell in row)
-    ]
-    text = "\n".join(
-        f"## {table.metric}, %\n\n{markdown_matrix(table)}\n" for table in tables
-    )
+    parts = []
+    matrices = []
     pictures = {}
-    for table in tables:
-        pictures[f"{table.metric.replace('@', '-at-')}.svg"] = partial(heat_map, table)
-    return Shown(text, {"matrices": [table.to_dict() for table in tables]}, pictures)
+    for metric in metrics:
+        table = matrix(runs, cells, metric, *titles)
+        if not any(map(any, table.cells)):
+            continue
+        parts.append(f"## {metric}, %\n\n{markdown_matrix(table)}\n")
+        matrices.append(table.to_dict())
+        pictures[f"{metric.replace('@', '-at-')}.svg"] = partial(heat_map, table)
+    return Shown("\n".join(parts), {"matrices": matrices}, pictures)
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> str:
     """Return a line for each run that does not apply, below a blank line; "" without any."""
-    if left_out:
-        return "".join(
-            ["\n", *(f"Not run: {run.name}: {run.why}.\n" for run in left_out)]
-        )
+    text = ""
+    for run in left_out:
+        text += f"Not run: {run.name}: {run.why}.\n"
+    if text:
+        return f"\n{text}"
     return ""
 
 
@@ -347,14 +345,15 @@ _NAME = 30
 
 def heat_map(table: ScoreMatrix, title: str = "") -> str:
     """Draw a score matrix as SVG: each cell has percent and 95 % interval. Raises MissingExtra without matplotlib."""
-    means = [
-        [cell.mean if cell else float("nan") for cell in row] for row in table.cells
-    ]
+    means = []
+    finite = []
+    for row in table.cells:
+        means.append([cell.mean if cell else float("nan") for cell in row])
+        finite += [cell.mean for cell in row if cell]
     with new_figure(
         3.6 + 1.35 * len(table.columns), 2.0 + 0.62 * len(table.rows)
     ) as figure:
         axes = figure.subplots()
-        finite = [mean for row in means for mean in row if mean == mean]
         low = min(finite, default=0.0)
         high = max(finite, default=1.0)
         axes.imshow(

@@ -150,13 +150,54 @@ def test_another_file_is_refused_by_name_with_the_remedy(
         "0637a088a01e8ddab3bf3fa98dbe804cbde1a0dc",
         f"the official file has {expected}",
         "Copy reproduce/dataset from github.com/OSU-NLP-Group/HippoRAG, with its line ends",
-        "`ras-agent study retrieval musique`",
+        "for questions of your own give their file to --data",
     )
     assert refusal.match(done.stderr)
     corpus.unlink()
     done = cli("arena", "musique", "--data", sample, "--out", tmp_path / "a", *SMALL)
     missing = says(f"{corpus}: no such file", "copy reproduce/dataset from github.com")
     assert missing.match(done.stderr)
+
+
+def test_a_question_file_is_read_as_the_benchmark_s_own(
+    cli: Cli, sample: Path, tmp_path: Path
+) -> None:
+    words = (
+        "arena",
+        "musique",
+        "--data",
+        sample / "musique.json",
+        "--retriever",
+        "bm25",
+    )
+    done = cli(*words, "--k", "20", "--out", tmp_path / "a")
+    assert done.exit_code == 0, done.output
+    assert "# MuSiQue\n\n2 questions over 5 passages" in done.stdout
+    assert "| mrr | recall@20 | all_recall@20 | s |" in done.stdout
+    results = tmp_path / "a/musique/runs/bm25/results.jsonl"
+    stops = {json.loads(line)["stop_reason"] for line in results.open()}
+    assert stops == {"retrieval_only"}
+    done = cli("arena", "musique", "--data", sample, "--corpus", tmp_path / "c.jsonl")
+    assert says("musique has passages of its own", "leave --corpus away").match(
+        done.stderr
+    )
+
+
+def test_questions_without_gold_passages_can_only_be_answered(
+    cli: Cli, tmp_path: Path
+) -> None:
+    question = {"id": "q", "question": "Where is Lund?", "answers": ["Scania"],
+                "contexts": [{"title": "Lund", "text": PARAGRAPHS[3][1]}]}  # fmt: skip
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps(question) + "\n")
+    words = ("arena", "jsonl", "--data", file, "--retriever", "bm25")
+    done = cli(*words, "--out", tmp_path / "a")
+    assert done.exit_code == 1
+    assert says("names no gold passages", "--answers").match(done.stderr)
+    done = cli(*words, "--answers", "--out", tmp_path / "b")
+    assert done.exit_code == 0, done.output
+    assert "Passages found" not in done.stdout
+    assert "## Answers, %" in done.stdout
 
 
 def test_files_of_one_s_own_are_measured_without_a_digest_to_know_them_by(

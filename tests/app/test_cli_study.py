@@ -564,41 +564,13 @@ def test_whether_the_graph_pays_takes_an_index_that_has_one(
     assert not (tmp_path / "s" / "index").exists()
 
 
-def test_retrieval_alone_has_recall_curves(
-    cli: Cli, musique: Path, tmp_path: Path
-) -> None:
-    done = cli(
-        "study",
-        "retrieval",
-        "musique",
-        "--data",
-        musique,
-        "--out",
-        tmp_path / "s",
-        "--retriever",
-        "bm25",
-        "--k",
-        "3",
-    )
-    assert done.exit_code == 0, done.output
-    figures = json.loads((tmp_path / "s" / "tables.json").read_text())
-    curve = figures["curves"]["bm25"]
-    assert [point["k"] for point in curve] == [1, 2, 3]
-    assert curve[0]["recall"][0] == 0.5  # the first passage is one of two
-    assert "| run | n | recall@1 | recall@2 | recall@3 |" in done.stdout
-    assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {
-        "retrieval_only"
-    }
-
-
 def test_tables_say_how_many_questions_lack_a_gold_passage(
     cli: Cli, musique: Path, tmp_path: Path
 ) -> None:
     with closing(PassageIndex.create(tmp_path / "index")) as index:
         index.add([Passage("Visby", PARAGRAPHS[2][1], "Visby")])
     command = [
-        "study",
-        "retrieval",
+        "arena",
         "musique",
         "--data",
         musique,
@@ -610,7 +582,7 @@ def test_tables_say_how_many_questions_lack_a_gold_passage(
     done = cli(*command, "--index", tmp_path / "index")
     assert done.exit_code == 0, done.output
     told = "Note: of 2 questions, 2 have a gold passage that is not in the index: no search finds all of theirs.\n"
-    assert (tmp_path / "s" / "tables.md").read_text("utf-8").endswith(told)
+    assert (tmp_path / "s/musique/tables.md").read_text("utf-8").endswith(told)
     assert told in done.stdout
 
 
@@ -732,7 +704,7 @@ def test_an_unknown_study_is_reported_with_those_like_it(cli: Cli) -> None:
 def test_each_study_has_the_options_that_it_varies_and_no_other_s(cli: Cli) -> None:
     varied = {
         "ablations": set(), "abundance": {"--share", "--shuffles", "--order", "--evidence"},
-        "extractors": {"--gold", "--gold-limit"}, "oracles": set(), "retrieval": set(), "roles": set(), "sweep": set(),
+        "extractors": {"--gold", "--gold-limit"}, "oracles": set(), "roles": set(), "sweep": set(),
     }  # fmt: skip
     every = set().union(*varied.values())
     for name, own in varied.items():

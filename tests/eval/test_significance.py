@@ -1,6 +1,5 @@
 """Intervals and tests on cases whose answer is known, and against SciPy's."""
 
-from dataclasses import replace
 from itertools import product
 from math import comb
 from statistics import fmean
@@ -11,46 +10,33 @@ import pytest
 from ras_agent.eval import significance
 from ras_agent.eval.significance import (
     Comparison,
+    Estimate,
     compare,
     holm,
     mean_interval,
-    paired_bootstrap,
     paired_interval,
     paired_permutation,
 )
 
 
 def test_equal_systems_have_no_difference() -> None:
-    result = paired_bootstrap([0.2, 0.8, 1.0], [0.2, 0.8, 1.0])
-    assert (result.mean, result.low, result.high, result.p_value) == (
-        0.0,
-        0.0,
-        0.0,
-        1.0,
-    )
+    found = compare({"a": 0.2, "b": 0.8}, {"a": 0.2, "b": 0.8})
+    assert (found.difference.mean, found.permutation_p, found.differing) == (0, 1, 0)
 
 
 def test_a_system_better_on_every_question_is_surely_better() -> None:
-    result = paired_bootstrap([1.0] * 20, [0.5] * 20)
-    assert (result.mean, result.low, result.high) == (0.5, 0.5, 0.5)
-    assert result.p_value == pytest.approx(1e-4)
-
-
-def test_an_interval_of_noise_holds_zero() -> None:
-    result = paired_bootstrap([1.0, 0.0] * 25, [0.0, 1.0] * 25)
-    assert result.low < 0 < result.high
-    assert result.p_value > 0.5
-
-
-def test_the_same_seed_gives_the_same_interval() -> None:
-    a, b = [0.1, 0.9, 0.4, 0.7], [0.3, 0.2, 0.5, 0.1]
-    assert paired_bootstrap(a, b) == paired_bootstrap(a, b)
+    better = {str(number): 1.0 for number in range(20)}
+    found = compare(better, dict.fromkeys(better, 0.5))
+    assert found.difference.mean == 0.5
+    assert found.difference.low > 0.4
+    assert found.permutation_p < 0.001
 
 
 @pytest.mark.parametrize(("a", "b"), [([], []), ([1.0], [1.0, 2.0])])
 def test_unequal_or_empty_lists_are_errors(a: list[float], b: list[float]) -> None:
-    with pytest.raises(ValueError, match="equal, non-zero"):
-        paired_bootstrap(a, b)
+    for measure in (paired_interval, paired_permutation):
+        with pytest.raises(ValueError, match="equal, non-zero"):
+            measure(a, b)
 
 
 def test_equal_scores_have_an_interval_as_if_they_varied_a_little() -> None:
@@ -154,22 +140,17 @@ def test_a_mean_of_nothing_is_an_error() -> None:
         mean_interval([])
 
 
-def test_an_interval_is_scipys() -> None:
+def test_an_interval_beyond_shares_is_scipys() -> None:
     stats = pytest.importorskip("scipy.stats")
-    scores = np.random.default_rng(3).random(150)
-    found = mean_interval(list(scores), samples=20_000)
-    theirs = stats.bootstrap(
-        (scores,),
-        np.mean,
-        n_resamples=20_000,
-        method="percentile",
-        rng=np.random.default_rng(4),
-    ).confidence_interval
-    # two sets of draws: a tenth of the interval's width is far beyond their noise
-    assert (found.low, found.high) == pytest.approx(
-        tuple(theirs), abs=0.1 * (theirs.high - theirs.low)
-    )
+    scores = 10 * np.random.default_rng(3).random(150)
+    found = mean_interval(list(scores))
+    low, high = stats.t.interval(0.95, 149, scores.mean(), stats.sem(scores))
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-4)
     assert found.mean == pytest.approx(scores.mean())
+
+
+def test_one_score_beyond_shares_has_no_width() -> None:
+    assert mean_interval([2.5]) == Estimate(2.5, 2.5, 2.5, 1)
 
 
 def test_few_questions_are_swapped_in_every_way() -> None:
@@ -217,7 +198,7 @@ def test_runs_are_compared_on_the_questions_they_share() -> None:
     found = compare(
         {"q1": 1.0, "q2": 0.0, "q3": 1.0}, {"q3": 0.0, "q1": 1.0, "q4": 1.0, "q5": 0.0}
     )
-    assert (found.n, found.only_a, found.only_b) == (2, 1, 2)
+    assert found.n == 2
     assert found.difference.mean == 0.5
     # one question differs: both of its swaps are as extreme
     assert found.permutation_p == 1.0
@@ -226,32 +207,6 @@ def test_runs_are_compared_on_the_questions_they_share() -> None:
 def test_runs_of_different_sets_are_not_compared() -> None:
     with pytest.raises(ValueError, match="no question was scored in both runs"):
         compare({"q1": 1.0}, {"q2": 1.0})
-
-
-# a mean of 40 draws from as many zeros as ones is that of a binomial distribution: P(X <= 13) = 0.019, P(X <= 14) =
-# 0.040 and P(X <= 15) = 0.077, so that its 2.5th percentile is 14 / 40 and its 5th is 15 / 40
-HALF_RIGHT = [1.0] * 20 + [0.0] * 20
-
-
-def test_an_interval_is_of_95_percent() -> None:
-    doubled = mean_interval([2 * score for score in HALF_RIGHT], samples=20_000)
-    assert (doubled.low, doubled.high) == pytest.approx((28 / 40, 52 / 40))
-    paired = paired_bootstrap(HALF_RIGHT, HALF_RIGHT[::-1], samples=20_000)
-    assert (paired.mean, paired.low, paired.high) == pytest.approx(
-        (0.0, -12 / 40, 12 / 40)
-    )
-
-
-@pytest.mark.parametrize("better", [True, False])
-def test_a_bootstrap_p_value_has_both_tails(better: bool) -> None:
-    a, b = [1.0] * 26 + [0.0] * 14, [0.0] * 26 + [1.0] * 14
-    found = (
-        paired_bootstrap(a, b, samples=20_000)
-        if better
-        else paired_bootstrap(b, a, samples=20_000)
-    )
-    # twice P(X <= 20) for 40 draws of which 65 % are better
-    assert found.p_value == pytest.approx(0.0727, abs=0.008)
 
 
 @pytest.mark.parametrize("better", [True, False])
@@ -264,20 +219,6 @@ def test_a_p_value_of_random_swaps_is_that_of_the_sign_test(
     found = paired_permutation(a, b) if better else paired_permutation(b, a)
     # 10,000 samples are fewer than the 2 ** 15 swaps; 11 : 4 or rarer, either way, has a chance of 0.1185
     assert found == pytest.approx(0.1185, abs=0.012)
-
-
-def test_an_interval_ends_1_96_standard_errors_from_the_mean() -> None:
-    scores = np.linspace(0, 1, 200)
-    error = scores.std() / 200**0.5  # 0.0205
-    found = mean_interval(list(scores), samples=20_000)
-    # the 2.5th of 20,000 percentiles is known to a hundredth of a standard error; the 3.5th would be at 1.81
-    assert (found.low, found.high) == pytest.approx(
-        (0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=0.06 * error
-    )
-    paired = paired_bootstrap(list(scores), [0.5] * 200, samples=20_000)
-    assert (paired.low, paired.high) == pytest.approx(
-        (-1.96 * error, 1.96 * error), abs=0.06 * error
-    )
 
 
 def test_random_swaps_of_a_difference_of_nought_are_all_as_extreme() -> None:
@@ -294,32 +235,21 @@ def test_every_swap_is_tried_if_there_are_just_as_many_as_samples() -> None:
     )
 
 
-def test_draws_are_2000_for_a_mean_and_10000_for_a_difference_from_seed_0() -> None:
+def test_a_comparison_has_10000_swaps_from_seed_0() -> None:
     rng = np.random.default_rng(8)
     a, b = list(rng.random(60)), list(rng.random(60))
-    above = [10 * score for score in a]  # no share: a bootstrap
-    assert (
-        mean_interval(above)
-        == mean_interval(above, samples=2_000, seed=0)
-        != mean_interval(above, seed=1)
-    )
-    bootstrap, permutation = paired_bootstrap(a, b), paired_permutation(a, b)
-    assert (
-        bootstrap
-        == paired_bootstrap(a, b, samples=10_000, seed=0)
-        != paired_bootstrap(a, b, seed=1)
-    )
-    assert (
-        permutation
-        == paired_permutation(a, b, samples=10_000, seed=0)
-        != paired_permutation(a, b, seed=1)
-    )
+    permutation = paired_permutation(a, b)
+    assert permutation == paired_permutation(a, b, samples=10_000, seed=0)
+    assert permutation != paired_permutation(a, b, seed=1)
     scores = [
         {str(number): score for number, score in enumerate(run)} for run in (a, b)
     ]
     low, high = paired_interval(a, b)
-    assert compare(scores[0], scores[1]) == Comparison(
-        60, replace(bootstrap, low=low, high=high), permutation, 0, 0, differing=60
+    found = compare(scores[0], scores[1])
+    mean = found.difference.mean
+    assert mean == pytest.approx(fmean(a) - fmean(b))
+    assert found == Comparison(
+        60, Estimate(mean, low, high, 60), permutation, differing=60
     )
 
 

@@ -35,7 +35,11 @@ class ArenaOptions(RunOptions):
     ]
     data: Annotated[
         Path,
-        typer.Option("--data", help="The folder of its files.", rich_help_panel=_DATA),
+        typer.Option(
+            "--data",
+            help="The folder of its files, or a question file of your own.",
+            rich_help_panel=_DATA,
+        ),
     ]
     out: Annotated[
         Path,
@@ -77,8 +81,8 @@ def arena(options: ArenaOptions) -> None:
     from ras_agent.eval.study.run import StudyFolder
 
     settings = options.run_settings()
-    public = find_set(options.name)
-    files = set_files(public, options.data)
+    public = find_set(options.name, options.data)
+    files = set_files(public, options.data, options.corpus)
     folder = StudyFolder(options.out / public.name)
     built = None
     if settings.index is None:

@@ -114,7 +114,7 @@ class RunOptions(Options):
     seed: Annotated[
         int,
         typer.Option(
-            help="Seed of what is drawn by lot: intervals, shuffles.",
+            help="Seed of what is drawn by lot, such as shuffles.",
             rich_help_panel=_RUN,
             hidden=True,
         ),

@@ -243,34 +243,6 @@ def oracles(options: QuestionOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalOptions(QuestionOptions):
-    """Options of `ras-agent study retrieval`."""
-
-    retriever: Annotated[
-        list[str] | None,
-        typer.Option(help="A retriever. May be repeated.", rich_help_panel=_VARIED),
-    ] = None
-    k: Annotated[
-        int, typer.Option(min=1, help="Passages for each question; curves show every smaller k.",
-                          rich_help_panel=_VARIED)
-    ] = 20  # fmt: skip
-
-
-def retrieval(options: RetrievalOptions) -> None:
-    """Compare retrievers without a loop, with recall curves."""
-    from ras_agent.eval.study import retrieval_design
-
-    settings = options.run_settings()
-    design = retrieval_design(
-        _task(options, options.benchmark, options.data),
-        settings,
-        retrievers=options.retriever or (),
-        depth=options.k,
-    )
-    run_and_show(design, options)
-
-
-@dataclass(frozen=True, kw_only=True)
 class RolesOptions(QuestionOptions):
     """Options of `ras-agent study roles`."""
 
@@ -338,7 +310,6 @@ STUDIES = {
     "extractors": Command(extractors, ExtractorsOptions),
     "graph-pays": Command(graph_pays, GraphPaysOptions),
     "oracles": Command(oracles, QuestionOptions),
-    "retrieval": Command(retrieval, RetrievalOptions),
     "roles": Command(roles, RolesOptions),
     "sweep": Command(sweep, SweepOptions),
 }

@@ -1,43 +1,11 @@
 """The throughput benchmark: a sequential loop and evaluations over a loopback server, small."""
 
-import json
-from pathlib import Path
-
 import httpx
 import pytest
 
-from ras_agent.eval.bench import throughput as bench_throughput
 from ras_agent.eval.bench.loopback_model import answer, extract, plan, serving
 
 pytestmark = pytest.mark.slow("benchmarks")
-
-
-def test_every_way_is_measured_against_the_sequential_loop(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    target = tmp_path / "out.jsonl"
-    bench_throughput.main(
-        [
-            "--rounds",
-            "1",
-            "--ways",
-            "4",
-            "--latency",
-            "0",
-            "--questions",
-            "6",
-            "--sequential",
-            "2",
-            "--json",
-            str(target),
-        ]
-    )
-    loop, evaluation = map(json.loads, target.read_text().splitlines())
-    assert (loop["concurrency"], loop["questions"], loop["ratio"]) == (0, 2, 1.0)
-    assert (evaluation["concurrency"], evaluation["questions"]) == (4, 6)
-    assert evaluation["calls"] >= 6 * 3
-    assert capsys.readouterr().out.splitlines()[2].startswith("| sequential loop |")
 
 
 def test_the_stand_in_plans_reads_and_answers_by_the_prompt_alone() -> None:

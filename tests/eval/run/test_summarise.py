@@ -1,9 +1,7 @@
 """From results to a run's figures."""
 
-import pytest
-
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.summarise import interval, summarise
+from ras_agent.eval.run.summarise import summarise
 
 
 def _result(name: str, f1: float, **more: object) -> Result:
@@ -76,12 +74,6 @@ def test_means_counts_and_groups() -> None:
 def test_the_order_in_which_questions_ended_changes_nothing() -> None:
     results = [_result(str(number), number / 7) for number in range(8)]
     assert summarise(results)["scores"] == summarise(results[::-1])["scores"]
-
-
-def test_an_interval_holds_the_mean_and_narrows_with_more_questions() -> None:
-    few, many = interval([0.0, 1.0] * 10), interval([0.0, 1.0] * 1000)
-    assert few[0] < many[0] < 0.5 < many[1] < few[1]
-    assert interval([1.0, 1.0, 1.0]) == pytest.approx((0.438, 1.0), abs=0.001)
 
 
 def test_no_results_give_a_summary_without_scores() -> None:

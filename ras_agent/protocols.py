@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,15 @@ class Linker(Protocol):
 
         A name that is not in the graph is matched by its vector if the graph has vectors; otherwise it is ignored.
         """
+        ...
+
+
+@runtime_checkable
+class LinkerOfGraph(Linker, Protocol):
+    """Linker that looks at the graph, such as one that enters it by its facts."""
+
+    def over(self, graph: Any, embedder: Any) -> Linker:
+        """Return the linker of a graph, a KGIndex. embedder: of its vectors; None for a graph without vectors."""
         ...
 
 

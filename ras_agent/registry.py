@@ -70,7 +70,10 @@ PLUGINS: dict[str, dict[str, object]] = {
         "https": "ras_agent.tools.retrieve.rerank_server:over_https",
         "llm": "ras_agent.tools.retrieve.rerank:llm_reranker",
     },
-    "linker": {"llm": "ras_agent.tools.kg.llm_mentions:llm_linker"},
+    "linker": {
+        "llm": "ras_agent.tools.kg.llm_mentions:llm_linker",
+        "facts": "ras_agent.tools.kg.fact_links:fact_linker",
+    },
     "encoder": {"minilm": "ras_agent.tools.embed.minilm:minilm"},
     "scorer": {
         "bm25": "ras_agent.tools.subgraph.scorers.resolve:bm25",

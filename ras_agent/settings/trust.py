@@ -29,7 +29,7 @@ _MODEL_SETTINGS = frozenset(_MODELS.split())
 _WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
 """Settings that may name environment variables whose values are sent to a server."""
-_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none"))
+_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none", "facts"))
 
 
 def unnamed_destinations(

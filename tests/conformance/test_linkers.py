@@ -17,11 +17,13 @@ class Own:
         return {word: 1.0 for word in question.split() if word[0].isupper()}
 
 
-@pytest.fixture(params=["own", "llm"])
+@pytest.fixture(params=["own", "llm", "facts"])
 def linker(request: pytest.FixtureRequest, scripted_model: Any) -> Linker:
     spec: Any = Own()
     if request.param == "llm":
         spec = scripted_model(("Bell", "Alexander Graham Bell"), ("", "[NONE]"))
+    if request.param == "facts":
+        spec = "facts"
     linker = resolve_linker(spec)
     assert linker is not None
     return linker

@@ -23,7 +23,7 @@ from ras_agent.errors import (
     SettingsError,
     message_of,
 )
-from ras_agent.protocols import Embedder, Linker
+from ras_agent.protocols import Embedder, Linker, LinkerOfGraph
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.secrets import without_secrets
@@ -96,7 +96,10 @@ class EntityLinker:
         """
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
-        self._linking = linking or Linking()
+        how = linking or Linking()
+        if isinstance(how.linker, LinkerOfGraph):
+            how = replace(how, linker=how.linker.over(graph, self.embedder))
+        self._linking = how
         self._find = _Finder(graph, self.embedder, self._linking, mentions)
         self._known = lru_cache(1024)(partial(self._find, linker=self._linking.linker))
 

@@ -54,12 +54,16 @@ from ras_agent.train.aligner.reasoning import (
 )
 from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
 from ras_agent.train.data import training_set
-from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of, prizes_for
+from ras_agent.train.graphqa.examples import graph_of
+from ras_agent.train.graphqa.parts import (
+    PUBLISHED_PRIZES,
+    PartsOptions,
+    image_of,
+    read_parts,
+)
 from ras_agent.train.graphqa.parts import Part as PartOfSet
-from ras_agent.train.graphqa.parts import PartsOptions, image_of, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import (
-    AMOUNT,
     COUNT,
     NATURAL,
     SEED,
@@ -73,7 +77,7 @@ _PARTS_OF_ALIGNER: Mapping[PartOfSet, Part] = {"train": "train", "validation": "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlignerBuildConfig:
+class AlignerBuildConfig(PartsOptions):
     """Options of a build. Raises SettingsError for a number out of its range and for no source."""
 
     out: Path
@@ -82,20 +86,6 @@ class AlignerBuildConfig:
     """PathQuestion's questions, with --kb, or a file of a set whose questions bring graphs, with --benchmark."""
     kb: Path | None = None
     """PathQuestion's triples."""
-    benchmark: str = ""
-    """The set of --questions: explagraphs, scenegraphs or graphqa-webqsp."""
-    validation: Path | None = None
-    """The file of --benchmark that chooses the weights; if not set, a share of --questions."""
-    shares: tuple[float, ...] = (0.1, 0.0)
-    """Shares of --questions for validation and test, with --benchmark; no sample is made of a test question."""
-    split: str = "graph"
-    """How --questions is split with --benchmark: graph or published, as in ras_agent.train.graphqa.train."""
-    top_nodes: int | None = None
-    """Nodes with a prize in the Steiner tree of --benchmark; if not set, the paper's number for the set."""
-    top_edges: int | None = None
-    """Edges with a prize in the Steiner tree of --benchmark; if not set, the paper's number for the set."""
-    edge_cost: float | None = None
-    """Cost of an edge in the Steiner tree of --benchmark; if not set, the paper's for the set."""
     embedder: str = "minilm"
     """Who embeds the texts of the graphs of --benchmark."""
     data: Path | None = None
@@ -124,14 +114,12 @@ class AlignerBuildConfig:
     """Questions that are worked on at once."""
 
     def __post_init__(self) -> None:
+        PartsOptions.__post_init__(self)
         check_ranges(
             self,
             {
                 "max_ent": COUNT,
                 "k": COUNT,
-                "top_nodes": NATURAL,
-                "top_edges": NATURAL,
-                "edge_cost": AMOUNT,
                 "dev": SHARE,
                 "sample": NATURAL,
                 "seed": SEED,
@@ -146,19 +134,10 @@ class AlignerBuildConfig:
             )
         if self.benchmark:
             check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
-        self.parts_options()
         if self.questions is None and self.data is None:
             raise SettingsError(
                 "there is nothing to build from: give --questions and --kb, or --data and --sets"
             )
-
-    def parts_options(self) -> PartsOptions:
-        """Return how the file of --benchmark is split. Raises SettingsError for options that contradict each other."""
-        return PartsOptions(
-            validation=self.validation,
-            shares=self.shares,
-            split=self.split,
-        )
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
@@ -219,17 +198,10 @@ def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
 def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.questions is None or not config.benchmark:
         return
-    prizes = prizes_for(
-        config.benchmark,
-        config.top_nodes,
-        config.top_edges,
-        config.edge_cost,
-    )
-    nodes, edges, cost = prizes
+    nodes, edges, cost = config.prizes()
     view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
     prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
-    options = config.parts_options()
-    parts = read_parts(config.benchmark, config.questions, options)
+    parts = read_parts(config.benchmark, config.questions, config)
     for part, of_part in _PARTS_OF_ALIGNER.items():
         for question in parts[part]:
             graph = prompts.subgraph(question.question, graph_of(question))

@@ -16,27 +16,6 @@ from ras_agent.tools.graph_tokens.graph_reader import GraphInput, GraphPrompts
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.train.data import names_any
 
-Prizes = tuple[int, int, float]
-PUBLISHED_PRIZES: Mapping[str, Prizes] = {
-    "explagraphs": (0, 0, 0.5),
-    "scenegraphs": (3, 3, 1.0),
-    "graphqa-webqsp": (3, 5, 0.5),
-    "webqsp": (3, 5, 0.5),
-}
-"""Prizes of nodes and edges, and the cost of an edge, that G-Retriever has for each set (appendix B.1)."""
-
-
-def prizes_for(
-    name: str, nodes: int | None, edges: int | None, cost: float | None
-) -> Prizes:
-    """Return the prizes of the set `name` with those that are given in their place."""
-    published_nodes, published_edges, published_cost = PUBLISHED_PRIZES[name]
-    return (
-        published_nodes if nodes is None else nodes,
-        published_edges if edges is None else edges,
-        published_cost if cost is None else cost,
-    )
-
 
 @dataclass(frozen=True, slots=True)
 class GraphQAExample:

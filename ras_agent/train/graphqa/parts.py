@@ -21,37 +21,78 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.ranges import (
+    AMOUNT,
+    NATURAL,
+    SHARE,
+    check_choices,
+    check_ranges,
+)
 
 Part = Literal["train", "validation", "test"]
 SplitRule = Literal["graph", "published"]
 SPLIT_RULES: tuple[SplitRule, ...] = ("graph", "published")
 LEARNT = "learnt.json"
 """The file in an aligner's folder that lists the keys of the questions it was made with"""
+_RANGES = {
+    **dict.fromkeys(("top_nodes", "top_edges"), NATURAL),
+    "shares": SHARE,
+    "edge_cost": AMOUNT,
+}
 _PUBLISHED_SEED = 42
 _PUBLISHED_HELD_OUT = 0.4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartsOptions:
-    """How a set's file is split. Raises SettingsError for shares that leave nothing to learn from."""
+Prizes = tuple[int, int, float]
+PUBLISHED_PRIZES: Mapping[str, Prizes] = {
+    "explagraphs": (0, 0, 0.5),
+    "scenegraphs": (3, 3, 1.0),
+    "graphqa-webqsp": (3, 5, 0.5),
+    "webqsp": (3, 5, 0.5),
+}
+"""Prizes of nodes and edges, and the cost of an edge, that G-Retriever has for each set (appendix B.1)."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class PartsOptions:
+    """How a set's file is split, and which part of a graph is taken. Raises SettingsError for contradictions.
+
+    A training's configuration inherits from it next to FitConfig, so it has no slots.
+    """
+
+    benchmark: str = ""
+    """The set whose questions bring graphs: explagraphs, scenegraphs, graphqa-webqsp or webqsp."""
     validation: Path | None = None
     """The file that chooses the weights; if not set, a share of the set's file."""
     shares: tuple[float, ...] = (0.1, 0.0)
     """Shares of the set's file for validation and test, where these have no file."""
     split: str = "graph"
-    """Who is in which part: graph keeps questions about one graph together and obeys --shares; published draws the
+    """How the set's file is split: graph keeps questions about one graph together and obeys --shares; published draws the
     60, 20 and 20 % of G-Retriever's code."""
+    top_nodes: int | None = None
+    """Nodes with a prize in the Steiner tree; if not set, the paper's number for the set; 0 with --top-edges 0 for
+    the whole graph."""
+    top_edges: int | None = None
+    """Edges with a prize in the Steiner tree; if not set, the paper's number for the set."""
+    edge_cost: float | None = None
+    """Cost of an edge in the Steiner tree; if not set, the paper's for the set."""
 
     def __post_init__(self) -> None:
-        if self.split not in SPLIT_RULES:
-            raise SettingsError(
-                f"--split is {' or '.join(SPLIT_RULES)}, found {self.split!r:.40}"
-            )
+        check_choices(self, {"split": SPLIT_RULES})
+        check_ranges(self, _RANGES)
         if len(self.shares) != 2 or sum(self.shares) >= 1:
             raise SettingsError(
                 "--shares has to be two numbers, for validation and test, that add up to less than 1"
             )
+
+    def prizes(self) -> Prizes:
+        """Return the prizes of nodes and edges and the cost of an edge: the set's, but for those that are given."""
+        nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
+        return (
+            nodes if self.top_nodes is None else self.top_nodes,
+            edges if self.top_edges is None else self.top_edges,
+            cost if self.edge_cost is None else self.edge_cost,
+        )
 
 
 def read_parts(

@@ -34,18 +34,17 @@ from ras_agent.train.graphqa.evaluate import (
     forget_other_weights,
     graph_sizes,
 )
-from ras_agent.train.graphqa.examples import (
+from ras_agent.train.graphqa.examples import GraphQAExamples
+from ras_agent.train.graphqa.parts import (
     PUBLISHED_PRIZES,
-    GraphQAExamples,
-    prizes_for,
+    Learnt,
+    PartsOptions,
+    read_parts,
 )
-from ras_agent.train.graphqa.parts import Learnt, PartsOptions, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import (
-    AMOUNT,
     COUNT,
     NATURAL,
-    SHARE,
     check_choices,
     check_ranges,
 )
@@ -55,39 +54,22 @@ if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader, GraphView
 
 _RANGES = {
-    **dict.fromkeys(
-        ("n_seed", "limit", "graph_text_tokens", "top_nodes", "top_edges"), NATURAL
-    ),
-    **{"reply_tokens": COUNT, "shares": SHARE, "edge_cost": AMOUNT},
+    **dict.fromkeys(("n_seed", "limit", "graph_text_tokens"), NATURAL),
+    "reply_tokens": COUNT,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphQATrainingConfig(GraphLLMOptions):
+class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
     """Options of a training on questions with graphs. The defaults are G-Retriever's."""
 
     benchmark: str = "explagraphs"
-    """The set: explagraphs, scenegraphs, graphqa-webqsp, or another whose questions bring graphs."""
     data: Path
     """The set's file."""
-    validation: Path | None = None
-    """The file that chooses the weights; if not set, a share of --data."""
     test: Path | None = None
     """The file that is scored in the end; if not set, a share of --data."""
-    shares: tuple[float, ...] = (0.1, 0.0)
-    """Shares of --data for validation and test, where these have no file."""
-    split: str = "graph"
-    """How --data is split: graph keeps questions about one graph together and obeys --shares; published draws the 60, 20
-    and 20 % of G-Retriever's code."""
     limit: int = 0
     """Questions of each part; 0 for all."""
-    top_nodes: int | None = None
-    """Nodes with a prize in the Steiner tree; if not set, the paper's number for the set; 0 with --top-edges 0 for
-    the whole graph."""
-    top_edges: int | None = None
-    """Edges with a prize in the Steiner tree; if not set, the paper's number for the set."""
-    edge_cost: float | None = None
-    """Cost of an edge in the Steiner tree; if not set, the paper's for the set."""
     n_seed: int = 0
     """To how many nodes, with their neighbours, --aligner prunes the tree; 0 for no pruning."""
     graph_text: bool = True
@@ -113,9 +95,9 @@ class GraphQATrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
+        PartsOptions.__post_init__(self)
         check_ranges(self, _RANGES)
         check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
-        self.parts_options()
         if self.n_seed and not self.aligner:
             raise SettingsError("--n-seed prunes by an aligner: add --aligner FOLDER")
         if (
@@ -128,18 +110,9 @@ class GraphQATrainingConfig(GraphLLMOptions):
                 "prune with it, or leave it out"
             )
 
-    def parts_options(self) -> PartsOptions:
-        """Return how the set's file is split. Raises SettingsError for options that contradict each other."""
-        return PartsOptions(
-            validation=self.validation,
-            shares=self.shares,
-            split=self.split,
-        )
-
     def refuse_learnt(self, learnt: Learnt, source: Path) -> None:
         """Raise SettingsError where an aligner made with the questions of `learnt` knows the test or the validation."""
-        options = self.parts_options()
-        parts = read_parts(self.benchmark, self.data, options)
+        parts = read_parts(self.benchmark, self.data, self)
         if self.test is not None:
             parts["test"] = benchmark(self.benchmark).load(self.test)
         learnt.refuse(parts, source)
@@ -148,12 +121,7 @@ class GraphQATrainingConfig(GraphLLMOptions):
         """Return the part of a graph that the model is shown."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
-        nodes, edges, cost = prizes_for(
-            self.benchmark,
-            self.top_nodes,
-            self.top_edges,
-            self.edge_cost,
-        )
+        nodes, edges, cost = self.prizes()
         reply_tokens = self.reply_tokens
         if self.cite:
             reply_tokens = citing_tokens(self.benchmark)
@@ -197,8 +165,7 @@ def train(
     if config.aligner and config.n_seed:
         learnt = Learnt.read(config.aligner)
         config.refuse_learnt(learnt, config.aligner)
-    options = config.parts_options()
-    of_file = read_parts(config.benchmark, config.data, options)
+    of_file = read_parts(config.benchmark, config.data, config)
     parts: dict[str, list[Question]] = {}
     for part, of_part in of_file.items():
         parts[part] = of_part[: config.limit or None]

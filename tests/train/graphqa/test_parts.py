@@ -104,5 +104,5 @@ def test_the_published_split_is_that_of_g_retrievers_code() -> None:
 def test_a_split_that_leaves_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(SettingsError, match=says("less than 1")):
         PartsOptions(shares=(0.5, 0.5))
-    with pytest.raises(SettingsError, match=says("--split is graph or published")):
+    with pytest.raises(SettingsError, match=says("--split random", "graph, published")):
         PartsOptions(split="random")

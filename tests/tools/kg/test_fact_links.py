@@ -1,0 +1,118 @@
+"""A question is linked to the entities of the facts that are nearest to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent import Settings, create_ras_agent
+from ras_agent.errors import SettingsError
+from ras_agent.records import Passage
+from ras_agent.tools.index.passages import ERASED
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import delete_documents
+from ras_agent.tools.kg.extract import read_each
+from ras_agent.tools.kg.fact_links import FactLinker
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker, Linking
+from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.offline.roles import offline_extractor
+from ras_agent.tools.roles import resolve_linker
+from tests.messages import says
+
+PASSAGES = [
+    Passage("bell", "Bell was born in Edinburgh.", "Bell"),
+    Passage(
+        "leith",
+        "The Water of Leith flows through Edinburgh.",
+        "Water of Leith",
+        document_id="leith",
+    ),
+]
+QUESTION = "what runs along there, a river?"
+WORDS = ("bell", "born", "flows", "leith", "river", "runs")
+
+
+class Words:
+    """Embedder with a direction for each word; "river" and "runs" are those of a stream that flows."""
+
+    name = "words"
+    dimension = len(WORDS)
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Any) -> Any:
+        self.texts += texts
+        vectors = np.full((len(texts), len(WORDS)), 0.01, dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for place, word in enumerate(WORDS):
+                row[place] += word in text.lower()
+            row[2] += row[4] + row[5]
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "my.index"
+    made = PassageIndex.create(folder, embedder=Words())
+    made.add(PASSAGES)
+    with open_writer(folder, embedder=Words()) as writer:
+        writer.read(
+            made.passages, read_each(offline_extractor()), "offline", whole=True
+        )
+        writer.write()
+    return folder
+
+
+def linked(place: Path, embedder: Words) -> dict[str, float]:
+    graph = KGIndex.open(place, embedder)
+    linker = EntityLinker(graph, embedder, linking=Linking(linker=FactLinker(1)))
+    return {graph.entities[link.entity]: link.weight for link in linker.link(QUESTION)}
+
+
+def test_the_starts_are_both_ends_of_the_nearest_fact(place: Path) -> None:
+    weights = linked(place, Words())
+    assert set(weights) == {"Water of Leith", "Edinburgh"}
+    assert weights["Edinburgh"] == pytest.approx(weights["Water of Leith"])
+
+
+def test_the_facts_vectors_are_stored_and_made_once(place: Path) -> None:
+    first = Words()
+    linked(place, first)
+    assert "Water of Leith flows through Edinburgh" in first.texts
+    again = Words()
+    linked(place, again)
+    assert again.texts == [QUESTION]
+
+
+def test_the_vector_of_a_fact_goes_with_its_passage(place: Path) -> None:
+    linked(place, Words())
+    index = PassageIndex.open(place, embedder=Words())
+    stored = f"SELECT count(*) FROM kg_texts WHERE owner <> {ERASED}"
+    with index.database.reading() as connection:
+        (before,) = connection.execute(stored).fetchone()
+    delete_documents(place, ["leith"])
+    with index.database.reading() as connection:
+        (after,) = connection.execute(stored).fetchone()
+    assert (before, after) == (2, 1)
+
+
+def test_a_graph_without_vectors_has_nothing_to_compare() -> None:
+    graph = KGIndex.in_memory([])
+    with pytest.raises(SettingsError, match=says("--linker facts", "--embedder")):
+        EntityLinker(graph, linking=Linking(linker=FactLinker()))
+
+
+def test_it_is_named_with_the_number_of_its_facts(place: Path) -> None:
+    assert resolve_linker("facts:3")
+    with pytest.raises(SettingsError, match=says("facts:N", "'many'")):
+        resolve_linker("facts:many")
+    settings = Settings(retriever="ppr", linker="facts:1")
+    index = PassageIndex.open(place, embedder=Words())
+    agent = create_ras_agent(index=index, settings=settings)
+    out = agent.invoke({"question": QUESTION})
+    assert out["steps"][0]["hits"][0]["passage_id"] == "leith"

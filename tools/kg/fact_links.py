@@ -1,0 +1,111 @@
+"""A linker that enters a knowledge graph by its facts: a question's nearest ones, whose entities are the starts.
+
+HippoRAG 2 (Gutiérrez et al., 2025) links so, and has a chat model leave out facts first, which is not done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import SettingsError
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import query_vector
+from ras_agent.tools.index.ties import best_places
+from ras_agent.tools.kg.text_vectors import stored_vectors
+
+if TYPE_CHECKING:
+    from ras_agent.tools.kg.index import KGIndex
+    from ras_agent.tools.roles import RoleOptions
+
+_FACTS = 5
+_LEAST = 1e-6
+
+
+class FactLinker:
+    """Linker of questions to the entities of the facts whose vectors are nearest to them.
+
+    An entity's weight is the sum of its facts' cosines. Vectors of the facts are stored next to those of the graph.
+    """
+
+    name = "facts"
+
+    def __init__(
+        self,
+        most: int = _FACTS,
+        graph: KGIndex | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
+        """Take the number of facts. graph, embedder: those that `over` gives it."""
+        self._most = most
+        self._graph = graph
+        self._embedder = embedder
+
+    def over(self, graph: KGIndex, embedder: Embedder | None) -> FactLinker:
+        """Return the linker of a graph. Raises SettingsError for a graph without vectors."""
+        if embedder is None:
+            raise SettingsError(
+                "--linker facts compares vectors, and this graph has none: make the index with --embedder, build the "
+                "graph anew, or take another linker"
+            )
+        return FactLinker(self._most, graph, embedder)
+
+    def links(self, question: str) -> Mapping[str, float]:
+        """Return the entities of the nearest facts; {} without a graph."""
+        graph = self._graph
+        if graph is None or self._embedder is None or not len(graph.facts):
+            return {}
+        cosines = self._vectors @ query_vector(self._embedder, question)
+        count = min(self._most, len(cosines))
+        weights: dict[str, float] = {}
+        for place in best_places(cosines, count, relative=False).tolist():
+            head, _, tail = graph.edges[place].tolist()
+            cosine = max(float(cosines[place]), _LEAST)
+            for entity in {head, tail}:
+                name = graph.entities[entity]
+                weights[name] = weights.get(name, 0.0) + cosine
+        return weights
+
+    @cached_property
+    def _vectors(self) -> Floats:
+        """Return the unit vectors of the graph's facts, in its order."""
+        graph = self._graph
+        assert graph is not None
+        assert self._embedder is not None
+        texts = []
+        owners = []
+        for place in graph.facts:
+            head, relation, tail = graph.edges[place].tolist()
+            names = (
+                graph.entities[head],
+                graph.relations[relation],
+                graph.entities[tail],
+            )
+            texts.append(" ".join(names))
+            owners.append(_owner(graph, place, names[0]))
+        return stored_vectors(
+            graph.database, self.name, self._embedder, texts, owners, part=graph.is_part
+        )
+
+
+def _owner(graph: KGIndex, place: int, head: str) -> str:
+    """Return the passage with which a fact's vector is erased; the name of its head where no passage states it."""
+    arrays = graph.arrays
+    start, end = arrays.source_starts[place : place + 2]
+    if start == end:
+        return head
+    document: int = arrays.sources[start][0]
+    return arrays.documents[document]
+
+
+def fact_linker(argument: str, options: RoleOptions) -> FactLinker:
+    """Return the linker "facts", or "facts:N" with the N nearest facts. Raises SettingsError for another argument."""
+    if not argument:
+        return FactLinker()
+    if not argument.isdecimal() or int(argument) < 1:
+        raise SettingsError(
+            f"facts:N takes the N nearest facts, N from 1 on, found {argument!r:.40}"
+        )
+    return FactLinker(int(argument))

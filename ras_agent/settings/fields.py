@@ -160,8 +160,8 @@ class Settings(BaseModel):
     )
     linker: str | None = _RETRIEVAL(
         None,
-        "Names a question's entities, where a graph is entered: provider:model, llm for the model of --llm, or a plug-in; "
-        "if not set, by the graph's own names.",
+        "Names a question's entities, where a graph is entered: provider:model, llm for the model of --llm, facts for its "
+        "names and the nearest facts, or a plug-in; if not set, by the graph's own names.",
     )
     starts: Path | None = _EVALUATION(
         None,

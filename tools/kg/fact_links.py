@@ -1,6 +1,7 @@
-"""A linker that enters a knowledge graph by its facts: a question's nearest ones, whose entities are the starts.
+"""A linker that enters a knowledge graph by its facts, too: at the ends of those that are nearest to a question.
 
-HippoRAG 2 (Gutiérrez et al., 2025) links so, and has a chat model leave out facts first, which is not done here.
+HippoRAG 2 (Gutiérrez et al., 2025) links by facts alone, of which a chat model leaves some out first. Here the names of the
+question have half of the weight, and no model is asked (lab/linking.md).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.index.ties import best_places
+from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.kg.text_vectors import stored_vectors
 
 if TYPE_CHECKING:
@@ -25,9 +27,10 @@ _LEAST = 1e-6
 
 
 class FactLinker:
-    """Linker of questions to the entities of the facts whose vectors are nearest to them.
+    """Linker of questions to the entities that they name, and to those of the facts whose vectors are nearest to them.
 
-    An entity's weight is the sum of its facts' cosines. Vectors of the facts are stored next to those of the graph.
+    Names and facts have half of the weight each; of facts, an entity has the sum of its facts' cosines. Vectors of the
+    facts are stored next to those of the graph.
     """
 
     name = "facts"
@@ -42,6 +45,7 @@ class FactLinker:
         self._most = most
         self._graph = graph
         self._embedder = embedder
+        self._names = None if graph is None else EntityLinker(graph, embedder)
 
     def over(self, graph: KGIndex, embedder: Embedder | None) -> FactLinker:
         """Return the linker of a graph. Raises SettingsError for a graph without vectors."""
@@ -53,13 +57,30 @@ class FactLinker:
         return FactLinker(self._most, graph, embedder)
 
     def links(self, question: str) -> Mapping[str, float]:
-        """Return the entities of the nearest facts; {} without a graph."""
+        """Return the entities of the question's names and of the nearest facts; {} without a graph."""
+        weights: dict[str, float] = {}
+        for part in (self._of_names(question), self._of_facts(question)):
+            total = sum(part.values())
+            for name, weight in part.items():
+                weights[name] = weights.get(name, 0.0) + weight / total
+        return weights
+
+    def _of_names(self, question: str) -> dict[str, float]:
+        weights: dict[str, float] = {}
+        if self._graph is None or self._names is None:
+            return weights
+        for link in self._names.link(question):
+            name = self._graph.entities[link.entity]
+            weights[name] = weights.get(name, 0.0) + link.weight
+        return weights
+
+    def _of_facts(self, question: str) -> dict[str, float]:
+        weights: dict[str, float] = {}
         graph = self._graph
         if graph is None or self._embedder is None or not len(graph.facts):
-            return {}
+            return weights
         cosines = self._vectors @ query_vector(self._embedder, question)
         count = min(self._most, len(cosines))
-        weights: dict[str, float] = {}
         for place in best_places(cosines, count, relative=False).tolist():
             head, _, tail = graph.edges[place].tolist()
             cosine = max(float(cosines[place]), _LEAST)

@@ -96,10 +96,13 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
     """Who reads the facts, as --extractor of ras-agent."""
     limit: int = 0
     """Questions of --test; 0 for all."""
+    max_hops: int = 5
+    """Most hops of a question; the published code takes 3."""
 
     def __post_init__(self) -> None:
         GraphLLMTrainingConfig.__post_init__(self)
-        check_ranges(self, {"seeds": SEED, "rows": COUNT, "limit": NATURAL})
+        check_ranges(self, {"seeds": SEED, "rows": COUNT, "max_hops": COUNT})
+        check_ranges(self, {"limit": NATURAL})
         check_tables(self.tables, TABLES, self.seeds)
 
     def training(self, row: Row, tasks: str, seed: int) -> GraphLLMTrainingConfig:
@@ -175,6 +178,7 @@ def _ask(
         extractor=config.extractor,
         retriever=config.retriever,
         preset="paper",
+        max_hops=config.max_hops,
         layout=layout,
         prune_facts=config.prune_facts or None,
         prune_to=config.prune_to,

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from pathlib import Path
 from random import Random
 from typing import cast, get_args
 
@@ -32,35 +31,16 @@ from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import begin, train_on
 from ras_agent.train.loop import FitResult, print_result
 from ras_agent.train.options import config_from
-from ras_agent.train.paths.train import (
-    LEARNABLE,
-    PathExample,
-    check_data,
-    examples_of_parts,
-)
-from ras_agent.train.ranges import COUNT, NATURAL, check_choices, check_ranges
+from ras_agent.train.paths.train import PathData, PathExample, examples_of_parts
+from ras_agent.train.ranges import check_choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScorerTrainingConfig(GraphLLMOptions):
+class ScorerTrainingConfig(GraphLLMOptions, PathData):
     """Options of a scorer's training on a language model. Raises SettingsError for contradictions."""
 
-    questions: tuple[Path, ...]
-    """Files of questions."""
-    kb: tuple[Path, ...] = ()
-    """Files of PathQuestion's triples, one for each --questions, in the same order."""
-    benchmark: str = ""
-    """In place of --kb: the set that the files are of, whose questions bring a graph each, such as webqsp or cwq."""
-    shares: tuple[float, ...] = (0.2, 0.2)
-    """With --benchmark: shares of each file to choose the weights by, and never to read."""
-    learn: str = "both"
-    """What is learnt to be scored: facts, for pruning and beams; paths, for refinement; or both."""
-    negatives: int = 8
-    """Wrong candidates for each right one."""
     wording: str = "facts"
     """What candidates are: facts or relations."""
-    sample: int = 0
-    """Most questions of each set's part; 0 for all."""
     encoder: str = "none"
     graph_tokens: int = 0
     epochs: int = 2
@@ -69,13 +49,12 @@ class ScorerTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
-        check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
-        check_choices(self, {"wording": get_args(Wording), "learn": LEARNABLE})
+        PathData.__post_init__(self)
+        check_choices(self, {"wording": get_args(Wording)})
         if self.encoder != "none" or self.graph_tokens:
             raise SettingsError(
                 "a scorer's model reads only text: leave --encoder and --graph-tokens out"
             )
-        check_data(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -57,15 +57,17 @@ _WORDINGS = get_args(Wording)
 _MOST_GOLD = 8
 """Gold paths of a question that are learnt from: a country has hundreds of answers to some"""
 _RANGES = {
-    **dict.fromkeys(("rank", "batch", "negatives"), COUNT),
-    "sample": NATURAL,
+    **dict.fromkeys(("rank", "batch"), COUNT),
     "margin": AMOUNT,
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathTrainingConfig(FitConfig):
-    """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
+@dataclass(frozen=True, kw_only=True)
+class PathData:
+    """Options that say which examples a training on paths learns from. Raises SettingsError for contradictions.
+
+    A training's configuration inherits from it next to FitConfig, so it has no slots.
+    """
 
     questions: tuple[Path, ...]
     """Files of questions."""
@@ -74,9 +76,34 @@ class PathTrainingConfig(FitConfig):
     benchmark: str = ""
     """In place of --kb: the set that the files are of, whose questions bring a graph each, such as webqsp or cwq."""
     shares: tuple[float, ...] = (0.2, 0.2)
-    """With --benchmark: shares of each file to choose the epoch by, and never to read."""
+    """With --benchmark: shares of each file to choose the weights by, and never to read."""
     learn: str = "both"
     """What is learnt to be scored: facts, for pruning and beams; paths, for refinement; or both."""
+    negatives: int = 8
+    """Negatives for each positive."""
+    sample: int = 0
+    """Most questions of each set's part; 0 for all."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
+        check_choices(self, {"learn": LEARNABLE})
+        if self.benchmark and self.kb:
+            raise SettingsError(
+                f"--benchmark {self.benchmark} brings the graph of each question: leave --kb out"
+            )
+        if not self.benchmark and len(self.kb) != len(self.questions):
+            raise SettingsError(
+                "give --kb once for each --questions, in the same order, or --benchmark with a set whose questions bring "
+                "their graphs, such as webqsp"
+            )
+        PartsOptions(shares=self.shares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathTrainingConfig(FitConfig, PathData):
+    """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
+
     out: Path
     """The folder to write; the same command goes on in it."""
     embedder: str = "minilm"
@@ -91,12 +118,8 @@ class PathTrainingConfig(FitConfig):
     batch: int = 2048
     """Triplets of a step."""
     epochs: int = 12
-    negatives: int = 8
-    """Negatives for each positive."""
     wording: str = "facts"
     """The texts that scorers will read: facts, relations or both."""
-    sample: int = 0
-    """Most questions of each set's part; 0 for all."""
     validate_first: bool = True
     bf16: bool | None = False
     warmup: float = field(default=0.0, init=False)
@@ -105,9 +128,9 @@ class PathTrainingConfig(FitConfig):
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
+        PathData.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(self, {"wording": (*_WORDINGS, "both"), "learn": LEARNABLE})
-        check_data(self)
+        check_choices(self, {"wording": (*_WORDINGS, "both")})
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate, which is the same in all steps."""
@@ -317,27 +340,6 @@ def train(config: PathTrainingConfig) -> FitResult:
     return result
 
 
-class PathData(Protocol):
-    """Options that say which examples a training on paths learns from."""
-
-    @property
-    def kb(self) -> tuple[Path, ...]: ...
-    @property
-    def questions(self) -> tuple[Path, ...]: ...
-    @property
-    def benchmark(self) -> str: ...
-    @property
-    def shares(self) -> tuple[float, ...]: ...
-    @property
-    def learn(self) -> str: ...
-    @property
-    def negatives(self) -> int: ...
-    @property
-    def sample(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-
-
 def examples_of_parts(
     config: PathData, wordings: Iterable[Wording]
 ) -> dict[str, list[PathExample]]:
@@ -384,20 +386,6 @@ def _drawn(questions: Sequence[Question], config: PathData) -> Sequence[Question
     if config.sample and config.sample < len(questions):
         return Random(config.seed).sample(questions, config.sample)
     return questions
-
-
-def check_data(config: PathData) -> None:
-    """Raise SettingsError unless the files of questions come with graphs, in one of two ways."""
-    if config.benchmark and config.kb:
-        raise SettingsError(
-            f"--benchmark {config.benchmark} brings the graph of each question: leave --kb out"
-        )
-    if not config.benchmark and len(config.kb) != len(config.questions):
-        raise SettingsError(
-            "give --kb once for each --questions, in the same order, or --benchmark with a set whose questions bring "
-            "their graphs, such as webqsp"
-        )
-    PartsOptions(shares=config.shares)
 
 
 def _goodness(measured: Mapping[str, float]) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""One text file per prompt, rendered with `load` and `fill`; the data in it is rendered by `as_data` and the blocks."""
+"""Prompts, one text file each, which `load` reads and `fill` completes; `as_data` and the blocks render data."""
 
 from ras_agent.marks import as_data
 from ras_agent.prompts.data import (

@@ -1,6 +1,6 @@
 """Blocks of a prompt that show data: passages, facts and history, inside fences that they cannot close.
 
-Everything in them goes through `as_data`, so a model reads about it but never obeys it.
+All data passes through `as_data`, so that a model reads it but does not take it for instructions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ras_agent.review import notes
 from ras_agent.text.short_cache import cached_if_short
 
 STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")
-"""Texts at which a reply ends: a model that writes one of them on a line of its own makes up more of its prompt."""
+"""Texts at which a reply is stopped: a model that begins such a line is inventing more of its prompt."""
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
-# a fact's fields and a passage's title come back in every prompt of a run
+# cached, since a fact's fields and a passage's title recur in every prompt of a run
 @cached_if_short(4096)
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
@@ -40,7 +40,7 @@ def as_line(text: str) -> str:
 
 
 def task_block(task: str) -> str:
-    """Render a task's own instruction and a person's notes on this run; "" for neither."""
+    """Return a task's own instruction and a person's notes on this run; "" if there is neither."""
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
     if blocks:
         blocks.insert(0, _ASKED)
@@ -48,7 +48,7 @@ def task_block(task: str) -> str:
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
-    """Render passages, numbered from `first`, each inside its own fence; "" without passages."""
+    """Return passages, numbered from `first`, each inside its own fence; "" without passages."""
     blocks = []
     for number, passage in enumerate(passages, first):
         parts = [number_text(number), as_line(passage.heading)]
@@ -61,14 +61,14 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 
 
 def fact_line(fact: Triple) -> str:
-    """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
+    """Return a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
     subject = as_line(fact.subject)
     predicate = as_line(fact.predicate)
     return fact_text(subject, predicate, as_line(fact.object))
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
-    """Render facts inside one fence, one per line, numbered from `first` if that is given; "" without facts."""
+    """Return facts inside one fence, one per line, numbered from `first` if it is given; "" without facts."""
     if first is not None:
         return _fact_lines(enumerate(facts, first))
     return _fence_of_facts(map(fact_line, facts))
@@ -81,15 +81,16 @@ def history_block(
     repeated: bool = False,
     numbers: Mapping[str, int] | None = None,
 ) -> str:
-    """Render the searches so far and the facts that they found, in RAS's layout.
+    """Return the searches so far and the facts that they found, in RAS's layout.
 
         [SUBQ] q0
         Retrieved Graph Information:
         <facts> ... </facts>
 
-    A fact is shown once, at the hop that found it first; `repeated` shows it at every hop that found it, as RAS does.
-    Facts that no step found, because they were given, come first. Each hop counts its facts that the graph does not
-    hold. numbers: of facts, by id, to show in front of them.
+    Facts that no step found, because they were given, come first. Each fact is shown once, at the hop that first found
+    it. Each hop states how many of its facts are not in `graph`, and so not shown.
+    repeated: whether a fact is shown at every hop that found it, as in RAS.
+    numbers: numbers to show before facts, by the facts' ids.
     """
     nothing = "(nothing new)"
     ids_of = attrgetter("new_triple_ids")
@@ -118,7 +119,7 @@ def history_block(
 
 
 def searches_block(steps: Sequence[Step]) -> str:
-    """Render the searches so far, without their results."""
+    """Return the searches so far, without their results."""
     lines = map(_search_line, steps)
     return "\n".join(lines)
 
@@ -128,10 +129,10 @@ def _search_line(step: Step) -> str:
 
 
 def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
-    """Render the searches so far as `history_block` does, with the passages that they found instead of facts.
+    """Return the searches so far as `history_block` does, with the passages that they found instead of facts.
 
-    Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
-    no hop come first. Each hop counts its passages that are not among `passages`, and so are not shown.
+    Each passage has its number in `passages`, from 1, and is shown at every hop that found it; passages of no hop come
+    first. Each hop states how many of its passages are not in `passages`, and so not shown.
     """
     blocks = {}
     for number, passage in enumerate(passages, start=1):
@@ -167,7 +168,7 @@ def _joined(*blocks: str) -> str:
 
 
 def _with_rest(block: str, count: int, of: str) -> str:
-    """Return a block with the number of facts or passages that are not shown."""
+    """Return a block with a line on how many facts or passages are not shown."""
     if not count:
         return block
     rest = str(count)

@@ -1,4 +1,4 @@
-"""Evidence that fits into a prompt: this chooses the facts and passages to show where a window has no room for all."""
+"""Selects the facts and passages for a prompt if the model's window cannot hold all of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens, most_tokens
 from ras_agent.text.words import key_words
 
-_NUMBER = 8  # tokens of a number of four digits and of its line's end
-_FENCE = 32  # tokens of the marks around the facts of a hop, and of a line that says how many are not shown
-_LEAST_PASSAGE = 64  # tokens; less than that is not understood
+_NUMBER = 8  # tokens of a number of four digits and a line break
+_FENCE = 32  # tokens of the marks around a hop's facts, and of a line that says how many are not shown
+_LEAST_PASSAGE = 64  # tokens; less of a passage is not worth showing
 
 _Item = TypeVar("_Item", Triple, Passage)
 
@@ -29,14 +29,14 @@ class Evidence:
     facts: tuple[Triple, ...] = ()
     passages: tuple[Passage, ...] = ()
     left_out: str = ""
-    """the number of facts and passages that are left out, in words"""
+    """The numbers of facts and passages that are left out, in words; "" if all fit."""
     most: int | None = None
-    """the budget of tokens that left them out, where it is smaller than the room"""
+    """The token budget that caused this, if it is smaller than the room in the window; else None."""
 
     def shortfall(self, window: int) -> str:
         """Return the message of a Failure for evidence that was left out; "" if all fits.
 
-        window: the model's, in tokens.
+        window: the size of the model's window, in tokens.
         """
         if not self.left_out:
             return ""
@@ -72,14 +72,15 @@ def fit(
     times: Counter[str] | None = None,
     most: int = sys.maxsize,
 ) -> Evidence:
-    """Return the evidence that has at most `room` tokens, and `most`, all of it if it can be.
+    """Return the evidence with at most `room` and at most `most` tokens; all of it, if it fits.
 
-    facts, passages: in the order of the prompt. by_use: returns the same, perhaps among others, in the order of their
-    use; it is called only where not all fit. Facts get half of the room, and the part of the rest that the passages
-    leave; but those that only repeat one of the passages come behind these, and are not missed. The least useful are
-    left out. Where not even one passage fits, the most useful is cut between two sentences.
-    steps: the hops that are shown, each with its own part of the evidence. times: how often a prompt repeats the fact
-    or passage with an id.
+    If it does not fit, the least useful is left out. Facts get half of the room, and what the passages leave of the
+    rest. Facts that only repeat one of the passages come after all others, and count as shown if their passage is. If
+    not even one passage fits, the most useful one is cut between two sentences.
+    facts, passages: in the order of the prompt.
+    by_use: returns them, perhaps among others, in the order of their usefulness; it is called only if not all fit.
+    steps: the hops that are shown, each with its own part of the evidence.
+    times: how often the prompt repeats a fact or passage, by its id.
     """
     times = times or Counter()
     budget = most if most < room else None
@@ -106,7 +107,7 @@ def fit(
     ranked = _among(known, repeats, wanted=False)
     for_facts = max(room // 2, room - _total(costs, passages))
     if _total(costs, ranked) > for_facts:
-        ranked = known  # where not all others fit, the more useful ones do, though they repeat
+        ranked = known  # if not even all others fit, usefulness alone decides
     chosen = _first_that_fit(ranked, costs, for_facts)
     room -= _total(costs, chosen)
     whole = _first_that_fit(found, costs, room)
@@ -123,12 +124,12 @@ def fit(
     names = {passage.id for passage in whole}
 
     def is_repeated(fact: Triple) -> bool:
-        """Tell whether a passage that is shown whole says the same."""
+        """Return whether a passage that is shown whole states the same."""
         if id(fact) not in repeats:
             return False
         return any(source.passage_id in names for source in fact.sources)
 
-    # of passages that are not shown, or not whole, the facts that were read in them come first
+    # facts that were read in passages that are not shown, or not whole, come first
     kept = set(map(id, chosen))
     others = _among(known, kept, wanted=False)
     others.sort(key=lambda fact: id(fact) not in repeats or is_repeated(fact))
@@ -157,7 +158,7 @@ def fit(
 def fit_version(
     prompt: Prompt, fit_to: Callable[[Prompt], Evidence]
 ) -> tuple[Prompt, Evidence]:
-    """Return a prompt with as many of its worked examples as leave room for all evidence, and the evidence.
+    """Return a prompt with as many of its worked examples as leave room for all evidence, and that evidence.
 
     fit_to: returns the evidence that fits into a version of the prompt.
     """
@@ -174,7 +175,10 @@ def fit_version(
 def _costs(
     texts: Mapping[int, tuple[str, int]], tokens_of: Callable[[str], int]
 ) -> dict[int, int]:
-    """Map each item to its tokens in the prompt, which shows its text so many times."""
+    """Return each item's tokens in the prompt, by its identity, counting how often its text is shown.
+
+    texts: identity -> (text, times).
+    """
     costs = {}
     for name, (text, times) in texts.items():
         costs[name] = (tokens_of(text) + _NUMBER) * max(times, 1)
@@ -184,7 +188,7 @@ def _costs(
 def _among(
     items: Iterable[_Item], names: Container[int], *, wanted: bool = True
 ) -> list[_Item]:
-    """Return the items with an identity that is among `names`, or without `wanted` those that have another."""
+    """Return the items whose identity is among `names`, or if not `wanted` those whose identity is not."""
     chosen = []
     for item in items:
         is_named = id(item) in names
@@ -201,14 +205,14 @@ def _total(costs: Mapping[int, int], items: Iterable[object]) -> int:
 def _first_that_fit(
     items: Sequence[_Item], costs: Mapping[int, int], room: int
 ) -> Sequence[_Item]:
-    """Return the items before the first that does not fit into `room` with them."""
+    """Return the first items, up to the one with which they would exceed `room`."""
     names = map(id, items)
     count = first_that_fit(map(costs.__getitem__, names), room)
     return items[:count]
 
 
 def first_that_fit(costs: Iterable[int], room: int) -> int:
-    """Return how many of the costs, counted from the first, sum up to `room` at most."""
+    """Return how many of the costs, from the first, add up to at most `room`."""
     count = 0
     for cost in costs:
         room -= cost
@@ -219,7 +223,7 @@ def first_that_fit(costs: Iterable[int], room: int) -> int:
 
 
 def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
-    """Return the facts, by their identity, all words of which stand in one of the passages that they were read in."""
+    """Return the identities of facts all of whose words occur in one of the passages in which they were read."""
     words_of = {}
     for passage in passages:
         words_of[passage.id] = key_words(f"{passage.title} {passage.text}")
@@ -233,7 +237,7 @@ def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
 
 
 def cut_passage(passage: Passage, room: int) -> Passage | None:
-    """Return the passage with as many of its first sentences as `room` tokens hold; None for too few tokens.
+    """Return the passage with as many of its first sentences as `room` tokens hold; None if that is too few.
 
     A first sentence that is too long is cut between two words.
     """
@@ -253,7 +257,7 @@ def cut_passage(passage: Passage, room: int) -> Passage | None:
 def _in_words(
     facts: int, all_facts: int, passages: int, all_passages: int, *, cut: bool
 ) -> str:
-    """Say how many facts and passages of how many are left out; "" if all are shown."""
+    """Return how many facts and passages out of how many are left out, as text; "" if all are shown."""
     parts = []
     if facts:
         parts.append(f"{facts:,} of {all_facts:,} facts")

@@ -7,15 +7,15 @@
     Question: {{question}}
 
 A file without any `---` line is one user turn. A file that extends another adds its system text to that prompt's, and
-puts its other turns, usually worked examples, before the last one. A user's folder overrides the packaged files by
-name, also where another file extends them: pass `directory`, or set RAS_AGENT_PROMPTS.
+puts its other turns, usually worked examples, before that prompt's last turn. A user's folder overrides the packaged
+files by name, also if another file extends them: pass `directory`, or set RAS_AGENT_PROMPTS.
 
 `{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are split
-before values are filled in, and values are filled in once: no value can add a turn or a placeholder. A line with
-nothing on it but a placeholder vanishes where the value is empty.
+before values are filled in, and values are filled in once, so no value can add a turn or a placeholder. A line that
+consists of a placeholder disappears if the value is empty.
 
-A misnamed file, or a placeholder that the packaged prompt of the same name does not have, is an error: else nobody
-would notice that it is not used.
+A misnamed file, or a placeholder that the packaged prompt of the same name does not have, is an error, since otherwise
+nobody would notice that it is not used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ras_agent.marks import PLACEHOLDERS
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
 
 THOUGHTS_KEY = "reasoning_content"
-"""The key of the model's thoughts in a message, as DeepSeek, vLLM and others name it."""
+"""The key of the model's thoughts in a message, as used by DeepSeek, vLLM and others."""
 
 Role = Literal["system", "user", "assistant", "tool"]
 _PACKAGED = Path(__file__).parent
@@ -48,12 +48,16 @@ _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
 _NEEDLESS = {"task": "", "history": "plan-", "problem": "repair"}
-"""Values that a prompt need not show, and how the names of the prompts begin that need not."""
+"""Values that a prompt may leave out, and how the names of the prompts begin that may."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's call of a tool by name. arguments: JSON, as the model wrote them; id: by which it is answered."""
+    """A model's call of a tool by name.
+
+    arguments: a JSON object, as the model wrote it.
+    id: matches the call with its answer.
+    """
 
     name: str
     arguments: dict[str, Any]
@@ -64,8 +68,8 @@ class ToolCall:
 class Turn:
     """A message of a chat.
 
-    calls: those that an assistant's turn makes, or the one that a tool's turn answers. thoughts: the model's thoughts
-    in front of an assistant's turn, where the server sends them apart from the text.
+    calls: the calls in an assistant's turn, or the one that a tool's turn answers.
+    thoughts: the model's thoughts before an assistant's turn, if the server sends them separately from the text.
     """
 
     role: Role
@@ -74,9 +78,9 @@ class Turn:
     thoughts: str = ""
 
     def to_message(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
-        """Return the turn as OpenAI's protocol has messages, with `thoughts` under THOUGHTS_KEY.
+        """Return the turn as a message of OpenAI's protocol, with `thoughts` under THOUGHTS_KEY.
 
-        arguments_as_text: whether a call's arguments are a JSON text, as in the protocol, or the object itself.
+        arguments_as_text: whether a call's arguments are JSON text, as in the protocol, or the object itself.
         """
         message: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.role == "tool":
@@ -113,7 +117,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt as its file has it, placeholders included."""
+    """A prompt as its file contains it, including placeholders."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -124,7 +128,7 @@ class Prompt:
         return _variables(self.turns)
 
     def versions(self) -> Iterator[Self]:
-        """Yield the prompt with all its worked examples, then with fewer, the last ones, and in the end without any."""
+        """Yield the prompt with all its worked examples, then without the first one, and so on, last without any."""
         yield self
         first = 1 if self.turns[0].role == "system" else 0
         shorter = self.turns
@@ -133,10 +137,9 @@ class Prompt:
             yield replace(self, turns=shorter)
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
-        """Return the turns with their placeholders filled, without those that are empty then.
+        """Return the turns with their placeholders filled in, without turns that are then empty.
 
-        Raises PromptError for a placeholder without a value, and for a value that the prompt does not show. A prompt
-        need not show an empty one.
+        Raises PromptError for a placeholder without a value, and for a non-empty value that the prompt does not show.
         """
         placeholders = self.variables
         if missing := placeholders - variables.keys():
@@ -179,12 +182,12 @@ def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
 def load(
     name: str, directory: str | Path | None = None, *, few_shot: bool = False
 ) -> Prompt:
-    """Read the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
+    """Return the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
 
-    Raises PromptError if there is no such prompt, or its file cannot be understood.
+    Raises PromptError if there is no such prompt, or its file cannot be parsed.
     """
     folders = _folders(directory)
-    # else it is a prompt of the caller's own
+    # otherwise it is one of the caller's own prompts
     if len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file():
         _check_own(folders[0])
     if few_shot:
@@ -200,24 +203,24 @@ def load(
 def render(
     name: str, /, *, directory: str | Path | None = None, **variables: str
 ) -> tuple[Turn, ...]:
-    """Read a prompt and return its turns with their placeholders filled: `load` and `fill` in one."""
+    """Return the turns of a prompt with their placeholders filled in: `load` and `fill` in one."""
     prompt = load(name, directory)
     return prompt.fill(**variables)
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
-    """Return the text of a prompt without placeholders, for use as a variable of another prompt."""
+    """Return the text of a prompt without placeholders, for use as a value in another prompt."""
     turns = render(name, directory=directory)
     return "\n\n".join(turn.text for turn in turns)
 
 
 def prompt_names(directory: str | Path | None = None) -> tuple[str, ...]:
-    """Return the names of all prompts, a user's own included."""
+    """Return the names of all prompts, including a user's own."""
     return _names(_folders(directory))
 
 
 def _folders(directory: str | Path | None) -> tuple[Path, ...]:
-    """Return the folders to look in, in order."""
+    """Return the folders to search, in order. Raises PromptError if the user's folder does not exist."""
     override = directory or os.environ.get(DIRECTORY_VARIABLE)
     if not override:
         return (_PACKAGED,)
@@ -228,9 +231,9 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise PromptError for a file that overrides no packaged prompt, or that has other placeholders than the prompt.
+    """Raise PromptError for a file that overrides no packaged prompt, or has other placeholders than the packaged one.
 
-    Each placeholder has to get a value, and each value has to be shown, but for those that may be empty.
+    Each placeholder must have a value, and each value must be shown, except those that may be empty.
     """
     packaged = _names((_PACKAGED,))
     files = {}
@@ -321,7 +324,7 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
 
 
 def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
-    """Return the prompt that a file extends, or None, and the file's own turns."""
+    """Return the name of the prompt that a file extends, or None, and the file's own turns."""
     before, *rest = _HEADER.split(text)
     if not rest:
         return None, (Turn("user", before.strip()),)
@@ -331,7 +334,7 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
         )
     base: str | None = None
     turns: list[Turn] = []
-    # each header has split off its role, the name that it extends, and the text behind it
+    # for each header: its role, the name that it extends, and the text after it
     for role, name, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if role:
             turns.append(Turn(cast(Role, role), body.strip()))
@@ -353,7 +356,7 @@ def _extend(base: tuple[Turn, ...], turns: tuple[Turn, ...]) -> tuple[Turn, ...]
 
 
 def _messages(turns: Iterable[Turn]) -> list[Turn]:
-    """Return the turns without the system's."""
+    """Return the turns other than system turns."""
     return [turn for turn in turns if turn.role != "system"]
 
 
@@ -362,5 +365,5 @@ def _texts(turns: Iterable[Turn], role: Role) -> list[str]:
 
 
 def examples_in(turns: Sequence[Turn]) -> list[str]:
-    """Return the replies of a prompt's worked examples."""
+    """Return the replies in a prompt's worked examples."""
     return _texts(turns, "assistant")

@@ -1,1 +1,1 @@
-"""The offline mode: planner, reasoner, extractor and answerer that need no model."""
+"""The offline mode: planner, reasoner, extractor and answerer that need no language model."""

@@ -1,12 +1,12 @@
-"""A question over several texts is answered from the inside out: a thing it describes is found first and named instead.
+"""Answers a question over several texts from the inside out: a described thing is found first and named instead.
 
     Which river flows through the city where the inventor of the telephone was born?
     -> Who is the inventor of the telephone?   Alexander Graham Bell
     -> What is the city where Alexander Graham Bell was born?   Edinburgh
     -> Which river flows through Edinburgh?
 
-The reader points at the part that describes something (as Min et al. 2019, arXiv:1906.02916, point at parts of a
-question); each question of the chain is searched for and read by itself, and its answer is carried on.
+The reader marks the part that describes something (as Min et al. 2019, arXiv:1906.02916, mark parts of a question);
+each question of the chain is searched for and read separately, and its answer is inserted into the next.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, re
 from ras_agent.tools.offline.table_rows import look_up
 
 _AUXILIARIES = word_set("is are was were has had will would can could")
-_CLAUSE = 3  # words behind a name from which they are a clause
+_CLAUSE = 3  # least words after a name that make a clause
 _MOST_LINKS = 4
 _MOST_LEADS = 2  # sentences
-_MOST_INSIDE = 3  # descriptions inside one another
-_READ_BEFORE = 10  # passages that a part is read over before it is searched for
-_KNOWN = math.log(0.9)  # worth from which it need not be searched for
-_READ = 5  # passages of a search that a question is read over
-_PAIRS = 8  # pairs of passages of which one names the other
-_LEAD = 600  # characters of a passage of a pair
-_SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
-# worth of a chain whose answer goes before one to the whole question
+_MOST_INSIDE = 3  # nested descriptions
+_READ_BEFORE = 10  # passages that are read for a part before it is searched for
+_KNOWN = math.log(0.9)  # worth of an answer above which it need not be searched for
+_READ = 5  # passages of a search that are read
+_PAIRS = 8  # pairs of passages in which one names the other's subject
+_LEAD = 600  # characters read of each passage of a pair
+_SOFTNESS = 3.0  # margins are divided by this to become log-odds
+# worth of a chain above which its answer is preferred to one for the whole question
 _SURE = math.log(0.4)
-_LATER = 0.05  # cost of a place in a ranking
+_LATER = 0.05  # what a rank lower costs in worth
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Answer to a question that a text gives. worth: the log of how likely it is to be one, at most 0."""
+    """An answer that a text gives to a question. worth: the log of the probability that it is right, at most 0."""
 
     text: str
     worth: float
     sentence: Sentence
     in_row: bool = False
-    """Whether it is a cell of a table, which nobody had to read out of a text."""
+    """Whether the answer is the cell of a table, which did not have to be read out of a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Part of a question that describes something, and the answer found for it."""
+    """A part of a question that describes something, and the answer found for it."""
 
     description: str
     found: Found
@@ -67,9 +67,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Holds the answers found so far. question: the whole one with the answers in place of its descriptions.
+    """The answers found so far.
 
-    open: the question whose answer is needed next and has not been searched for; blank where there is none.
+    question: the whole question with the answers in place of its descriptions.
+    links: the descriptions with their answers.
+    open: the question whose answer is needed next and has not been searched for; "" if there is none.
     end: the answer to `question`, if that was searched for and read; without links only a cell of a table.
     """
 
@@ -80,14 +82,14 @@ class Chain:
 
     @property
     def worth(self) -> float:
-        """The log of how likely its links and its end are to be right, all of them."""
+        """Return the log of the probability that all links and the end are right."""
         return sum(link.found.worth for link in self.links) + (
             self.end.worth if self.end else 0.0
         )
 
     @property
     def answered(self) -> Found | None:
-        """The end, where the chain is likely enough to be right that nothing else has to be asked."""
+        """Return the end, if the chain is likely enough to be right that nothing else has to be asked; else None."""
         return self.end if self.worth > _SURE else None
 
 
@@ -99,7 +101,7 @@ def follow(
 ) -> Chain:
     """Return the chain of a question as far as the steps have searched for it.
 
-    Passages found earlier are read before a part is searched for, and are enough where their answer is sure.
+    Passages found earlier are read before a part is searched for, and suffice if their answer is sure.
     passages: those that may be read, by id.
     """
     searched = {canonical_key(step.subquery): step for step in steps}
@@ -152,7 +154,7 @@ def follow(
 
 
 def without_clause(text: str) -> str:
-    """Return the name that a text begins with where a clause follows it, and other texts as they are.
+    """Return only the name with which a text begins, if a clause follows it; other texts are returned unchanged.
 
     >>> without_clause("Tarn Observatory lost the shutter of its dome"), without_clause("Water of Leith")
     ('Tarn Observatory', 'Water of Leith')
@@ -174,7 +176,7 @@ def without_clause(text: str) -> str:
 
 
 def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
-    """Return the answer that a row of a table gives."""
+    """Return the answer that a table row gives; None if there is none."""
     said = look_up(question, passages)
     if said is None:
         return None
@@ -186,13 +188,13 @@ _PREDICATE = re.compile(r" (?:is|was|are|were)(?: \w+)?$")
 
 
 def innermost(question: str, reader: Reader) -> str:
-    """Return the part of a question that describes something and holds no such part itself; blank without one."""
+    """Return the part of a question that describes something and contains no such part itself; "" if there is none."""
     inner = ""
     outer = question
     for _ in range(_MOST_INSIDE):
         span = reader.described(outer)
         part = outer[span.start : span.end] if span else ""
-        # "the inventor of dynamite was born": the predicate is the outer description's
+        # "the inventor of dynamite was born": the predicate belongs to the outer description
         if not _RELATIVE.search(part):
             part = _PREDICATE.sub("", part)
         if (
@@ -208,7 +210,7 @@ def innermost(question: str, reader: Reader) -> str:
 
 
 def asking_for(description: str) -> str:
-    """Return the question for a described thing.
+    """Return the question that asks for a described thing.
 
     >>> asking_for("the river near Ulm"), asking_for("the inventor of the telephone")
     ('What is the river near Ulm?', 'Who is the inventor of the telephone?')
@@ -250,7 +252,10 @@ def answers(
 def answers_in_pairs(
     question: str, reader: Reader, passages: Sequence[ReadPassage]
 ) -> list[Found]:
-    """Return the answers of pairs of passages, of which the first names the subject of the second, likeliest first."""
+    """Return the answers read over pairs of passages, the likeliest first.
+
+    In a pair, the first passage names the subject of the second.
+    """
     pairs = [
         (one, other)
         for one in passages
@@ -281,10 +286,10 @@ def answers_in_pairs(
 def leading_to(
     answer: Found, question: str, passages: Sequence[ReadPassage]
 ) -> tuple[Sentence, ...]:
-    """Return the sentences of other passages over which a question leads to an answer's passage.
+    """Return the sentences of other passages through which a question leads to an answer's passage.
 
-    Each names the subject of the next passage, and says something of the question that those behind it do not. () where
-    the question names the subject of the answer's passage.
+    Each names the subject of the next passage, and contains words of the question that the passages after it do not.
+    Return () if the question itself names the subject of the answer's passage.
     """
     leads: list[Sentence] = []
     home = answer.sentence.passage
@@ -302,7 +307,7 @@ def leading_to(
 def _naming(
     home: ReadPassage, asked: Set[str], passages: Sequence[ReadPassage]
 ) -> Sentence | None:
-    """Return the sentence of another passage that names the subject of `home`, and has a word that is asked for."""
+    """Return a sentence of another passage that names the subject of `home` and has an asked word; None without one."""
     for passage in passages:
         if passage is home or not passage.tells_of(home):
             continue
@@ -314,7 +319,7 @@ def _naming(
 
 
 def is_left_out(sentence: Sentence) -> bool:
-    """Return whether pairs leave out a sentence of a long passage, or its end."""
+    """Return whether a sentence, or its end, is beyond the part of a passage that pairs include."""
     return _titled(sentence.passage) + sentence.start + len(sentence.text) > _LEAD
 
 
@@ -323,14 +328,18 @@ def _text(passage: ReadPassage) -> str:
 
 
 def _titled(passage: ReadPassage) -> int:
-    """Return how many characters its title takes in front of a passage's text."""
+    """Return how many characters the title takes before a passage's text."""
     return len(_text(passage)) - len(passage.text)
 
 
 def _in_passage(
     question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int
 ) -> Iterator[Found]:
-    """Yield the answers of spans in a passage, with its text from `offset` on; spans in the title are skipped."""
+    """Yield the answers that spans of a passage give, likeliest first; spans in the title are skipped.
+
+    offset: where the passage's text begins in the text that was read.
+    rank: the passage's rank, which lowers the worth.
+    """
     for span in spans:
         start = span.start - offset
         end = min(span.end - offset, len(passage.text))
@@ -340,7 +349,7 @@ def _in_passage(
         end = ended.start() if ended else end
         end = start + len(_without_loose_end(passage.text[start:end]))
         end = _number_end(question, passage.text, start, end)
-        # no answer goes on behind a stop; where it ends in a pronoun, that is who was meant
+        # an answer ends at the end of a sentence; if it ends in a pronoun in the next sentence, that is what was meant
         begun = [one.start for one in passage.sentences if start < one.start < end]
         if begun and passage.text[begun[-1] : end].lower() in PERSONS:
             start = begun[-1]
@@ -364,7 +373,7 @@ def _in_passage(
 
 
 def _without_loose_end(answer: str) -> str:
-    """Return an answer without the small words, the marks and the years of a life that it ends in.
+    """Return an answer without the function words, marks and years of life at its end.
 
     >>> _without_loose_end("1940; an"), _without_loose_end("Ilse Marrow, 1931-2011")
     ('1940', 'Ilse Marrow')
@@ -376,7 +385,7 @@ def _without_loose_end(answer: str) -> str:
 
 
 def _number_end(question: str, text: str, start: int, end: int) -> int:
-    """Return where the name ends that a number belongs to, as in "Team 12"; not where it counts things behind it."""
+    """Return where a name with its number ends, as in "Team 12"; `end` if the number counts what follows it."""
     word = text[start:end]
     number = _NUMBER_OF_NAME.match(text, end)
     if number is None or not word.isalpha() or not word.istitle():
@@ -388,9 +397,10 @@ def _number_end(question: str, text: str, start: int, end: int) -> int:
 
 
 def _name_start(question: str, text: str, start: int, end: int) -> int:
-    """Return where the name begins that an answer is the end of, as "Leith" is of "Water of Leith".
+    """Return where the name begins of which an answer is only the end, as "Leith" is of "Water of Leith".
 
-    Unless a place is asked for that others are named after: who was at the University of Ulm was in Ulm.
+    This does not apply if a place is asked for, since other things are named after places: who was at the University of
+    Ulm was in Ulm.
     """
     wanted, noun = expected_answer(question)
     if wanted == "place" and (not noun or noun[-1] in _PLACES):
@@ -411,17 +421,17 @@ def _name_start(question: str, text: str, start: int, end: int) -> int:
 _NUMBER_OF_NAME = re.compile(
     r" \d{1,4}\b(?![.,:]\d|, \d| \d| \w+s\b| (?:to|and|or|people|men|women|per|million|billion)\b)"
 )
-_LONGEST_NAME = 60  # characters before its end
+_LONGEST_NAME = 60  # characters of a name before its end
 _PLACES = word_set(
     "place location city town village country state county province region district capital area birthplace hometown"
 )
 
 
 def _named(passage: ReadPassage, start: int, end: int) -> str:
-    """Return an answer by its name: a pronoun stands for the topic, else for the name before it; blank without one.
+    """Return an answer by its name: a pronoun becomes the topic, else the name before it; "" if that is unknown.
 
-    A part of the topic stands for all of it ("Leith" of "Water of Leith"). An article with which a sentence begins is
-    not part of a name, unless the title has it.
+    A part of the topic is replaced by the whole topic ("Leith" by "Water of Leith"). An article at the beginning of a
+    sentence is not part of a name, unless the title has it.
     """
     text = passage.text[start:end]
     topic = passage.topic
@@ -444,7 +454,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     )
 
 
-# where a paragraph or a cell of a table ends, and an answer with it
+# the end of a paragraph or of a table cell, where an answer ends too
 _ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
 _LIFE = re.compile(r"(?<=[a-z]), ?\d{4} ?[–-] ?\d{4}$")
 _LOOSE_WORDS = word_set("a an the and or of in by")
@@ -452,10 +462,10 @@ _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 
 def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
-    """Return the sentence about an answer that has most of the question's words; `sentence` before its equals.
+    """Return the sentence about an answer that has most of the question's words; of equal ones `sentence`.
 
-    A reader points at a name where a text first has it, which need not be where the text answers the question. Where
-    the answer is the topic of the passage, each of its sentences tells of it.
+    The reader marks a name where a text first mentions it, which need not be where the text answers the question. If
+    the answer is the topic of the passage, all its sentences are about it.
     """
     about = canonical_key(answer) in sentence.passage.keys
     asked = set(stems(question)) - set(stems(answer))
@@ -469,7 +479,7 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
 
 
 def _names_it(answer: str, sentence: Sentence) -> bool:
-    """Return whether a sentence has an answer, or begins with a pronoun that stands for it."""
+    """Return whether a sentence contains an answer, or begins with a pronoun that refers to it."""
     if holds(sentence.text, answer):
         return True
     meant = canonical_key(sentence.naming.first_name)
@@ -484,6 +494,6 @@ def _each_once(found: Sequence[Found]) -> list[Found]:
 
 
 def passages_of(steps: Sequence[Step]) -> dict[str, ReadPassage]:
-    """Return the passages that the steps have found, by id, in order."""
+    """Return the passages that the steps have found, parsed, by id, in order."""
     found = passages_found(steps)
     return {passage.id: passage for passage in read(found[:MOST_READ])}

@@ -1,6 +1,6 @@
-"""The English words that the offline mode knows by heart, and how its roles refuse texts in another language.
+"""The English word lists of the offline mode, and how its roles reject texts in another language.
 
-ras_agent/data/english.toml has the words by their classes.
+ras_agent/data/english.toml contains the words by class.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TABLES = tomllib.loads((files("ras_agent.data") / "english.toml").read_text("ut
 
 
 def words(table: str) -> dict[Any, frozenset[str]]:
-    """Return the lists of a table by their keys."""
+    """Return the word lists in a table, by their keys."""
     return {key: word_set(listed) for key, listed in _TABLES[table].items()}
 
 
 CLOSED = {word: letter for letter, listed in words("closed").items() for word in listed}
-"""Word -> the letter of its class, if that is closed."""
+"""Maps a word of a closed class, such as a preposition, to the letter of the class."""
 _OPEN = words("open")
 PAST = _OPEN["past"]
 PARTICIPLES = _OPEN["participles"]
@@ -34,13 +34,13 @@ NOUNS = _OPEN["nouns"]
 PLURAL_SUBJECTS = _OPEN["plural_subjects"]
 KNOWN = frozenset(CLOSED) | PAST | PARTICIPLES | VERBS
 PERSONS = word_set("he him she her it they them")
-"""Pronouns that stand for what was named before."""
+"""Pronouns that stand for something named before."""
 SUBJECTS = word_set("he she it they his her its their that this these those")
-"""Words that a sentence begins with where it goes on about the same thing."""
+"""Words with which a sentence begins if it continues about the same thing."""
 
 
 def is_third_person(word: str) -> bool:
-    """Return whether a word is a third person singular of a verb that is known."""
+    """Return whether a word is the third person singular of a known verb."""
     bases = (
         word[:-1],
         word[:-2] if word.endswith("es") else "",
@@ -51,13 +51,16 @@ def is_third_person(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EnglishOnly:
-    """Sorts out texts that an offline role cannot read. language: of the texts, if their owner has said; "" if not."""
+    """Filters out texts that an offline role cannot read.
+
+    language: the language of the texts, if their owner stated it; else "".
+    """
 
     role: str
     language: str = ""
 
     def refusal(self, question: str) -> str:
-        """Return why a question is not for this role, and what to do; "" for English."""
+        """Return why this role cannot answer a question, with advice; "" if it can, since everything is English."""
         if self.language not in ("", ENGLISH, NO_LANGUAGE):
             return self._said(f"the texts are in {self.language.capitalize()}")
         foreign = foreign_language(question)
@@ -70,7 +73,7 @@ class EnglishOnly:
     def readable(
         self, passages: Sequence[Passage]
     ) -> tuple[list[Passage], tuple[Failure, ...]]:
-        """Return the passages that do not seem to be in another language, and a failure for those that do."""
+        """Return the passages that seem to be English, and a failure for each other language among the rest."""
         foreign = [foreign_language(passage.text) for passage in passages]
         failures = []
         for language, count in Counter(filter(None, foreign)).items():

@@ -1,11 +1,11 @@
-"""Completes a follow-up question by rule, from the turns before it: English pronouns, and parts that it leaves out.
+"""Completes a follow-up question by rules, from the turns before it: English pronouns, and parts that were left out.
 
 And how long is it?          How long is Water of Leith?        (the last answer)
 Who was her husband?         Who was Marie Curie's husband?     (the person whom the last question is about)
 And the Golden Gate Bridge?  When was the Golden Gate Bridge built?
 
-A question of which a part stays unclear is left as it is: a search with the user's own words finds more than one with
-the wrong name.
+If any part of a question stays unclear, the question is left unchanged: a search with the user's own words finds more
+than one with a wrong name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_ANAPHOR = re.compile(
     r"(?i)\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
     r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b"
 )
-# "her" is German too: a question that is not in English is left
+# "her" is a German word too, so a question that is not in English is left unchanged
 _ENGLISH = re.compile(
     r"(?i)(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
     r"|was (?:he|she|it|his|her|its|their|that|this|the))\b"
@@ -67,13 +67,13 @@ _MEASURE = re.compile(
     r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE
 )
 _CITED = re.compile(r" ?\[\d+\]")
-# an answer of these types is nothing that "it" stands for: "Monday", "Some 90,000 (Nokia Annual Report)"
+# "it" never refers to an answer of these types: "Monday", "Some 90,000 (Nokia Annual Report)"
 _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """Names the thing that an earlier turn was about. noun: the question's word for it, folded: ("river",)."""
+    """A thing that an earlier turn was about. noun: the question's word for it, case-folded: ("river",)."""
 
     name: str
     type: AnswerType | None = None
@@ -81,21 +81,21 @@ class _Thing:
 
 
 class _Unclear(Exception):
-    """Raised where a part of a question may stand for several things, or for nothing that was named."""
+    """Raised if a part of a question may refer to several things, or to nothing that was named."""
 
 
 def offline_rewriter(embeddings: str, options: RoleOptions) -> OfflineRewriter:
-    """Rewrites by the rule of this module, with or without embeddings."""
+    """Return the rewriter of this module; neither embeddings nor options change it."""
     return OfflineRewriter()
 
 
 class OfflineRewriter:
-    """Rewrites a follow-up question by the rule of this module."""
+    """A rewriter of follow-up questions by the rules of this module."""
 
     name = "offline"
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn; as it is where it does so, or where that is unclear.
+        """Return the question in words that need no earlier turn; unchanged if it needs none already, or is unclear.
 
         >>> OfflineRewriter().rewrite("Where was he born?", [Exchange("Who patented the telephone?", "Bell")])
         'Where was Bell born?'
@@ -129,7 +129,10 @@ def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
 
 
 def _asked_otherwise(last: str, word: str) -> str:
-    """Return the last question with another word that asks: "Where was Bell born?", "And when?"."""
+    """Return the last question with another question word: "Where was Bell born?" and "And when?" make "When was ...".
+
+    Raises _Unclear if that is not possible.
+    """
     asked = _ASKED_WITH.match(last)
     if not asked or asked[0].lower() == word.lower():
         raise _Unclear
@@ -137,9 +140,10 @@ def _asked_otherwise(last: str, word: str) -> str:
 
 
 def _with_other_part(last: str, part: str) -> str:
-    """Return the last question with `part` in place of its like: a year, a name, a property; "" for another part.
+    """Return the last question with `part` in place of the part of the same kind: a year, a name, a property.
 
-    After a preposition, a name's like is the name after the same one. Raises _Unclear where there are several.
+    Return "" if `part` is none of these. After a preposition, a name replaces the name after the same preposition.
+    Raises _Unclear unless exactly one part is of the same kind.
     """
     preposition = _PREPOSITION.match(part)
     bare, before = (
@@ -171,7 +175,7 @@ def _replaced(text: str, spans: Sequence[tuple[int, int]], part: str) -> str:
 
 
 def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
-    """Return the question with names in place of pronouns. Raises _Unclear for one that cannot be resolved."""
+    """Return the question with names in place of pronouns. Raises _Unclear for a pronoun that cannot be resolved."""
     if _NO_ANAPHOR.search(text) or not (ASKS.search(text) or _ENGLISH.match(text)):
         return text
     if _LEAVES_OUT_A_VERB.search(text):
@@ -201,7 +205,7 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
 
 
 def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
-    """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
+    """Return the name that "that city" or "the river" refers to; the words unchanged if they describe something new."""
     noun = match["noun"].lower()
     sure = match["which"].lower() != "the"
     wanted = type_of((noun,))
@@ -220,7 +224,10 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
 
 
 def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
-    """Return the name that "he", "it", "they" or "there" stands for, from the latest turn on. Raises _Unclear."""
+    """Return the name to which "he", "it", "they" or "there" refers, the latest turn first.
+
+    Raises _Unclear without one.
+    """
     for thing in (
         thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)
     ):
@@ -237,7 +244,7 @@ def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
 
 
 def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
-    """Return the things a turn was about, likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
+    """Return the things that a turn was about, likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
     question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
     asked = analyse(question)
     is_named = asked.kind == "open" and asked.answer_type not in _NO_THING
@@ -248,7 +255,7 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
         spans = [noun.span(1)]
     if pronoun == "he":
         spans = [span for span in spans if not _A_PLACE.search(question[: span[0]])]
-    # "Who wrote Emma?": a person is asked for, by a thing
+    # "Who wrote Emma?" asks for a person, so Emma is a thing
     is_a: AnswerType | None = "person" if _PERSONAL.search(question) else None
     is_a = "thing" if asked.answer_type == "person" else is_a
     subjects = (
@@ -261,7 +268,7 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
 
 
 def _answer_name(answer: str, question: str) -> str:
-    """Return the name that an answer is, or the only name in it that the question lacks; "" without either."""
+    """Return the name that an answer consists of, or the only new name in it; "" if there is neither."""
     text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
     if is_name(text):
         return text

@@ -1,4 +1,4 @@
-"""Forms among the passages: lines such as "Clerk: Bo Tellis", of which a table has rows.
+"""Forms in passages: lines such as "Clerk: Bo Tellis", which are read like the rows of a table.
 
 Ticket 5521           the heading of a record
 Reporter: Jana Holt   a field: its label and its value
@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 from ras_agent.tools.offline.extractor.lines import Line, lines_of
 
 _LONGEST_VALUE = 8
-"""Words of a value; longer ones are read as prose."""
+"""The most words of a value; a line with more is read as prose."""
 _LONGEST_HEADING = 12
 _STOPS = (".", "?", "!", ":")
 
 
 @dataclass
 class Record:
-    """One record of a form. fields: label -> value; lines: label -> the line that has both, and where it begins."""
+    """One record of a form.
+
+    headings: the lines above its fields.
+    fields: label -> value.
+    lines: label -> (offset of the line, the line).
+    """
 
     headings: list[str] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
@@ -28,7 +33,7 @@ class Record:
 
 
 def records_of(text: str) -> Iterator[Record]:
-    """Yield the records of a text. A heading behind fields, or a label that comes back, begins the next one."""
+    """Yield the records of a text. A heading after fields, or a label that occurs again, begins the next record."""
     record = Record()
     end = 0
     for written in text.split("\n"):
@@ -51,7 +56,7 @@ def records_of(text: str) -> Iterator[Record]:
 
 
 def is_heading(line: Line) -> bool:
-    """Tell whether a line has no label and no end, and is short: the lines below it may be of what it names."""
+    """Return whether a line is short, without label or final stop, so that it may name what later lines describe."""
     if line.label or ":" in line.text or line.text[0].islower():
         return False
     return _is_short(line, _LONGEST_HEADING)

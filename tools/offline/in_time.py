@@ -1,4 +1,4 @@
-"""Questions that ask for a time, and the sentences of passages that hold at it.
+"""Questions about a time, and the sentences of passages that hold at that time.
 
 Who is the director?            not "Ada Brenn was director from 2012 to 2018."
 Who was director in 2014?       "Ada Brenn was director from 2012 to 2018.", and asked without the year
@@ -36,10 +36,10 @@ _DAYS_OF_YEAR = 366
 def in_its_time(
     question: str, passages: Sequence[ReadPassage]
 ) -> tuple[str, list[ReadPassage]]:
-    """Return the question, and the passages without sentences that hold at other times only.
+    """Return the question, and the passages without the sentences that only hold at other times.
 
-    Where a sentence about the same things is said to hold at the time asked for, it answers: the question is without its
-    time then, and sentences that tell no time are left out, too.
+    If a sentence about the same things states that it holds at the time asked for, the question is returned without its
+    time, and sentences that state no time are removed too.
     """
     asked = _asked_in(question)
     if asked is None:
@@ -69,7 +69,7 @@ def in_its_time(
 
 
 def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Tell whether a sentence of a proof states a period that holds at the time that a question asks for."""
+    """Return whether a sentence of a proof states a period that includes the time a question asks about."""
     asked = _asked_in(question)
     if asked is None:
         return False
@@ -82,7 +82,7 @@ def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The time that a question asks for, in years, and the question without it."""
+    """The time that a question asks about, in years, and the question without it."""
 
     time: float
     without_time: str
@@ -94,12 +94,12 @@ class _Asked:
 
     @cached_property
     def relation(self) -> frozenset[str]:
-        """The stems of the words that are no names: of "director"."""
+        """Return the stems of the words that are not names, such as "director"."""
         named = stem_set(" ".join(names_in(self.without_time)))
         return self.stems - named
 
     def is_about(self, sentence: Sentence) -> bool:
-        """Tell whether a sentence, with its title, has most of the question's words, not only its names."""
+        """Return whether a sentence, with its title, contains most of the question's words, and not only its names."""
         shared = self.stems & (sentence.stems | sentence.passage.title_stems)
         if self.relation and self.relation.isdisjoint(shared):
             return False
@@ -107,7 +107,7 @@ class _Asked:
 
 
 def _asked_in(question: str) -> _Asked | None:
-    """Return the time that a question asks for; None where it asks for no time, or for several."""
+    """Return the time that a question asks about; None if it mentions no time, or several."""
     time = time_asked(question)
     if time is not None:
         return _Asked(time, without_as_of(question), is_now=True)

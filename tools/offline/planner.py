@@ -1,4 +1,4 @@
-"""The planner of the offline mode, and IRCoT's reasoner: they find the next search by the passages found so far."""
+"""The planner of the offline mode, and IRCoT's reasoner: they choose the next search by the passages found so far."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ras_agent.tools.offline.reading import ReadPassage, nearness, rarity, token
 from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
-_ENOUGH = 0.95  # the share of the question's weight that two linked passages must hold to be taken to answer it
-_NAME_WEIGHT = 1.5  # a word inside a name tells more than one outside
-_WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’-]\w+)*")  # "state-owned" whole
+_ENOUGH = 0.95  # share of the question's weight that explains it
+_NAME_WEIGHT = 1.5  # weight of a word inside a name, relative to one outside
+_WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’-]\w+)*")  # "state-owned" is one word
 # weights of the parts of a bridge's score; set on the tuning half and two training sets, and flat around these values
 _COVERED = 2.0
 _FIRST_RANK = 2.0
@@ -34,15 +34,17 @@ _ALREADY_READ = -1.0
 
 
 class OfflinePlanner:
-    """Takes the question apart with the reader, and goes on by rules where that does not lead to an answer.
+    """A planner that takes the question apart with the reader and, if that leads to no answer, goes on by rules.
 
-    The descriptions in the question are asked for, the innermost first, and the answers take their place. Then the
-    whole question is asked, and no more where its answer is sure, and the things that it compares are looked up ("Who
-    is older, A or B?"). Else the planner follows bridges:
-    names in the passages read, each asked for together with the words of the question that its passage leaves open,
-    until two linked passages explain the question, `most_bridges` have been followed, or no name is left.
-    language: of the texts, if it is known; outside of English a question is searched for once, as it is. enough: the
-    confidence of an answer from which nothing more is searched for.
+    The things that the question describes are asked for, the innermost first, and replaced by their answers. Then the
+    whole question is asked. If its answer is sure, the search ends. If it compares things ("Who is older, A or B?"),
+    each is looked up. Otherwise the planner follows bridges: names in the passages, each searched for together with the
+    question's words that its passage does not contain, until two linked passages explain the question, `most_bridges`
+    have been followed, or no name is left.
+
+    language: the language of the texts, if it is known; if it is not English, the question is searched for once,
+        unchanged.
+    enough: the confidence of an answer at which the search ends.
     """
 
     name = "offline"
@@ -62,7 +64,7 @@ class OfflinePlanner:
         self._enough = enough
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next sub-query, or sufficient; the reason states the facts found or the missing part."""
+        """Return the next sub-query, or "sufficient"; the reason states the facts found or the missing part."""
         question = without_as_of(question)
         if refusal := self._english.refusal(question):
             return (
@@ -117,7 +119,7 @@ class OfflinePlanner:
     def _conclusion(
         self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> str:
-        """Say that the chain has an answer, and which where the answerer is sure enough to give it."""
+        """Return the reason that the chain has an answer, with the answer if the answerer is sure enough of it."""
         passages: dict[str, Passage] = {}
         for step in steps:
             for hit in step.hits:
@@ -131,7 +133,7 @@ class OfflinePlanner:
 
 
 def _so_far(chain: Chain) -> str:
-    """State the answers of the links: "the inventor of the telephone is Alexander Graham Bell"."""
+    """Return the answers of the chain's links as text: "the inventor of the telephone is Alexander Graham Bell"."""
     return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
 
 
@@ -153,9 +155,10 @@ def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
 
 
 class OfflineReasoner:
-    """Quotes the sentence that says most of the question and names something new; the last one holds "answer is".
+    """A reasoner that quotes the sentence with most of the question that also names something new.
 
-    language: of the texts, if it is known.
+    The last sentence of the chain contains "answer is".
+    language: the language of the texts, if it is known.
     """
 
     name = "offline"
@@ -166,7 +169,7 @@ class OfflineReasoner:
     def next_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        """Return the sentence to search with next, or the one that ends the chain if no sentence leads on."""
         question = without_as_of(question)
         if refusal := self._english.refusal(question):
             return f"{ANSWER_IS}: nowhere that I can read, since {refusal}."
@@ -194,9 +197,9 @@ class OfflineReasoner:
 
 
 def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
-    """Yield the sentences that name something not yet looked up, their share of the question, and its open words.
+    """Yield sentences that name something not yet looked up: (share of the question, sentence, words left open).
 
-    One that is marked as an answer would end the chain where it is quoted.
+    A sentence that contains "answer is" is left out, since quoting it would end the chain.
     """
     for passage in evidence.passages.values():
         for sentence in passage.sentences:
@@ -212,11 +215,12 @@ def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Holds the question, its weighted stems, and the passages read, by id, in order of retrieval.
+    """The question, the weights of its stems, and the passages read, by id, in order of retrieval.
 
-    weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
-    stems outside names, which tell relations and classes ("director", "conference"). ranks: passage id -> its rank in
-    the hop that found it, 0 for the first.
+    weights: question stem -> weight; stems that are rare among the passages or part of a name weigh more; they sum
+        to 1.
+    plain: the stems outside names, which state relations and classes ("director", "conference").
+    ranks: passage id -> its rank in the hop that found it, 0 for the first.
     """
 
     asked: QuestionAnalysis
@@ -226,13 +230,13 @@ class Evidence:
     ranks: dict[str, int]
 
     def coverage(self, words: Set[str]) -> float:
-        """Return the weight of the question's stems among `words`, in 0..1."""
+        """Return the total weight, in 0..1, of the question's stems that are among `words`."""
         return sum(weight for word, weight in self.weights.items() if word in words)
 
     def missing(self, words: Set[str]) -> list[str]:
-        """Return the question's content words that have no stem among `words`, the first word of each stem.
+        """Return the question's content words whose stem is not among `words`, as written, one for each stem.
 
-        They are written as in the question. A compound stays whole and goes by its first content word: "co-founder".
+        A compound such as "co-founder" stays whole and counts by its first content word.
         """
         kept: dict[str, str] = {}
         for word in _WORD.findall(self.asked.question):
@@ -242,7 +246,7 @@ class Evidence:
         return list(kept.values())
 
     def explained(self) -> bool:
-        """Return whether two passages, of which one names the other's topic, cover the question."""
+        """Return whether two passages, of which one names the other's subject, together cover the question."""
         read = self.passages.values()
         pairs = (
             (one, other)
@@ -262,7 +266,7 @@ class Evidence:
 
 
 def gather(question: str, steps: Sequence[Step]) -> Evidence:
-    """Hold the steps' passages against the question."""
+    """Return the question with its weights, and the steps' passages."""
     asked = analyse(question)
     passages = passages_of(steps)
     ranks: dict[str, int] = {}
@@ -284,7 +288,7 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """Holds a name worth looking up, the fact that suggests it, and the question's words that its passage lacks."""
+    """A name worth looking up, the fact that suggests it, and the question's words that its passage lacks."""
 
     name: str
     fact: Triple
@@ -297,11 +301,11 @@ class Bridge:
 
 
 def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
-    """Return the candidates, the most promising first, one for each name; ties in order of reading.
+    """Return the bridges, the most promising first, one for each name; ties in order of reading.
 
-    A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
-    passage, by how near it is to words of the question and how many of them its predicate holds, and for having the
-    name of a class that the question names ("Southeastern Conference" for "a conference").
+    A name's score depends on the share of the question that its sentence and the fact's other end cover, the rank of
+    its passage, how near it is to words of the question, how many of these its predicate contains, and whether it
+    contains the name of a class in the question ("Southeastern Conference" for "a conference").
     """
     best: dict[str, Bridge] = {}
     for fact in graph.facts:

@@ -1,4 +1,4 @@
-"""The shape of a question, read off its words: its kind, the names in it, those compared, the type of its answer."""
+"""The form of a question, read off its words: its kind, its names, those it compares, and the type of its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ras_agent.tools.offline import english
 Kind = Literal["open", "yes_no", "choice"]
 
 LONGEST_QUESTION = 2000
-"""Characters of a question that are analysed; what is behind them is not read."""
+"""The most characters of a question that are analysed; the rest is ignored."""
 
 _YES_NO = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b",
@@ -34,8 +34,11 @@ ORDERS = (
     (_ORDERING["deeper"], False, 1),
     (_ORDERING["fewer"], False, -1),
 )
-"""Words of a choice; whether they order dates, else numbers; the sign of what is asked for, 1 for the most."""
-# behind a verb, more often than of a choice
+"""Rows of (words that ask for an order, whether they order dates rather than numbers, sign of what is asked for).
+
+The sign is 1 for the most or the latest, -1 for the least or the earliest.
+"""
+# words that mostly describe a time after a verb, rather than ask for a choice
 _OF_TIME = word_set("before after prior preceded initially last")
 _PICKS_ONE = re.compile(
     r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE
@@ -54,11 +57,12 @@ _APPOSITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnalysis:
-    """Holds a question's shape.
+    """The form of a question.
 
-    kind: "yes_no"; "choice" picks one of `compared`; else "open". compared: two names, also where a question asks for
-    something in common, or (). answer_type: None where the words do not tell. answer_noun: the folded words that the
-    answer is one of ("drama series"), empty for who, when, where.
+    kind: "yes_no"; "choice" asks for one of `compared`; any other is "open".
+    compared: two names, also if a question asks what they have in common; else ().
+    answer_type: None if the words do not tell.
+    answer_noun: the case-folded words for what the answer is ("drama series"); () for who, when and where.
     """
 
     question: str
@@ -69,14 +73,14 @@ class QuestionAnalysis:
 
 
 def analyse(question: str) -> QuestionAnalysis:
-    """Read a question.
+    """Return the form of a question.
 
     >>> asked = analyse("Which band formed earlier, Lawson or Louis XIV?")
     >>> asked.kind, asked.compared, asked.answer_type, asked.answer_noun
     ('choice', ('Lawson', 'Louis XIV'), 'organisation', ('band',))
     """
     text = " ".join(question.split())[:LONGEST_QUESTION]
-    # "Both A and B are films?" asks only by its mark, and a statement asks whether it is so
+    # "Both A and B are films?" is a question only by its mark; a statement counts as a question whether it is true
     stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
     unasked = (stated or _MAY.match(text) is not None) and not ASKS.search(text)
     yes_no = _YES_NO.match(text) is not None or unasked
@@ -101,7 +105,7 @@ def analyse(question: str) -> QuestionAnalysis:
 
 
 def _options(text: str, yes_no: bool) -> tuple[str, ...]:
-    """Return the two sides of the last "or" between names; () without one."""
+    """Return the names on both sides of the last "or" between names; () if there is none."""
     for match in reversed(list(_OR.finditer(text))):
         right = _clean(_APPOSITION.sub("", text[match.end() :]))
         before = text[: match.start()]
@@ -115,7 +119,7 @@ def _options(text: str, yes_no: bool) -> tuple[str, ...]:
                 else ""
             )
         if yes_no and (names := name_spans(right)) and not names[0][0]:
-            # behind a verb the question goes on: "or Bo Day born first?"
+            # the question goes on after the name: "or Bo Day born first?"
             right = right[slice(*names[0])]
         if left and (right[:1].isupper() or right[:1].isdigit()):
             return left, right
@@ -123,7 +127,10 @@ def _options(text: str, yes_no: bool) -> tuple[str, ...]:
 
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
-    """Return two names side by side, "A and B", "A than B", or any two between; of yes or no its only two."""
+    """Return two names that belong together: in "A and B", "A than B" or "between A and B"; () without any.
+
+    In a yes-or-no question with only two names, these are returned.
+    """
     if between := _BETWEEN.search(text):
         return _clean(between[1]), _clean(between[2])
     spans = name_spans(text)
@@ -146,7 +153,7 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
 
 
 def _has_two(text: str, pair: tuple[str, ...]) -> bool:
-    """Return whether "are" is of both names, or they begin: "In which state are A and B?", "A and B play what?".
+    """Return whether the verb belongs to both names: "In which state are A and B?", "A and B play what?".
 
     "When did A and B marry?" asks for one event, and not for something that each of them has.
     """
@@ -164,7 +171,7 @@ AnswerType = Literal[
 ]
 
 ASKS = re.compile(r"\b(?:what|which|who|whom|whose|where|when|how)\b", re.IGNORECASE)
-"""A question word."""
+"""Matches a question word."""
 _RELATIVE = word_set("who which where when whose")
 _COPULA = re.compile(
     r"\s*(?:is|are|was|were|'s)\s+(?:the\s+)?(?:names?\s+of\s+(?:the\s+)?)?",
@@ -185,7 +192,7 @@ _COMPARATIVES = word_set(
 )
 
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
-"""Nouns of dates that an answer tells in figures; an age may be told in words."""
+"""Nouns of dates, whose answers are in figures; unlike an age, which may be in words."""
 
 _TYPES: dict[str, AnswerType] = {
     "who": "person",
@@ -198,7 +205,7 @@ _NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
 def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
-    """Return the type of a question's answer, None where its words do not tell, and the folded noun that it is one of.
+    """Return the type of a question's answer, None if its words do not tell, and the case-folded noun for it.
 
     >>> expected_answer("What is the name of the pop band founded in 1990?")
     ('organisation', ('pop', 'band'))
@@ -222,7 +229,7 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
 
 
 def _question_word(text: str) -> re.Match[str] | None:
-    """Return the word that asks: the first, unless it begins a relative clause and a later one asks."""
+    """Return the word that asks: the first one, unless it begins a relative clause and a later one asks."""
     words = list(ASKS.finditer(text))
     asking = (
         one
@@ -233,7 +240,7 @@ def _question_word(text: str) -> re.Match[str] | None:
 
 
 def noun_of(rest: str) -> tuple[str, ...]:
-    """Return the noun phrase that `rest` begins with, up to a function word, a participle, a comparative or a mark."""
+    """Return the noun phrase with which `rest` begins, up to a function word, participle, comparative or mark."""
     words: list[str] = []
     end = 0
     for match in _NOUN.finditer(rest):
@@ -253,7 +260,10 @@ def noun_of(rest: str) -> tuple[str, ...]:
 
 
 def type_of(noun: tuple[str, ...]) -> AnswerType | None:
-    """Return by the last two words, the last one first: "New York city" is a place. "name" could name anything."""
+    """Return the type that a noun phrase's last two words tell, the last one first: "New York city" is a place.
+
+    Return None for "name", which could name anything, and without a noun.
+    """
     for word in reversed(noun[-2:]):
         if word in {"name", "names"}:
             return None
@@ -301,7 +311,7 @@ def _is_count(answer: str, noun: tuple[str, ...]) -> bool:
     if not figures:
         first = [word.lower().removesuffix("s") for word in answer.split()[:3]]
         return any(english.CLOSED.get(word) == "F" for word in first)
-    # "1200" boats, but no such number of months
+    # "1200" may count boats, but not months
     is_year = _YEAR.fullmatch(answer) is not None
     is_counted = any(figure.kind in ("number", "year") for figure in figures)
     return is_counted and not (is_year and not _TIMES.isdisjoint(noun))

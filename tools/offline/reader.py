@@ -1,9 +1,10 @@
-"""The reader of the offline mode: MiniLM with layers of this repository's training, in numpy.
+"""The reader of the offline mode: a MiniLM fine-tuned in this repository, in numpy.
 
-It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and of ending the answer; those at [CLS]
-say that it holds no answer (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Without a text the tokens
-say which part describes something without naming it, and [CLS] says whether a text affirms a question, denies it or
-does not tell. `lab.weights.reader.train` made the weights; the JSON card next to them names the data.
+It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and one of ending the answer; those at
+[CLS] mean that the text contains no answer (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Without a text the
+tokens mark the part of the question that describes something without naming it. [CLS] also tells whether a text affirms
+a question, denies it or says neither. `lab.weights.reader.train` made the weights; the JSON card next to them names the
+data.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ QUESTION_TOKENS = 64
 WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is read in overlapping windows
 OVERLAP_TOKENS = 48
 ANSWER_TOKENS = 24
-_REMEMBERED = 512  # questions, and pairs of question and text; planner and answerer read the same ones at each hop
+_REMEMBERED = 512  # cached readings; planner and answerer share them
 
 
 class Reading(NamedTuple):
@@ -43,10 +44,11 @@ class Reading(NamedTuple):
 
 
 class Reader:
-    """Reads texts for a question; fits `SpanReader`. Weights load at the first use. Threads may share one.
+    """A reader of texts for a question; implements `SpanReader`. Weights load at the first use. Thread safe.
 
-    weights: others than the packaged ones, a .safetensors file; spans: how many answers of a text are given. Raises
-    WeightsError for a file that is no reader's.
+    weights: a .safetensors file to use instead of the packaged weights.
+    spans: the most answers for each text.
+    Raises WeightsError, at the first use, for a file that contains no reader.
     """
 
     def __init__(self, weights: Path | str | None = None, spans: int = 5) -> None:
@@ -59,15 +61,15 @@ class Reader:
         self._descriptions: RecentResults[str, Span | None] = RecentResults(_REMEMBERED)
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """Return one list for each text: up to `spans` answers that do not overlap, best first."""
+        """Return, for each text, up to `spans` answers that do not overlap, best first."""
         return [list(one.spans) for one in self.readings(question, texts)]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
-        """Return the verdict of each text on a question to be answered with yes or no."""
+        """Return, for each text, its verdict on a yes-or-no question."""
         return [one.verdict for one in self.readings(question, texts)]
 
     def readings(self, question: str, texts: Sequence[str]) -> list[Reading]:
-        """Return the answers and the verdict of each text for a question."""
+        """Return, for each text, its answers and its verdict for a question."""
         return self._readings.of(
             [(question, text) for text in texts],
             lambda new: self._loaded().read(
@@ -76,9 +78,9 @@ class Reader:
         )
 
     def described(self, question: str) -> Span | None:
-        """Return the part of a question that describes something without naming it, None if it has no such part.
+        """Return the part of a question that describes something without naming it; None if there is none.
 
-        Its margin says how much likelier that is than that the question describes nothing, in logits.
+        Its margin, in logits, says how much likelier this is than that the question describes nothing.
         """
         return self._descriptions.of(
             [question], lambda _: [self._loaded().described(question)]
@@ -95,7 +97,10 @@ class Reader:
 
 
 class _Window(NamedTuple):
-    """Tokens of a text that are read together, and where each is in the text."""
+    """Tokens of a text that are read together, with their offsets in the text.
+
+    text: the index of the text.
+    """
 
     text: int
     ids: list[int]
@@ -118,7 +123,7 @@ def _load(file: Path) -> _Network:
 
 
 class _Network:
-    """Holds the network, its tokenizer and the heads; nothing changes after construction."""
+    """The network, its tokenizer and the heads. They never change."""
 
     def __init__(
         self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]
@@ -185,7 +190,7 @@ class _Network:
                     yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
 
     def _states(self, rows: Sequence[Sequence[int]], first: int) -> list[Floats]:
-        """Return the last states (T, 384) of each row. first: where the second segment begins."""
+        """Return the last states (T, 384) of each row. first: the position at which the second segment begins."""
         found: list[Floats] = [np.empty((0, WIDTH), np.float32)] * len(rows)
         if not rows:
             return found
@@ -211,14 +216,14 @@ class _Network:
 
 
 def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
-    """Yield the best spans of a text's windows by their margins, with the no-answer logit of its surest window."""
+    """Yield the best spans over a text's windows by their margins, with the no-answer logit of the surest window."""
     none = min((span.no_answer for span in spans), default=0.0)
     for span in sorted(spans, key=lambda span: (-span.margin, span.start))[:count]:
         yield Span(span.start, span.end, span.margin + none, none)
 
 
 def _verdict(logits: Sequence[Floats]) -> Verdict:
-    """Return the verdict of the window that is surest that its text tells."""
+    """Return the verdict of the window that is surest that its text affirms or denies."""
     if not logits:
         return Verdict(0.0, 0.0, 1.0)
     shares = [np.exp(one - one.max()) / np.exp(one - one.max()).sum() for one in logits]
@@ -229,9 +234,10 @@ def _verdict(logits: Sequence[Floats]) -> Verdict:
 def best_spans(
     start: Floats, end: Floats, count: int, longest: int = ANSWER_TOKENS
 ) -> list[tuple[int, int, float]]:
-    """Return the `count` best (first token, last token, start logit + end logit) that do not overlap, best first.
+    """Return the `count` best spans without overlaps, best first: (first token, last token, sum of their logits).
 
-    `start` and `end` have shape (T,); a span has at most `longest` tokens.
+    start, end: (T,), the logits of the tokens.
+    longest: the most tokens of a span.
     """
     scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
     allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(

@@ -1,4 +1,4 @@
-"""The passages that were found, each read once for every role and step: its words, its sentences, their names."""
+"""The retrieved passages, each parsed once for every role and step: its words, its sentences, their names."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ras_agent.tools.offline.forms import Record, records_of
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
 _LONGEST_NAME = 12
-"""Words of a cell that is a name or a figure."""
+"""The most words of a table cell that counts as a name or a figure."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Holds a word at characters `start` to `end`. stem: of a content word, blank for a function word."""
+    """A word at characters `start` to `end`. stem: the stem of a content word, "" for a function word."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Token:
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """Return the words of `text`, folded, in order."""
+    """Return the words of `text`, case-folded, in order."""
     found = []
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", fold(match.group()))
@@ -58,7 +58,10 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 def nearness(
     words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]
 ) -> float:
-    """Return how near wanted words are to places, first and last word of each: 1 / (1 + distance in words), added."""
+    """Return how near wanted words are to some places: the sum of 1 / (1 + distance in words) over the wanted words.
+
+    places: the indices of the first and last word of each place.
+    """
     gaps: dict[str, int] = {}
     for at, word in enumerate(words):
         if word in wanted and places:
@@ -69,9 +72,9 @@ def nearness(
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """Sentence of a passage: its place among the passage's sentences, from 0, its first character there, and its text.
+    """A sentence of a passage: its index there, from 0, the offset of its first character, and its text.
 
-    Its words, names and figures are found when they are first asked for.
+    Its words, names and figures are computed when they are first needed.
     """
 
     passage: ReadPassage
@@ -81,7 +84,7 @@ class Sentence:
 
     @property
     def titled(self) -> str:
-        """The sentence behind the title and the headings of its passage."""
+        """Return the sentence after the title and the headings of its passage."""
         return with_title(self.passage.heading, self.text)
 
     @cached_property
@@ -98,14 +101,14 @@ class Sentence:
 
     @property
     def before(self) -> Sentence | None:
-        """The sentence before it in its passage."""
+        """Return the sentence before this one in its passage; None for the first."""
         if self.number == 0:
             return None
         return self.passage.sentences[self.number - 1]
 
     @property
     def following(self) -> Sentence | None:
-        """The sentence behind it in its passage."""
+        """Return the sentence after this one in its passage; None for the last."""
         sentences = self.passage.sentences
         if self.number + 1 == len(sentences):
             return None
@@ -113,19 +116,19 @@ class Sentence:
 
     @property
     def first_name(self) -> str:
-        """The first name in it, whom a pronoun in the next sentence means; blank without one."""
+        """Return the first name in the sentence, to which a pronoun in the next one refers; "" if it has no name."""
         if not self.names:
             return ""
         start, end = self.names[0]
         return self.text[start:end]
 
     def begins_with(self, words: Set[str]) -> bool:
-        """Tell whether its first word is one of these."""
+        """Return whether the first word is one of these."""
         return bool(self.tokens) and self.tokens[0].word in words
 
     @property
     def naming(self) -> Sentence:
-        """The nearest sentence, itself or one before it, that begins with no pronoun and so names the subject."""
+        """Return the nearest sentence, this or an earlier one, that begins with no pronoun and so names the subject."""
         sentence = self
         while sentence.begins_with(SUBJECTS) and sentence.before is not None:
             sentence = sentence.before
@@ -137,7 +140,7 @@ class Sentence:
 
 
 class ReadPassage:
-    """Holds a passage and the parts read off it, each when it is first needed; nothing changes it afterwards."""
+    """A passage and the parts parsed from it, each when it is first needed. It is never changed."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -148,11 +151,11 @@ class ReadPassage:
         self.heading = passage.heading
         self.headings = passage.headings
         self.table = ""
-        """Which table it is of, "" for none."""
+        """The table that the passage belongs to; "" for none."""
         self.key_column = ""
         self.rows_of_table = 0
         self.records: dict[str, dict[str, str]] = {}
-        """What the rows of a table say: what each is about -> column -> cell."""
+        """The rows of its table: name of the row -> column -> cell."""
         about = passage.metadata.get(TABLE)
         if isinstance(about, Mapping):
             self._read_rows(about, stated_facts(passage) or ())
@@ -163,7 +166,7 @@ class ReadPassage:
         )
 
     def without(self, numbers: Set[int]) -> ReadPassage:
-        """Return the passage with blanks for some of its sentences, so that all else keeps its place."""
+        """Return the passage with some of its sentences replaced by blanks, so that all other offsets stay valid."""
         text = self.text
         for number in numbers:
             sentence = self.sentences[number]
@@ -174,7 +177,7 @@ class ReadPassage:
 
     @property
     def is_only_table(self) -> bool:
-        """Whether it is of a table with only names and figures in its cells, which nobody reads as prose."""
+        """Return whether the passage is part of a table of only names and figures, which is not read as prose."""
         for cells in self.records.values():
             longest = max(cells.values(), key=len)
             if len(longest.split()) > _LONGEST_NAME:
@@ -193,14 +196,14 @@ class ReadPassage:
 
     @cached_property
     def forms(self) -> tuple[Record, ...]:
-        """The records of its forms, which are no rows of a table."""
+        """Return the records of the forms in the passage; () for a part of a table."""
         if self.records:
             return ()
         return tuple(records_of(self.text))
 
     @cached_property
     def topic(self) -> str:
-        """The title without the words that tell namesakes apart; "" for the name of a file."""
+        """Return the title without the words that distinguish namesakes; "" if it is the name of a file."""
         return bare_title(self._own_title)
 
     @cached_property
@@ -209,7 +212,7 @@ class ReadPassage:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Canonical keys of its title's forms."""
+        """Return the canonical keys of the title's forms."""
         forms = (self.topic, self.topic.split(", ")[0], unescaped(self._own_title))
         return frozenset(canonical_key(form) for form in forms if form)
 
@@ -219,7 +222,7 @@ class ReadPassage:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of its title, its headings and its text."""
+        """Return the stems of the title, the headings and the text."""
         return frozenset(stems(f"{self.heading} {self.text}"))
 
     @cached_property
@@ -228,19 +231,19 @@ class ReadPassage:
 
     @cached_property
     def subject(self) -> str:
-        """Its subject: the topic, or without a title the first name in it."""
+        """Return the passage's subject: the topic, or without a title the first name in the text."""
         if self.topic or not self.sentences:
             return self.topic
         return self.sentences[0].first_name
 
     def tells_of(self, other: ReadPassage) -> bool:
-        """Return whether its text holds the other one's subject, in whatever writing."""
+        """Return whether the text contains the subject of another passage, whatever its spelling."""
         key = canonical_key(other.subject)
         return bool(key) and f" {key} " in self._spaced
 
 
 def _content_of(passage: Passage) -> tuple[str, ...]:
-    """Return all that is read of a passage, by which it is known again."""
+    """Return everything that is read from a passage, as its key in the cache."""
     rows = ""
     if TABLE in passage.metadata:
         stated = passage.metadata.get(STATED)
@@ -256,7 +259,7 @@ def _content_of(passage: Passage) -> tuple[str, ...]:
 
 
 def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, float]:
-    """Return how much each stem tells among the passages: more the fewer of them have it."""
+    """Return the weight of each stem among the passages: the greater, the fewer passages contain it."""
     weights: dict[str, float] = {}
     for word in words:
         holding = sum(word in passage.stems for passage in passages)
@@ -265,15 +268,15 @@ def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, f
 
 
 MOST_READ = 500
-"""The most passages that a role of the offline mode compares with each other; it reads the first of more."""
-# a million characters are about 40 MB when every part has been read
+"""The most passages that an offline role compares with each other; of more it reads the first ones."""
+# bounded by characters; a million take about 40 MB once every part has been computed
 _READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(
     1_000_000, lambda one: len(one.text)
 )
 
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
-    """Return the passages as read, each once, in order; a passage that was read before is not read again."""
+    """Return the parsed passages, each once, in order; passages that were parsed before are taken from a cache."""
     contents = {_content_of(one): one for one in passages}
     return tuple(
         _READ.of(

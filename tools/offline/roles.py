@@ -1,8 +1,8 @@
-"""The roles that need no model, put together: `offline`.
+"""Factories of the roles that need no model, named `offline`.
 
-Planner and answerer share one reader, with what it remembers. Every factory takes the part behind the colon of a
-role's name, which here is empty (UnknownName is raised for anything else), and the options, of which the language is
-the texts', if it is known: the roles know English only.
+Planner and answerer share one reader and its caches. Every factory takes the part after the colon of a role's name,
+which must be empty here (else UnknownName is raised), and the options. Their language is that of the texts, if it is
+known; the roles understand only English.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _packaged_reader = cache(Reader)
 def offline_planner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflinePlanner:
-    """Ask for the things that the question describes, the innermost first; else follow the bridge closest to it."""
+    """Return the planner that asks for the things that a question describes, innermost first, else follows bridges."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
     return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
@@ -33,7 +33,7 @@ def offline_planner(
 def offline_answerer(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> Answerer:
-    """Read the answer out of the evidence. The layout "chain" reads only the facts, "chain-of-text" the passages."""
+    """Return the answerer. In the layout "chain" it reads only the facts, in "chain-of-text" only the passages."""
     _refuse(variant)
     least = (
         LEAST_CONFIDENCE
@@ -49,7 +49,7 @@ def offline_answerer(
 def offline_extractor(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflineExtractor:
-    """Read facts off grammar."""
+    """Return the extractor, which reads facts off the grammar of sentences."""
     _refuse(variant)
     return OfflineExtractor(options.language)
 
@@ -57,13 +57,13 @@ def offline_extractor(
 def offline_reasoner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflineReasoner:
-    """Pick the next sentence by words."""
+    """Return the reasoner, which picks the next sentence by its words."""
     _refuse(variant)
     return OfflineReasoner(options.language)
 
 
 def offline_judge() -> Reader:
-    """Judge whether a text affirms a question of yes or no, with the reader of planner and answerer."""
+    """Return the judge of whether a text affirms a yes-or-no question: the reader of planner and answerer."""
     return _packaged_reader()
 
 

@@ -1,4 +1,4 @@
-"""Answers that are more than a name: a whole list, or the sentences that give a reason, a summary or steps."""
+"""Answers that are more than one name: a whole list, or the sentences that give a reason, a summary or steps."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _BECAUSE = re.compile(
 _ASKED_SO = word_set(
     "why cause causes reason reasons summarise summarize sum describe outline explain tell overview"
 )
-# of Markdown; bold, or a question, on a line of its own; a short line, begun with a number only between blank ones
+# a heading in Markdown, a line in bold, a question, or a short line (a numbered one only between blank lines)
 _HEADING = re.compile(
     r"^(?:(?P<marks>#{1,6}) .+$|(?P<bold>\*\*[^*\n]{1,100}\*\*$|\*\*[^*\n]{1,100}[?:]\*\*|[A-Z][^.!?\n]{0,100}\?$)"
     r"|[A-Z][^.!?\n]{0,60}$|(?<![^\n]\n)\d+\. [A-Z][^.!?\n]{0,60}$(?!\n[^\n]))",
     re.MULTILINE,
 )
 _ITEM = re.compile(ITEM)
-# of the question's words that the passage and the sentence have to have
+# share of the question's words that passage and sentence must contain
 _LEAST_SHARED = 0.4
-_ASKED_ALIKE = 0.6  # of the question's words that a sentence has to have to bear on it, or a question to be the same
-_MOST = 4  # sentences of a summary
-_FEWEST_WORDS = 4  # of a sentence that says something
+_ASKED_ALIKE = 0.6  # the same for a relevant sentence, or an equal question
+_MOST = 4  # most sentences of a summary
+_FEWEST_WORDS = 4  # least words of a sentence that says something
 
 
 def sentences_that_say(
     question: str, passages: Sequence[ReadPassage]
 ) -> list[Sentence] | None:
-    """Return the sentences that give a reason, a summary or steps, in order; [] if no sentence bears on the question.
+    """Return the sentences that give a reason, a summary or steps, in order; [] if no sentence is relevant.
 
-    None for a question that a name or a figure answers; to why, a date is no answer.
+    Return None for a question that a name or a figure answers. A date does not answer why.
 
     >>> sentences_that_say("Why did the mill close?", []), sentences_that_say("When did the mill close?", [])
     ([], None)
@@ -67,7 +67,7 @@ def sentences_that_say(
 
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentence that gives a reason and has most of the question's words, not only names."""
+    """Return the sentence that gives a reason and contains most of the question's words, not only names."""
     best: tuple[float, list[Sentence]] = (0.0, [])
     for passage in passages:
         named = passage.title_stems
@@ -97,9 +97,10 @@ def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
 def _section(
     asked: set[str], passages: Sequence[ReadPassage], asks_for_all: bool
 ) -> list[Sentence]:
-    """Return the first sentences of the passage that has most of the asked words, below the heading that has some.
+    """Return the first sentences below the best heading in the passage with most of the asked words.
 
-    asks_for_all: whether a summary is asked for. Else, without such a heading, the sentences that have asked words.
+    asks_for_all: whether a summary is asked for. If no heading fits, a summary is the passage's beginning;
+        otherwise the sentences with the asked words are returned.
     """
     passage = max(passages, key=lambda one: len(asked & one.stems), default=None)
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
@@ -122,7 +123,7 @@ def _section(
 
 
 def _below_heading_with(asked: set[str], passage: ReadPassage) -> list[Sentence]:
-    """Return the first sentences below the heading that has most of the asked words; the title is no heading."""
+    """Return the first sentences below the heading with most of the asked words, ignoring the title."""
     most = 0
     best: re.Match[str] | None = None
     for shared, heading in _headings(asked, passage):
@@ -136,7 +137,7 @@ def _below_heading_with(asked: set[str], passage: ReadPassage) -> list[Sentence]
 
 
 def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences below a question why that is like this one; [] without one."""
+    """Return the sentences below a heading that asks the same question why; [] if there is none."""
     found = [
         (shared, -number, heading, passage)
         for number, passage in enumerate(passages)
@@ -161,7 +162,7 @@ def _headings(
 
 
 def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
-    """Return the first sentences below a heading, up to the next one that is no part of its section."""
+    """Return the first sentences below a heading, up to the next heading of the same or a higher level."""
     later = _HEADING.finditer(passage.text, heading.end())
     end = next(
         (one.start() for one in later if _level(one) <= _level(heading)),
@@ -173,12 +174,12 @@ def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
 
 
 def _level(heading: re.Match[str]) -> int:
-    """Return a heading's level, 1 for the highest; bold ones and questions come below Markdown's, short lines last."""
+    """Return a heading's level, 1 for the highest; bold lines and questions rank below Markdown's, short lines last."""
     return len(heading["marks"]) if heading["marks"] else 7 if heading["bold"] else 8
 
 
 def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the first sentences that say something; headings and lines of names only where there is nothing else."""
+    """Return the first sentences that say something; headings and lists of names only if there is nothing else."""
     said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
     whole = [
         one
@@ -192,23 +193,24 @@ _ASKS_FOR_NAMES = re.compile(
     r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) "
 )
 _NOTE = r"\s\([^()\n]{0,60}\)"
-# the text between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
+# the text between two names of a list, which may begin with a note on the first ("Ann Ray (chair), Bo Lind")
 _BETWEEN = re.compile(
     rf"(?:{_NOTE})?(?:(?P<comma>,\s)|(?P<last>,?\sand\s(?:by\s)?(?:the\s[a-z]{{1,20}}\s)?)"
     r"|(?P<bullet>[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}))"
 )
 _NOTES = re.compile(_NOTE)
 _BULLETS = re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}")
-_REACH = 1000  # characters before and behind an answer in which its list is looked for
-_LONGEST_GAP = 80  # characters between two names of a list
+_REACH = 1000  # characters before and after an answer in which its list is searched for
+_LONGEST_GAP = 80  # most characters between two names of a list
 
 
 def all_of_list(
     question: str, answer: str, sentence: Sentence
 ) -> tuple[str, tuple[Sentence, ...]]:
-    """Return the whole list that an answer is a name of, and its sentences; the answer itself where it is in no list.
+    """Return the whole list of names that contains an answer, and its sentences; the answer itself if it is in no list.
 
-    Commas, "and" or bullets join the names of a list. It is the answer to who, and to which of several.
+    The names of a list are joined by commas, "and" or bullets. Lists answer questions with "who", or "which" and a
+    plural.
     """
     at = sentence.text.find(answer)
     if at < 0 or not is_name(answer) or not _ASKS_FOR_NAMES.match(question):
@@ -233,7 +235,7 @@ def all_of_list(
 
 
 def _lists(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of lists of names, left to right."""
+    """Yield the spans of lists of names, from left to right."""
     run: list[tuple[int, int]] = []
     joints: set[str] = set()
     for span, following in pairwise([*name_spans(text), (len(text), len(text))]):
@@ -243,7 +245,7 @@ def _lists(text: str) -> Iterator[tuple[int, int]]:
         if joint and following[0] < len(text):
             joints.add(joint.lastgroup or "")
             continue
-        # two names with only a comma are a town and its country, or a name and what follows
+        # two names with only a comma between are not a list, but for example a town and its country
         if len(run) > 2 or joints & {"last", "bullet"}:
             yield run[0][0], span[1]
         run = []

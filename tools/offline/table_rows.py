@@ -1,7 +1,8 @@
-"""Answers from the rows of tables and from forms among the passages: a cell, a comparison of cells, or a yes or no.
+"""Answers from the rows of tables and from forms in the passages: a cell, a comparison of cells, or yes or no.
 
-A row answers only where everything that a question names is in it, or in the names of its columns or its table, so that
-a row for another thing, or another number, answers nothing. Nothing is added up: a question for a sum has no answer.
+A row answers only if everything that the question names is in the row, or in the names of its columns or its table, so
+that a row about another thing or another number answers nothing. Nothing is added up: a question for a sum has no
+answer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MEASURES = {
     word: stem_set(" ".join(columns))
     for word, columns in english.words("measures").items()
 }
-"""Words of questions, and of the columns that they ask for."""
+"""Maps words of questions to the stems of the columns that they ask for."""
 _POSITIVES = {
     form: word for word, forms in english.words("degrees").items() for form in forms
 }
@@ -39,23 +40,26 @@ _LIGHT = stem_set(
     "give take cost get use work number name called many much last time year date answer say tell list show find"
     " located"
 )
-"""What a question may say besides, and mean nothing by it that a row would have to say."""
+"""Stems of words that a question may contain although the row does not, since they do not change its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. cells: column -> its text there, first the column that names the row."""
+    """A row of a table. cells: column -> text, beginning with the column that names the row."""
 
     table: str
     key: str
     cells: Mapping[str, str]
     about: frozenset[str]
-    """Stems of the title of its passage, and of the headings above its table."""
+    """Stems of the passage's title, and of the headings above the table."""
     all_rows: int
-    """How many rows the table has; 0 where nobody knows."""
+    """The number of rows of the table; 0 if unknown."""
     sentence: Sentence
     lines: Mapping[str, Sentence] = field(default_factory=dict)
-    """Of a form: column -> the line that has it. One that is the only one of its sort is asked for without its name."""
+    """For a form: column -> the line with it.
+
+    A form that is the only one of its kind can be asked about without its name.
+    """
 
     @property
     def key_column(self) -> str:
@@ -75,11 +79,11 @@ class Said:
 
 
 _Anchors = Mapping[str, frozenset[str]]
-"""Columns of a row whose cells a question names, and the stems that it has of them."""
+"""Maps the columns of a row whose cells a question names to the stems that it shares with them."""
 
 
 def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
-    """Return the answer from the rows of tables among the passages; None if they give no answer, or different ones."""
+    """Return the answer from the rows of tables in the passages; None if there is none, or if tables disagree."""
     tables = _tables(passages)
     if not tables or _ASKS_FOR_SUM.search(question):
         return None
@@ -96,7 +100,7 @@ def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
 
 
 def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
-    """Return the rows of each table, each once; of two passages with a row the one counts that has it by itself."""
+    """Return the rows of each table, each row once; if two passages have it, the passage with fewer rows counts."""
     tables: dict[str, dict[str, Row]] = {}
     for passage in sorted(passages, key=_row_count):
         for row in _rows_of(passage):
@@ -109,7 +113,7 @@ def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
 
 
 def _are_all(rows: Sequence[Row]) -> bool:
-    """Return whether these rows of a table are all that it has, as one of their passages counts them."""
+    """Return whether these rows of a table are all its rows, by the number that their passages state."""
     counts = [row.all_rows for row in rows]
     return max(counts) == len(rows)
 
@@ -146,7 +150,7 @@ def _rows_of(passage: ReadPassage) -> Iterator[Row]:
 
 
 def _sentence_of(passage: ReadPassage, key: str) -> Sentence:
-    """Return the sentence of a passage for a row: the whole passage, if it has no other row."""
+    """Return the sentence of a passage for a row; the whole passage, if it has no other row."""
     if len(passage.records) == 1:
         return Sentence(passage, 0, 0, passage.text)
     for sentence in passage.sentences:
@@ -156,7 +160,7 @@ def _sentence_of(passage: ReadPassage, key: str) -> Sentence:
 
 
 class _Asked:
-    """A question, read for tables."""
+    """A question, parsed for tables."""
 
     def __init__(self, question: str) -> None:
         self.text = question
@@ -168,7 +172,7 @@ class _Asked:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Stems of the words written as names or with digits, which a row has to have."""
+        """Return the stems of the words written as names or with digits, which a row must contain."""
         found: set[str] = set()
         for token in self.tokens:
             written = self.text[token.start : token.end]
@@ -180,7 +184,7 @@ class _Asked:
 
     @cached_property
     def measured(self) -> frozenset[str]:
-        """Stems of the columns that the words of measures, times and places ask for."""
+        """Return the stems of the columns that the question's words for measures, times and places ask for."""
         found: set[str] = set()
         for word in self.words:
             found |= columns_asked_by(word)
@@ -188,13 +192,13 @@ class _Asked:
 
     @cached_property
     def noun(self) -> frozenset[str]:
-        """Stems of the noun that the answer is one of: of "which bridge" and "what is the fare"."""
+        """Return the stems of the noun for the answer, as in "which bridge" and "what is the fare"."""
         words = [word for word in self.analysis.answer_noun if word not in _MEASURES]
         return stem_set(" ".join(words))
 
     @cached_property
     def order(self) -> tuple[bool, int] | None:
-        """Whether the question orders dates, else numbers, and the sign of the end asked for, 1 for the most."""
+        """Return whether the question orders dates rather than numbers, and the sign, 1 for the most; else None."""
         words = set(self.words)
         if words & _LESS:
             return False, -1
@@ -206,7 +210,7 @@ class _Asked:
         return None
 
     def words_for(self, column: frozenset[str]) -> frozenset[str]:
-        """Return the stems of the question's words that ask for such a column."""
+        """Return the stems of the question's words that ask for a column with these stems."""
         found: set[str] = set()
         for word in self.words:
             if columns_asked_by(word) & column:
@@ -215,19 +219,19 @@ class _Asked:
 
 
 def columns_asked_by(word: str) -> frozenset[str]:
-    """Return the stems of the columns, or of the words in a text, that a word asks for: "taller" for a height."""
+    """Return the stems of the columns, or of words in a text, that a word asks for: those of a height for "taller"."""
     positive = _POSITIVES.get(word, word)
     return _MEASURES.get(positive, frozenset())
 
 
 def _column_stems(column: str) -> frozenset[str]:
-    """Return the stems of a column's name without its unit."""
+    """Return the stems of a column's name, without its unit."""
     bare = _UNIT.sub("", column)
     return stem_set(bare or column)
 
 
 def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
-    """Return the columns of a row where the question names the cell, wholly or by a name in it."""
+    """Return the columns whose cell the question names, wholly or by a name in it, with the shared stems."""
     found: dict[str, frozenset[str]] = {}
     for column, cell in row.cells.items():
         stems = stem_set(cell)
@@ -243,14 +247,14 @@ def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
 
 
 def _in_order(cell: str, asked: _Asked) -> bool:
-    """Return whether a question has all words of a cell, in their order: "from Orvena to Pellis"."""
+    """Return whether a question contains all words of a cell in their order: "from Orvena to Pellis"."""
     words = [token.stem for token in tokens_of(cell) if token.stem]
     following = iter([token.stem for token in asked.tokens if token.stem])
     return len(words) > 1 and all(word in following for word in words)
 
 
 def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
-    """Return the cell that is asked for of the rows that the question names best."""
+    """Return the cell that is asked for, from the rows that the question names best; None without one."""
     if asked.kind == "choice":
         return None
     chosen: list[tuple[str, Row]] = []
@@ -282,7 +286,7 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
 
 
 def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
-    """Return the stems of a question that are neither in cells that it names, nor in names of columns or the table."""
+    """Return the stems of a question that are neither in cells that it names nor in names of columns or the table."""
     left = asked.stems - row.about - _LIGHT
     for stems in anchors.values():
         left -= stems
@@ -294,7 +298,7 @@ def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
 
 
 def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
-    """Return the column that is asked for; "" if no column is, or the question says more than the row."""
+    """Return the column that is asked for; "" if none is, or if the question says more than the row."""
     left = _left(asked, row, anchors)
     if left & asked.named:
         return ""
@@ -311,7 +315,7 @@ def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
     is_known = asked.noun <= (row.about | asked.measured | _LIGHT)
     if not has_noun and not is_known:
         return ""
-    # a verb may be left where the noun says which column is meant: "the river that the bridge crosses"
+    # a verb may be left over if the noun tells which column is meant: "the river that the bridge crosses"
     if len(columns) > 1 or len(left) > int(has_noun):
         return ""
     return columns[0]
@@ -320,13 +324,13 @@ def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
 def _worth_of_columns(
     asked: _Asked, row: Row, anchors: _Anchors
 ) -> dict[str, tuple[bool, float, int]]:
-    """Return of each column that may be asked for whether it has the noun, the share of its words, and their number."""
+    """Return, for each column that may be asked for: (whether it has the noun, share of its words, their number)."""
     worth: dict[str, tuple[bool, float, int]] = {}
     for column, cell in row.cells.items():
         if column in anchors:
             continue
         stems = _column_stems(column)
-        # then its words say no type: "child fare"
+        # if so, the words of the question need not tell the answer's type: "child fare"
         is_named_by_noun = bool(asked.noun) and asked.noun <= stems
         if not is_named_by_noun and not fits(asked.text, cell):
             continue
@@ -342,10 +346,10 @@ def _worth_of_columns(
 
 
 def _is_form_value(asked: _Asked, label: frozenset[str], value: str) -> bool:
-    """Tell whether a line such as "Clerk: Bo Tellis" may answer.
+    """Return whether the value in a line such as "Clerk: Bo Tellis" may be the answer.
 
-    The question has all words of the label: "Previous tenant" is not the tenant. And "Arne: on the ferry" does not
-    tell who Arne is.
+    The question must contain all words of the label: "Previous tenant" is not the tenant. And "Arne: on the ferry" does
+    not tell who Arne is.
     """
     if not label - _LIGHT <= asked.stems | asked.measured:
         return False
@@ -355,7 +359,7 @@ def _is_form_value(asked: _Asked, label: frozenset[str], value: str) -> bool:
 
 
 def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:
-    """Return a column of a row that says all that a question of yes or no asks."""
+    """Return a column with which a row says all that a yes-or-no question asks; "" if there is none."""
     if left or row.key_column not in anchors:
         return ""
     for column in anchors:
@@ -365,7 +369,7 @@ def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:
 
 
 def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
-    """Return the answer from the row with the most or the least: of all rows, or of two that are named."""
+    """Return the answer from the row with the most or the least, of all rows or of the two that are named."""
     if asked.order is None:
         return None
     by_dates, sign = asked.order
@@ -399,7 +403,7 @@ _SUPERLATIVES = word_set(
 
 
 def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
-    """Return the one column by which rows are compared, "" if that is not clear."""
+    """Return the one column by which rows are compared; "" if that is not clear."""
     shares: dict[str, float] = {}
     for column in rows[0].cells:
         has_dates = all(_is_date(row.cells.get(column, "")) for row in rows)
@@ -417,7 +421,7 @@ def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
 
 
 def _unsaid(asked: _Asked, rows: Sequence[Row], column: str) -> frozenset[str]:
-    """Return the stems of a comparison that are neither in the rows' names, nor ask for the column or an order."""
+    """Return the stems of a comparison that are neither in the rows' names nor ask for the column or an order."""
     left = asked.stems - rows[0].about - _LIGHT
     for row in rows:
         left -= stem_set(row.key)
@@ -436,7 +440,10 @@ def _is_date(cell: str) -> bool:
 
 
 def _row_with_most(rows: Sequence[Row], column: str, sign: int) -> Row | None:
-    """Return the row with the largest figure, for sign -1 the smallest; None unless all have one, in one unit."""
+    """Return the row with the largest figure, or for sign -1 the smallest.
+
+    Return None unless all rows have one figure, in the same unit, and one is the best.
+    """
     figures: list[float] = []
     units: set[str] = set()
     for row in rows:

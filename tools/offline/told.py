@@ -1,6 +1,6 @@
-"""Evidence in another form: only the facts, only the passages, or the passages as a person has corrected them.
+"""Evidence in another form for an answerer: only the facts, only the passages, or passages corrected by a person.
 
-Facts become sentences in passages that an answerer reads; a fact that it cites is cited where it was first read.
+Facts are written as sentences in passages; a fact that an answer cites is cited where it was first read.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from ras_agent.tools.index.stated_facts import sentence_of
 
 
 class Retold:
-    """Lets an answerer read the evidence in other words; it cites the passages as they are, facts where they were read.
+    """An answerer that gives another answerer the evidence in another form, and cites the original passages.
 
-    layout: "chain" reads only the graph's facts, as sentences about their subjects, "chain-of-text" the passages, any
-    other both. Sentences with a fact that a person has removed or corrected are left out; their other facts are read.
+    layout: "chain" shows only the graph's facts, as sentences about their subjects, "chain-of-text" only the
+        passages, any other layout both. Sentences with a fact that a person removed or corrected are left out; their
+        other facts are kept.
     """
 
     name = "offline"
@@ -46,7 +47,7 @@ class Retold:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer as the evidence writes it."""
+        """Return the wrapped answerer's answer, with citations of the original passages."""
         if self._layout == "chain":
             pages, told = _pages(graph)
         else:
@@ -61,7 +62,7 @@ class Retold:
 
 
 def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
-    """Return the facts as passages, one for each subject, and the facts with where these tell them."""
+    """Return the facts as passages, one for each subject, and the facts with their places there as sources."""
     pages: dict[str, Passage] = {}
     told: list[Triple] = []
     for fact in graph.facts:
@@ -74,7 +75,7 @@ def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
 
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
-    """Return the steps with the passages of their hits as a person has corrected them."""
+    """Return the steps, with the passages of their hits as corrected by a person."""
     found: list[Passage] = []
     for step in steps:
         found += [hit.passage for hit in step.hits]
@@ -85,14 +86,14 @@ def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[S
 def _corrected(
     graph: QuestionGraph, passages: Sequence[Passage]
 ) -> tuple[dict[str, Passage], QuestionGraph]:
-    """Return by id the passages that a person's decisions change, and the facts with where these passages tell them."""
+    """Return, by id, the passages that a person's decisions change, and the facts with their places there."""
     gone = overruled()
     now: dict[str, Passage] = {}
     facts = {fact.id: fact for fact in graph.facts}
     for passage in passages if gone else ():
         text = passage.text
         places = list(_sentences(passage, gone))
-        for start, end in places:  # blanks, so that all else keeps its place
+        for start, end in places:  # blanks keep all other offsets valid
             text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
         changed = replace(passage, text=text)
         for fact in graph.facts:
@@ -107,7 +108,7 @@ def _corrected(
 
 
 def _telling(fact: Triple, passage: Passage) -> tuple[Passage, Source]:
-    """Return a passage with a fact as one more paragraph, and its place there."""
+    """Return a passage with a fact added as a paragraph, and the fact's place in it."""
     before = f"{passage.text}\n\n" if passage.text else ""
     text = f"{before}{sentence_of(fact.subject, fact.predicate, fact.object)}"
     return replace(passage, text=text), Source(passage.id, len(before), len(text))
@@ -116,7 +117,8 @@ def _telling(fact: Triple, passage: Passage) -> tuple[Passage, Source]:
 def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the sentences that state one of the facts `gone`, in order.
 
-    They are those that it was read in; of several those that hold both its ends, as also where nobody knows which.
+    These are the sentences in which the fact was read, or only those of them that name both subject and object, if
+    there are any. If it is unknown where a fact was read, all sentences with subject and object are taken.
     """
     spans = sentence_spans(passage.text)
     found: set[tuple[int, int]] = set()
@@ -133,7 +135,7 @@ def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, 
 
 
 def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
-    """Return the steps with the passages of their hits as they are now."""
+    """Return the steps with the passages of their hits replaced by their corrected form."""
     if not now:
         return steps
     changed: list[Step] = []
@@ -147,13 +149,16 @@ def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
 
 
 _Place = tuple[str, int, int]
-"""A passage's id, and a span in it."""
+"""A passage's id, and the start and end of a span in it."""
 
 
 def _where_read(
     citations: Sequence[Citation], told: Sequence[Triple], passages: Sequence[Passage]
 ) -> tuple[Citation, ...]:
-    """Return citations of `passages`, each place once; facts in a passage made of them, where they were first read."""
+    """Return the citations for `passages`, each place once.
+
+    A fact in a passage that was made from facts is cited where it was first read.
+    """
     given = {passage.id: passage for passage in passages}
     found: dict[_Place, dict[str, None]] = {}
     for citation in citations:
@@ -176,7 +181,7 @@ def _where_read(
 
 
 def _first_place(fact: Triple, given: Mapping[str, Passage]) -> _Place | None:
-    """Return the first place of a fact in one of the passages given."""
+    """Return the first place where a fact was read in one of the given passages; None if there is none."""
     for source in fact.sources:
         page = given.get(source.passage_id)
         if page is not None and source.start < len(page.text):

@@ -1,1 +1,1 @@
-"""The offline answerer: spans, comparisons and yes or no, ranked by a small network."""
+"""The offline answerer: answer spans, comparisons and yes or no, ranked by a small network."""

@@ -1,4 +1,4 @@
-"""The answerer of the offline mode: it reads, judges or compares, and cites the sentences that it rests on."""
+"""The answerer of the offline mode: it reads, judges or compares, and cites the sentences that support the answer."""
 
 from __future__ import annotations
 
@@ -64,36 +64,39 @@ NOT_SURE = (
     "I am not sure: what the passages found suggest is not sure enough to be said."
 )
 LEAST_CONFIDENCE = 0.75
-"""The confidence below which an answer is left unsaid, if nobody sets another."""
-_SUGGESTED = 0.5  # confidence from which an answer left unsaid is suggested: it is more likely right than wrong
+"""The default confidence below which the answerer abstains."""
+_SUGGESTED = 0.5  # confidence from which an unsure answer is suggested
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"The (?P<noun>[a-z-]+) (?:is|was|were|are|has|had|will)\b")
-_JUDGED = 8  # passages that a question is judged over
-_PAIRED = 12  # passages of which pairs are made
-# for answers read over the whole question; the middle of a plateau on HotpotQA's tuning half
+_JUDGED = 8  # passages that are judged for a question
+_PAIRED = 12  # passages from which pairs are formed
+# for answers to the whole question; values from the middle of a plateau on HotpotQA's tuning half
 _SHARPNESS = 0.3
 _FLOOR = 0.02
 _UNPAIRED = 0.7
-# of a logistic curve of how likely the reader takes a verdict to be, fitted to questions of yes or no
+# logistic curve from the reader's probability of a verdict to the confidence, fitted on yes-or-no questions
 _OF_VERDICTS = -1.37
 _VERDICT = 4.67
 OF_ROWS = 0.9
-"""The confidence of a cell of a table."""
-# margin, either way, beyond which one bears an answer as well as another
+"""The confidence of an answer from a table cell."""
+# margins are clipped to this, in both directions
 _FARTHEST = 9.0
-# of a question's word to its proof: of answers below it a third is right, of others two thirds (lab/near-misses.md)
+# similarity of the question's words to the proof; below it a third of the answers are right, above it two thirds
 _LEAST_LIKENESS = 0.3
-_IN_ITS_WORDS = 0.95  # of an answer that a sentence gives in the question's words
-# factor for a yes to a name or a figure that the sentence lacks, or a no although it lacks nothing
+_IN_ITS_WORDS = 0.95  # confidence of an answer in the question's words
+# factor for a "yes" although the sentence lacks a name or figure of the question, or a "no" although it lacks none
 _AGAINST_ITS_VALUES = 0.25
 
 
 class OfflineAnswerer:
-    """Fits `Answerer`. A reader answers and judges; rules tell which of two is first or has most. Threads may share it.
+    """An answerer that implements `Answerer` without a language model. Thread safe.
 
-    may_abstain: False always gives the best guess there is. least_confidence: an answer with less abstains, and
-    only suggests its text where that is more likely right than wrong.
-    language: of the texts, if it is known; in another language than English it gives only the reason for no answer.
+    A reader answers and judges; rules decide which of two things is first or has most.
+    may_abstain: False to always give the best guess.
+    least_confidence: an answer with less confidence abstains, and suggests its text only if that is more likely
+        right than wrong.
+    language: the language of the texts, if it is known; if it is not English, the answer only says why there is
+        none.
     """
 
     name = "offline"
@@ -117,7 +120,7 @@ class OfflineAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
+        """Return the answer as the passages word it; `confidence` is the probability that it is right."""
         english, failures = self._english.readable(passages)
         refusal = self._english.refusal(question) or (
             failures[0].message if failures and not english else ""
@@ -131,7 +134,7 @@ class OfflineAnswerer:
                 failed=refusal,
             )
         given = {passage.id for passage in english}
-        # in the order in which the steps found them, or as they were given if the steps found nothing
+        # in the order in which the steps found them, or as given if the steps found none of them
         read = [one for one in passages_of(steps).values() if one.id in given]
         if not read:
             read = list(read_passages(english[:MOST_READ]))
@@ -164,7 +167,7 @@ class OfflineAnswerer:
     def reply(
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
-        """Return the answer, however sure, with the sentences that it rests on; None if nothing answers."""
+        """Return the answer, however sure, with the sentences that support it; None if nothing answers the question."""
         asked, of_that_time = in_its_time(question, passages)
         reply = self._reply(asked, of_that_time, steps)
         if reply is None or asked == without_as_of(question):
@@ -266,11 +269,11 @@ class OfflineAnswerer:
     def _borne(
         self, question: str, answer: str, grounds: Sequence[Sentence]
     ) -> tuple[float, bool]:
-        """Return how surely sentences by themselves give an answer, and whether before any other.
+        """Return the margin with which the sentences of a proof alone give an answer, and whether they give it first.
 
-        The margin is that of the first span which is the answer, holds it, or is part of it. The sentences are read for
-        the question as it was asked, so that an answer to another one, or one that only the rest of a passage gives, is
-        unlikely.
+        The margin is that of the first span that equals, contains or is part of the answer. The sentences are read for
+        the question as it was asked, so an answer to another question, or one that only other parts of a passage give,
+        gets a low margin.
         """
         text = _text_of(grounds)
         (spans,) = self._reader.read(question, [text])
@@ -286,12 +289,12 @@ class OfflineAnswerer:
     def _whole(
         self, question: str, passages: Sequence[ReadPassage], led: Set[str]
     ) -> Found | None:
-        """Return the answer to the whole question, read over pairs of passages and over single ones.
+        """Return the answer to the whole question, read over pairs of passages and single ones; None without one.
 
-        Answers that overlap speak for each other; those of pairs count as much as those of single passages. A passage
-        without a pair has to be enough by itself, as has the part of a passage that pairs leave out: its own answers
-        count for both, and a little less.
-        led: canonical keys of the things that only lead towards the answer.
+        Answers that overlap support each other; those from pairs count as much as those from single passages. A passage
+        without
+        a pair, or a part that pairs leave out, has to suffice alone: its answers count for both, slightly reduced.
+        led: canonical keys of the things that only lead to the answer.
         """
         pairs = _told_apart(answers_in_pairs(question, self._reader, passages), led)
         alone = _told_apart(answers(question, self._reader, passages), led)
@@ -338,11 +341,11 @@ class OfflineAnswerer:
         links: Sequence[Sentence],
         passages: Sequence[ReadPassage],
     ) -> Reply:
-        """Return the verdict of the sentence that has most words of the question and is clearest about them.
+        """Return the verdict of the sentence that has most of the question's words and is clearest about them.
 
-        It is the mean of two readings: of the sentence by itself, and in its passage. A yes is less sure if the
-        sentence lacks a name, a figure or a denial of the question or has it fewer times, or if a sentence has the
-        question's words with another name; a no is less sure if the sentence lacks nothing of that.
+        The verdict is the mean of two readings: of the sentence alone, and in its passage. A "yes" is less sure if the
+        sentence lacks a name, a figure or a denial of the question, or if a sentence has the question's words with
+        another name; a "no" is less sure if the sentence lacks none of these.
         """
         words = set(stems(asked.question))
 
@@ -381,7 +384,10 @@ class OfflineAnswerer:
 
 
 def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
-    """Yield sentences, and before one that begins with a pronoun the one that names its subject, if no title does."""
+    """Yield the sentences, each after the one that names its subject if it begins with a pronoun.
+
+    Passages with a title name their subject there.
+    """
     for sentence in sentences:
         if not sentence.passage.topic:
             introduced = _introducing(sentence)
@@ -392,7 +398,7 @@ def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
 
 
 def _introducing(sentence: Sentence) -> Sentence | None:
-    """Return the sentence before one that begins with "The bridge" which first speaks of "a new bridge"."""
+    """Return the sentence that introduces "a new bridge" before one that begins with "The bridge"; else None."""
     definite = _DEFINITE.match(sentence.text)
     before = sentence.before
     if definite is None or before is None:
@@ -406,7 +412,10 @@ def _introducing(sentence: Sentence) -> Sentence | None:
 
 
 def _with_figures(question: str, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-    """Return sentences, and before one the first of its titled passage where only that has a figure of the question."""
+    """Return the sentences, each after the first sentence of its passage if only that has a figure of the question.
+
+    This applies to passages with a title, and to figures that all of the sentences lack.
+    """
     text = _text_of(sentences)
     lacking: list[str] = []
     for word in question.split():
@@ -429,7 +438,7 @@ def _text_of(grounds: Sequence[Sentence]) -> str:
 
 
 def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
-    """Return the stems of the nouns that say of which sort answers are, which a text need not say of them."""
+    """Return the stems of the nouns that state what sort the answers are, which a text need not say of them."""
     questions = [question]
     for link in chain.links:
         questions.append(asking_for(link.description))
@@ -440,7 +449,7 @@ def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
 
 
 def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
-    """Return whether a yes is to a value that the sentence lacks, or a no although it lacks nothing."""
+    """Return whether the verdict is "yes" although the sentence lacks a value, or "no" although it lacks none."""
     values = _values(question)
     own = deciding.passage.title_stems
     held = _counts(deciding.tokens, deciding.text)
@@ -456,14 +465,17 @@ def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Return whether one answer holds the other."""
+    """Return whether one of two answers contains the other."""
     return holds(one, other) or holds(other, one)
 
 
 def _in_its_words(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]
 ) -> Reply | None:
-    """Return a sentence's answer to a question of yes or no in its words; links: the sentences that lead to it."""
+    """Return the answer that a sentence gives to a yes-or-no question in its own words; None if there is none.
+
+    links: the sentences that lead to it.
+    """
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     return (
         Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
@@ -473,12 +485,12 @@ def _in_its_words(
 
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
-    """Return answers by canonical key, without those of `led`."""
+    """Return the answers by canonical key, without those whose key is in `led`."""
     return {key: one for one in found if (key := canonical_key(one.text)) not in led}
 
 
 def _voices(key: str, found: Mapping[str, Found]) -> float:
-    """Return the log of the support of answers for one: each by how likely it is, and by the F1 of their words."""
+    """Return the log of the support for one answer by all answers, each by its probability and the words' F1."""
     words = set(key.split())
     said = _FLOOR
     for other, one in found.items():
@@ -493,7 +505,7 @@ def _voices(key: str, found: Mapping[str, Found]) -> float:
 
 
 def _values(question: str) -> Counter[str]:
-    """Return how often a question of yes or no has the stems of names and figures; its first word is no name.
+    """Return how often a yes-or-no question has each stem of its names and figures, ignoring its first word.
 
     A denial counts as a value.
     """

@@ -1,6 +1,6 @@
-"""Comparisons of two things: which is first, has most or is meant, and does something hold of both?
+"""Comparisons of two things: which one is first, has most or is meant, and does something hold for both?
 
-They go by dates, numbers and words; whether something holds of both the reader is asked, too.
+Dates, numbers and words decide; whether something holds for both, the reader is asked too.
 """
 
 from __future__ import annotations
@@ -57,33 +57,33 @@ _BELONGS = re.compile(
     r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)",
     re.IGNORECASE,
 )
-_FIRST_YEAR = 100  # a day without its year orders nothing
-_FAR = 0.12  # nearness up to which no number is counted
-_ALIKE = 0.75  # share of common words from which a title is a name's
-# weight of a name in the first words of a passage, relative to one in a title
+_FIRST_YEAR = 100  # smaller values are days without a year, which cannot be ordered
+_FAR = 0.12  # nearness above which a number counts
+_ALIKE = 0.75  # share of common words from which a title counts as the name
+# weight of a name in a passage's first words, relative to one in its title
 _IN_PASSING = 0.1
-_READ = 6  # sentences of a side that are read
-# of a logistic curve of how likely something holds of a side: its offset, and the weights of a verdict's log-odds and
+_READ = 6  # sentences read for each side
+# logistic curve for the probability that something holds for a side: offset, and weights of the verdict's log-odds and
 # of the share of the question's words that its passage has
 _OFFSET = -0.9
 _TRUST = 1.3
 _SAID = 2.1
 _SMALLEST = 1e-3
-_ANSWERS = 3  # of each side that are compared for something in common
-_IN_COMMON = 0.75  # how likely that is right
+_ANSWERS = 3  # answers of each side that are compared for something in common
+_IN_COMMON = 0.75  # confidence of such an answer
 _PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
-# how sure a choice is: 106 of 117 by dates were right, 14 of 22 by numbers, all of 14 by words (lab/reader.md)
+# confidence of a choice: by dates 106 of 117 were right, by numbers 14 of 22, by words all of 14 (lab/reader.md)
 _BY_DATES = 0.9
 _BY_NUMBERS = 0.64
 _BY_WORDS = 0.8
-_IN_ONE_UNIT = 0.8  # numbers of one unit, which the lines of others are not
-_UNDECIDED = 0.4  # where one of the things has nothing to compare, or they are equal
-_GUESSED = 0.1  # where no passage is about one of them
+_IN_ONE_UNIT = 0.8  # if all numbers have the same unit
+_UNDECIDED = 0.4  # if one of the things has nothing to compare, or they are equal
+_GUESSED = 0.1  # if no passage is about one of them
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Holds an answer, the sentences that it rests on, and how likely it is to be right, if that is known."""
+    """An answer, the sentences that support it, and the probability that it is right, if that is known."""
 
     text: str
     grounds: tuple[Sentence, ...]
@@ -92,10 +92,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Holds one of the things compared: its name, and the sentences about it, empty if there are not any.
+    """One of the things compared: its name, and the sentences about it, () if there are none.
 
-    titled: whether the sentences are about it, since a passage's title is its name or they have it as their subject;
-    else the first words of their passage mention it, or a part of its title does.
+    titled: whether the sentences are really about the thing, since their passage's title is its name or it is their
+        subject; otherwise their passage's first words or title only mention it.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Side:
         return frozenset(root for sentence in self.sentences for root in sentence.stems)
 
     def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
-        """Return the sentence with most of the wanted stems, the first among equals; () without a sentence."""
+        """Return the sentence with most of the wanted stems, the first of equal ones; () without sentences."""
         return tuple(
             sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[
                 :1
@@ -116,7 +116,7 @@ class Side:
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
-    """Return the side that a question asks for, or whether something holds of every side, or is the same for all."""
+    """Return the side that a question asks for, or whether something holds for all sides, or is the same for all."""
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, sure = _chosen(asked.question, sides)
@@ -151,9 +151,10 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
 
 
 def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> float:
-    """Return how likely something asked of both things holds of one: by the reader's verdict, and by the words.
+    """Return the probability that something asked about both things holds for one of them.
 
-    The reader is given the whole question and one thing's text, as in training (lab.weights.reader.kinds).
+    The reader's verdict and the shared words decide. The reader is given the whole question and one thing's text, as in
+    its training (lab.weights.reader.kinds).
     """
     if not side.sentences:
         return 0.0
@@ -169,9 +170,9 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
 def in_common(
     asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader
 ) -> Reply | None:
-    """Return the answer that the texts about both sides share, in the shorter words; None if they share no answer.
+    """Return the answer that the texts about both sides share, in the shorter wording; None if they share none.
 
-    An answer that is a list is each of its parts: a "poet and novelist" and a "Scottish poet" are poets.
+    An answer that is a list counts as each of its parts: a "poet and novelist" and a "Scottish poet" are both poets.
     """
     told = [
         [
@@ -192,7 +193,7 @@ def in_common(
     ]
     if not alike:
         return None
-    # "occupations"
+    # a plural such as "occupations" asks for several
     several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")
     most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
     shared = {
@@ -206,7 +207,7 @@ def in_common(
 
 
 def _answers_about(question: str, side: Side, reader: Reader) -> list[Found]:
-    """Return the likeliest answers that the sentences about a side give."""
+    """Return the likeliest answers from the sentences about a side."""
     passage = side.sentences[0].passage
     about: list[Found] = []
     for found in answers(question, reader, [passage]):
@@ -216,10 +217,11 @@ def _answers_about(question: str, side: Side, reader: Reader) -> list[Found]:
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
-    """Return whether two phrases mean one thing that the question does not say.
+    """Return whether two phrases mean the same thing, which the question does not already say.
 
-    Phrases such as "lyric poet" and "Scottish poet" share the last word of one of them; of a name or a number one has
-    all words of the other: North Carolina is not South Carolina.
+    Phrases such as "lyric poet" and "Scottish poet" share the last word of one of them. For a name or a number, one
+    must
+    contain all words of the other: North Carolina is not South Carolina.
     """
     first = stems(one)
     second = stems(other)
@@ -236,8 +238,8 @@ def _alike(one: str, other: str, known: frozenset[str]) -> bool:
 def _chosen(
     question: str, sides: Sequence[Side]
 ) -> tuple[Side, tuple[Sentence, ...], float]:
-    """Return the side asked for, the sentences that speak for it, and how sure that is."""
-    if " or " in question:  # without the words on the last one behind a comma
+    """Return the side asked for, the sentences that support it, and the confidence."""
+    if " or " in question:  # without what is said about the last one after a comma
         question = question.partition(
             f"{max(sides, key=lambda side: question.find(side.name)).name},"
         )[0]
@@ -268,7 +270,7 @@ def _chosen(
             grounds,
             sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED,
         )
-    # else the side whose passage has more of the question's other words
+    # otherwise the side whose passage has most of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]
     return (
@@ -279,7 +281,7 @@ def _chosen(
 
 
 def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
-    """Tell whether the same word follows each number."""
+    """Return whether the same word follows each number."""
     units: set[str] = set()
     for figure in figures:
         if figure is not None:
@@ -288,7 +290,7 @@ def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
 
 
 class _Told(NamedTuple):
-    """Holds a number or a date of a side, the sentence that has it, and the word behind it, "" if it has no unit."""
+    """A number or a date of a side, the sentence with it, and the word after it ("" if it has no unit)."""
 
     value: float
     sentence: Sentence
@@ -298,10 +300,12 @@ class _Told(NamedTuple):
 def _figure(
     side: Side, about: frozenset[str], by_dates: bool, names: Sequence[str]
 ) -> _Told | None:
-    """Return the date, or the number, that is nearest to the words asked about. names: of all sides.
+    """Return the side's date, or number, that is nearest to the words asked about; None without one.
 
-    Without a number, it counts the names in the sentence about the side's members or parts, else in its first one.
-    Of dates that are equally near those of the first sentence count, the first of them, of a death the last.
+    Without a number, it counts the names in the sentence about the side's members or parts, else in its first sentence.
+    Of dates that are equally near, those in the passage's first sentence come first; of these the earliest, or for a
+    death the latest.
+    names: the names of all sides.
     """
     way = 1 if about & _DEATH else -1
     figures: list[tuple[float, bool, float, Sentence, Figure]] = []
@@ -329,7 +333,7 @@ def _figure(
 
 
 def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[Figure]:
-    """Return the dates of a sentence, or its numbers."""
+    """Return the dates in a sentence, or its numbers."""
     fitting: list[Figure] = []
     for figure in sentence.figures:
         if not by_dates:
@@ -344,7 +348,7 @@ def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[
 def _own(
     figures: Sequence[Figure], sentence: Sentence, name: str, names: Sequence[str]
 ) -> Sequence[Figure]:
-    """Return the figures of one thing: a sentence with as many figures as things has them in the same order.
+    """Return the figures of one thing. If a sentence has as many figures as things, they belong together in order.
 
     An example is "Opal Hall was opened in 1911, Gannet Tower in 1904."
     """
@@ -361,9 +365,9 @@ def _own(
 
 
 def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
-    """Tell whether a sentence dates a death where a birth is asked for, or a birth where a death is.
+    """Return whether a sentence dates a death if a birth is asked for, or a birth if a death is.
 
-    One of two dates, as in "(1847 – 1922)", may be of the other event.
+    A sentence with two dates, as in "(1847 – 1922)", may state both.
     """
     dates = [figure for figure in sentence.figures if figure.is_date]
     if len(dates) != 1 or about & sentence.stems:
@@ -376,7 +380,7 @@ def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
 
 
 def _unit(sentence: Sentence, figure: Figure) -> str:
-    """Return the stem of the word right behind a figure, such as that of "metres"."""
+    """Return the stem of the word directly after a figure, such as that of "metres"; "" without one."""
     following = tokens_of(sentence.text[figure.end :])
     if not following:
         return ""
@@ -384,7 +388,7 @@ def _unit(sentence: Sentence, figure: Figure) -> str:
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
-    """Return whether a figure is a number: "1000 species" and "1931 metres" are no years."""
+    """Return whether a figure is a number rather than a year, as in "1000 species" and "1931 metres"."""
     if figure.kind == "number":
         return True
     if figure.kind != "year":
@@ -393,7 +397,7 @@ def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
 
 
 def _is_measure(sentence: Sentence, figure: Figure) -> bool:
-    """Return whether a plural follows a figure, and no word before it makes it a time: "In 1931 boats came"."""
+    """Return whether a plural follows a figure and no word before it makes it a time, as in "In 1931 boats came"."""
     if _OF_YEAR.search(sentence.text[: figure.start]):
         return False
     return _PLURAL.match(sentence.text[figure.end :]) is not None
@@ -414,9 +418,10 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
 def _shared(
     sides: Sequence[Side], behind: str, about: frozenset[str]
 ) -> tuple[bool, tuple[Sentence, ...], bool]:
-    """Return whether the sides name something in common, the sentences read for it, and whether all are on the topic.
+    """Return whether the sides have a name in common, the sentences read for it, and whether all are on the topic.
 
-    behind: the words that follow "same", such as "architect"; about: the stems of the whole question.
+    behind: the words after "same", such as "architect".
+    about: the stems of the whole question.
     """
     wanted = stem_set(behind) & about or about
     kind = type_of(noun_of(behind))
@@ -442,7 +447,7 @@ def _shared(
 def _nearest(
     side: Side, wanted: frozenset[str], about: frozenset[str]
 ) -> Sentence | None:
-    """Return the sentence with most of the wanted stems, of several the one with most of the question's."""
+    """Return the sentence with most of the wanted stems, of equal ones with most of the question's; else None."""
 
     def held(sentence: Sentence) -> tuple[int, int]:
         of_wanted = len(wanted & sentence.stems)
@@ -459,11 +464,11 @@ def _named(
     wanted: frozenset[str],
     kind: AnswerType | None,
 ) -> frozenset[str]:
-    """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
+    """Return the keys of the names that a sentence states for a side, without its own, or of numbers if asked for.
 
-    kind: of the thing that is to be the same. Where that is a person, a name behind "in" or "at" does not count.
+    kind: the type of the thing that should be the same. If it is a person, names after "in" or "at" do not count.
 
-    A name behind a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one
+    A name after a comma ("Nantong, Jiangsu") counts only if the widest place is asked for, since two cities of one
     country need not be in the same province.
     """
     text = sentence.text
@@ -493,9 +498,9 @@ def _named(
 
 
 def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
-    """Return where a text tells of one thing: behind its name, up to that of another one; everywhere if it has no other.
+    """Return the part of a text about one thing: from after its name up to the name of another thing.
 
-    An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
+    It is the whole text if no other thing is named. An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
     """
     start = text.find(name)
     named = [other for other in others if other in text]
@@ -513,7 +518,7 @@ def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
 def sides_of(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage]
 ) -> tuple[Side, ...]:
-    """Return the sides in the order of the question; no passage is about two of them by its title."""
+    """Return the sides in the order of the question. No passage is used, by its title, for two of them."""
     wanted = stem_set(asked.question)
     left = list(passages)
     sides = []
@@ -528,7 +533,7 @@ def sides_of(
             sides.append(Side(name))
             continue
         left.remove(about)
-        # "Parsifal" is of "Parsifal by Wagner", and "Mount Kenya" of Kenya, but "Cotula australis" is not of Cotula
+        # the title "Parsifal" fits "Parsifal by Wagner", and "Mount Kenya" fits Kenya, but "Cotula australis" not Cotula
         longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(
             name, about
         )
@@ -541,10 +546,10 @@ def sides_of(
 def _sentences_about(
     name: str, passages: Sequence[ReadPassage]
 ) -> tuple[Sentence, ...]:
-    """Return the sentences of the first passage that has a thing as a subject: they begin with its name.
+    """Return the sentences of the first passage whose subject is a thing: they begin with its name.
 
-    Those that follow with a pronoun in place of the name belong to them. Without any, they are the sentences that name
-    the thing in a passage without a title of its own.
+    Sentences that follow with a pronoun in place of the name are included. Without any, these are the sentences that
+    name the thing in a passage without a title.
     """
     for passage in passages:
         about: list[Sentence] = []
@@ -568,7 +573,7 @@ def _sentences_about(
 
 
 def _is_subject(name: str, sentence: Sentence) -> bool:
-    """Tell whether a sentence begins with a name, behind an article or not, that goes on with no other name."""
+    """Return whether a sentence begins with a name, perhaps after an article, that is not part of a longer name."""
     wanted = [token.word for token in tokens_of(name)]
     words = [token.word for token in sentence.tokens]
     first = 0
@@ -582,14 +587,17 @@ def _is_subject(name: str, sentence: Sentence) -> bool:
 
 
 def well_known(sides: Sequence[Side]) -> bool:
-    """Return whether sentences are about each of the sides."""
+    """Return whether there are sentences about each of the sides."""
     return all(side.sentences and side.titled for side in sides)
 
 
 def _about(
     name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]
 ) -> ReadPassage | None:
-    """Return the passage that names a thing in its title, else in its first words; of namesakes the closest one."""
+    """Return the passage that names a thing in its title, else in its first words; of namesakes the nearest.
+
+    wanted: the stems of the question, which decide between namesakes.
+    """
 
     def score(passage: ReadPassage) -> tuple[float, int]:
         opening = passage.sentences[0].text if passage.sentences else ""
@@ -603,9 +611,9 @@ def _about(
 
 
 def _likeness(name: str, passage: ReadPassage) -> float:
-    """Return the share of words that a name and a title have in common where one has all of the other's, else 0.
+    """Return the share of words that a name and a title have in common if one contains all of the other's, else 0.
 
-    The name of a title is enough without its brackets: "Emma" of "Emma (novel)".
+    The title counts without its brackets too: "Emma" is the name of "Emma (novel)".
     """
     if _is_title(name, passage):
         return 1.0

@@ -1,6 +1,7 @@
-"""How likely an answer to an open question is to be right, by a few signals that have the same meaning everywhere.
+"""How likely an answer to an open question is to be right, from a few signals that mean the same for all texts.
 
-`python -m lab.calibration --fit DATA` fits their weights, ras_agent/data/confidence.json, to sets of several kinds.
+`python -m lab.calibration --fit DATA` fits their weights, ras_agent/data/confidence.json, on data sets of several
+kinds.
 """
 
 from __future__ import annotations
@@ -16,38 +17,38 @@ OFFSET = "offset"
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Holds the signals of an answer, each a number."""
+    """The signals of an answer, each a number."""
 
     borne: float
-    """The margin by which the sentences of the proof, read by themselves, give the answer"""
+    """The margin by which the sentences of the proof, read alone, give the answer."""
     first: float
-    """1 where they give no other answer before it"""
+    """1 if they give no other answer before it."""
     likely: float
-    """How likely the reader takes it to be among all passages, of a chain its least likely part, 0..1"""
+    """The probability that the reader gives it among all passages, 0..1; for a chain that of its least likely part."""
     chained: float
-    """1 where each part of the question was found and put in its place"""
+    """1 if each part of the question was answered and replaced by its answer."""
     of_another: float
-    """1 where the proof lacks a figure or all names of the question, denies it, or is of something else"""
+    """1 if the proof lacks a figure or all names of the question, denies it, or is about something else."""
 
 
 WEIGHTS: Mapping[str, float] = json.loads(
     (files("ras_agent.data") / "confidence.json").read_text("utf-8")
 )
-"""Signal -> weight, the offset, and the share of the likelihood that is left to a proof of something else"""
+"""The weight of each signal, the offset, and the factor for a proof that is about something else."""
 
 
 def logistic(log_odds: float) -> float:
-    """Return the probability with these log odds."""
+    """Return the probability for these log-odds."""
     return 1 / (1 + math.exp(-log_odds))
 
 
 def confidence(signals: Signals) -> float:
-    """Return how likely an answer is to be right, 0..1."""
+    """Return the probability, 0..1, that an answer is right."""
     return likelihood(signals, WEIGHTS)
 
 
 def likelihood(signals: Signals, weights: Mapping[str, float]) -> float:
-    """Return the logistic function of the weighted sum of signals, and a share of it for a proof of something else.
+    """Return the logistic function of the weighted sum of signals, reduced if the proof is about something else.
 
     >>> weights = {"offset": -1, "borne": 0.5, "first": 0, "likely": 0, "chained": 0, "of_another": 0.4}
     >>> from dataclasses import replace

@@ -1,8 +1,8 @@
-"""How like the words of a question are to those of its proof, each in its context.
+"""How similar the words of a question are, each in its context, to those of the proof of an answer.
 
-A proof may use other words than the question, but then some of them are like those of the question.
+A proof may use other words than the question, but then some of them are similar to those of the question.
 
-What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is like no word
+What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is like none
 What antenna was employed for the flights?    the same                                         "employed" is like "used"
 """
 
@@ -21,19 +21,19 @@ from ras_agent.tools.embed.minilm import token_vectors
 from ras_agent.tools.offline.reading import Token, tokens_of
 
 UNKNOWN = 0.7
-"""Of a question whose words are not looked at, since all are names or MiniLM is not installed."""
+"""The similarity if it cannot be computed, because all words are names or MiniLM is not installed."""
 _GENERIC = stem_set(
     "man woman person people somebody place thing nationality ethnicity citizenship"
     " known called named considered located situated"
 )
-"""Of nouns that a text need not say of its answer, and of verbs that say no more than "is"."""
-_REMEMBERED = 256  # texts; planner and answerer compare the same ones
+"""Stems of nouns that a text need not state about its answer, and of verbs that mean no more than "is"."""
+_REMEMBERED = 256  # texts in the cache that planner and answerer share
 
 
 def least_likeness(question: str, proof: str, light: Set[str]) -> float:
-    """Return how like the word of a question that is least like any of a proof's is to the likest of these, 0..1.
+    """Return, for the question's word that fits the proof worst, its similarity to the most similar word there, 0..1.
 
-    Names and figures do not count, nor do words with the stems `light` or such as "person".
+    Names and figures do not count, nor do words with one of the stems `light` or generic words such as "person".
     """
     told = [token for token in tokens_of(proof) if token.stem]
     words = _plain_words(question, light)
@@ -55,7 +55,7 @@ def least_likeness(question: str, proof: str, light: Set[str]) -> float:
 
 
 def _plain_words(question: str, light: Set[str]) -> list[Token]:
-    """Return the content words of a question that are neither names nor figures, without those of the stems `light`."""
+    """Return the content words of a question that are neither names nor figures nor generic nor `light`."""
     words: list[Token] = []
     names = name_spans(question)
     uncounted = light | _GENERIC | {""}
@@ -70,7 +70,7 @@ def _plain_words(question: str, light: Set[str]) -> list[Token]:
 
 
 def _vectors(text: str, words: Sequence[Token]) -> Floats:
-    """Return a unit vector for each word (words, 384): the mean of its pieces, zeros for one behind the last piece."""
+    """Return a unit vector for each word (words, 384): the mean of its word pieces, or zeros if it was cut off."""
     vectors, places = _pieces(text)
     width = vectors.shape[1]
     of_words = np.zeros((len(words), width), dtype=np.float32)

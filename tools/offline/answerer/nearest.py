@@ -1,4 +1,4 @@
-"""The sentences that come nearest to a question, shown where no answer can be read out of them."""
+"""The sentences that share most with a question, shown if no answer can be read out of the passages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from ras_agent.text.words import stem_set
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, rarity
 
 _MOST = 3
-_LEAST = 0.4  # of the weight of a question's words, which a sentence and the headings above it hold
-_ASKS = ("?", "?**", ":")  # ends of a sentence to which the next one belongs
-_ABOVE = 0.5  # weight of a word that only the headings above a sentence have
+_LEAST = 0.4  # share of the weight of a question's words
+_ASKS = ("?", "?**", ":")  # ends of sentences to which the next sentence belongs
+_ABOVE = 0.5  # weight of a word that only the headings above a sentence contain
 
 
 def nearest_sentences(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences that hold most of a question's words, the nearest first; [] if no sentence holds many.
+    """Return the sentences with most of the question's words, best first; [] if no sentence has enough.
 
-    A word that few of the passages have counts for more than one that all have.
+    A word that occurs in few of the passages counts for more than one that occurs in all. A sentence that is itself a
+    question or ends in a colon is followed by the next sentence.
     """
     weights = rarity(stem_set(question), passages)
     needed = _LEAST * sum(weights.values())

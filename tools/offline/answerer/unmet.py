@@ -1,4 +1,4 @@
-"""Names, figures and roles of a question that its proof lacks: then the proof is of something else.
+"""Finds what a question names but its proof lacks or contradicts, so that the proof is about something else.
 
 Who signed invoice 4712?          "Invoice 4711 was signed by Ada Crane."            another figure
 Who founded Korl Works?           "Varn Mills was founded by Ada Crane."             another name
@@ -31,14 +31,14 @@ _DENIAL = re.compile(
     r"(?:\b(?:not|never|no|neither|nor|hardly|scarcely)|n['’]t)\b(?! only)[^,;:.()]*\Z",
     re.IGNORECASE,
 )
-_DENIAL_REACHES = 2  # words behind it
-# all of the clause is denied: "Neither Ann nor Bob signed it"
+_DENIAL_REACHES = 2  # words after a denial that it covers
+# denies the whole clause: "Neither Ann nor Bob signed it"
 _DENIED_SUBJECT = re.compile(
     r"(?:\A|[,;:.()]\s)\s*(?:no|neither|nobody|none|hardly)\b(?! longer)[^,;:.()]*\Z",
     re.IGNORECASE,
 )
 _LONGEST_CLAUSE = 200  # characters
-_FEWEST_LISTED = 2  # names of a list
+_FEWEST_LISTED = 2  # names that make a list
 _WORD = re.compile(r"\w+")
 _BETWEEN_NAMES = frozenset({"and", "or", "the", "with"})
 _EARLIER = english.words("statements")["earlier"]
@@ -57,9 +57,9 @@ _ROLE_OF = re.compile(
 
 
 def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Tell whether a proof lacks a figure of the question, or all of its names, or tells of another one's role.
+    """Return whether a proof lacks a figure or all names of the question, or contradicts it in one of the ways above.
 
-    One of several names is enough: a proof names things in other words, too ("Bill Clinton").
+    One of several names is enough, since a proof may name things differently ("Bill Clinton").
     """
     text = " ".join(_told(grounds))
     words = Words(text, Writing.ENGLISH)
@@ -81,7 +81,7 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
 
 
 def _says_the_opposite(question: str, text: str) -> bool:
-    """Tell whether a text has "first" where the question has "last", and not that."""
+    """Return whether a text has the opposite of a word in the question ("first" for "last"), and not that word."""
     told = _roots(text)
     opposites: set[str] = set()
     for word in _roots(question) - told:
@@ -90,9 +90,9 @@ def _says_the_opposite(question: str, text: str) -> bool:
 
 
 def _denies_otherwise(question: str, text: str) -> bool:
-    """Tell whether only one of question and text denies.
+    """Return whether one of question and text denies and the other does not.
 
-    A text denies where it has a word of the question only so: "did not attend", "was never the owner".
+    A text denies if a word of the question occurs in it only in denials: "did not attend", "was never the owner".
     """
     if denies(question):
         return not denies(text)
@@ -114,9 +114,9 @@ def _denies_otherwise(question: str, text: str) -> bool:
 
 
 def _is_of_another_time(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Tell whether a question asks for an earlier time and no sentence tells of one, or the other way round.
+    """Return whether a question asks about an earlier time and no sentence is about one, or the other way round.
 
-    Who "is" something is not told by a sentence that begins with "before" or "previously".
+    A question who "is" something is not answered by a sentence that begins with "before" or "previously".
     """
     if _ASKS_FOR_EARLIER.search(question):
         words = {token.word for one in grounds for token in one.tokens}
@@ -127,7 +127,7 @@ def _is_of_another_time(question: str, grounds: Sequence[Sentence]) -> bool:
 
 
 def _is_another_of_its_sort(question: str, text: str) -> bool:
-    """Tell whether a text has "the wind harp" where the question has "the steam harp", and "steam" nowhere."""
+    """Return whether a text has "the wind harp" where the question has "the steam harp", and "steam" nowhere."""
     told = _roots(text)
     asked = _roots(question)
     sorts_told = _sorts(text)
@@ -141,7 +141,7 @@ def _is_another_of_its_sort(question: str, text: str) -> bool:
 
 
 def _sorts(text: str) -> list[tuple[str, str]]:
-    """Return the words that tell a thing's sort, each with the stem of the thing: ("steam", "harp")."""
+    """Return the words that state a thing's sort, each with the stem of the thing: ("steam", "harp")."""
     found: list[tuple[str, str]] = []
     for match in _SORT_OF.finditer(text):
         following = _NEXT_WORD.match(text, match.end())
@@ -155,7 +155,7 @@ def _sorts(text: str) -> list[tuple[str, str]]:
 
 
 def _ends_a_noun(word: str) -> bool:
-    """Tell whether a word goes on behind a noun phrase and is not of it."""
+    """Return whether a word after a noun phrase does not belong to it."""
     return word in FUNCTION_WORDS or word in english.KNOWN
 
 
@@ -164,9 +164,9 @@ def _roots(text: str) -> set[str]:
 
 
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Tell whether a proof ends in a list of names that has no word of the question but names.
+    """Return whether a proof ends in a list of names, and its last sentence has no word of the question but names.
 
-    A person who was present with somebody is not known to be of his family.
+    For example, a list of people who were present does not show that they are of somebody's family.
     """
     names = _names(question)
     if not names or not grounds:
@@ -185,7 +185,7 @@ def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
 
 
 def _has_no_name_of(question: str, words: Words) -> bool:
-    """Tell whether a question has names and the text lacks them all, even by a part of one ("Bell")."""
+    """Return whether a question has names, and the text contains none of them, nor a part of one ("Bell")."""
     parts = _names(words.text)
     names = _names(question)
     for name in names:
@@ -199,7 +199,7 @@ def _has_no_name_of(question: str, words: Words) -> bool:
 
 
 def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
-    """Yield the sentences of a proof, the titles of their passages, and those that name their pronouns' subjects."""
+    """Yield the sentences of a proof, their passages' titles, and the sentences that name their pronouns' subjects."""
     for sentence in grounds:
         yield sentence.passage.title
         yield sentence.naming.text
@@ -207,7 +207,7 @@ def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a text; its first word is left out if it is one that asks or points."""
+    """Return the names in a text, ignoring its first word if that is a function word."""
     first, _, rest = text.partition(" ")
     if first.lower() in FUNCTION_WORDS:
         text = rest
@@ -215,7 +215,7 @@ def _names(text: str) -> list[str]:
 
 
 def _is_role_of_another(question: str, text: str) -> bool:
-    """Tell whether the text has "mayor of Dunmere" where the question has "mayor of Brennhaven", and not that."""
+    """Return whether the text has "mayor of Dunmere" where the question has "mayor of Brennhaven", and not that."""
     for asked in _ROLE_OF.finditer(question):
         if asked["role"] in english.CLOSED:
             continue  # "one of"

@@ -1,4 +1,4 @@
-"""Whether a sentence affirms a question of yes or no in the question's own words, or has another value in its place.
+"""Whether a sentence affirms a yes-or-no question in the question's own words, or has another value in its place.
 
 Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
                                    "The mill was built in 1847."                      no
@@ -30,7 +30,7 @@ _DENYING = word_set("not never no")
 _STATEMENTS = english.words("statements")
 _DOUBTING = _STATEMENTS["doubting"]
 _BOUNDS = _STATEMENTS["bounds"]
-# after a name or a figure, of which they make another
+# words that change the name or figure before them into another
 _GOING_ON = word_set("bc bce jr sr ii iii iv")
 _OPENING = word_set("in on at from during after before since by until")
 _PRONOUNS = word_set("it he she they")
@@ -38,13 +38,17 @@ _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CONTRACTED = re.compile(r"n['’]t\Z")
 _POSSESSIVE = re.compile(r"['’]s\Z|s['’](?!\w)")
 _TRUTH = re.compile(r"is it true that\s+", re.IGNORECASE)
-_LONGEST = 200  # words of a sentence that are looked at
-_LONGEST_GAP = 12  # words that a sentence may have more between two of the question's
+_LONGEST = 200  # words of a sentence that are compared
+_LONGEST_GAP = 12  # words that may come between two of the question's
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """Holds a word's stem. value: the number of the name or figure that it belongs to, -1 outside; sort: its sort."""
+    """A word as it is compared.
+
+    value: the number of the name or figure that the word belongs to, -1 for none.
+    sort: "name", or the kind of the figure.
+    """
 
     stem: str
     value: int = -1
@@ -56,8 +60,8 @@ def wording(
 ) -> tuple[Wording, Sentence] | None:
     """Return the answer in the question's words, and the sentence; None if no sentence has these words in order.
 
-    A sentence may have more words between them, but no denial, doubt, name or figure. Another figure denies, another
-    name only hardly affirms: who was born in Edinburgh was born in Scotland.
+    A sentence may have more words between them, but no denial, doubt, name or figure. Another figure means "no";
+    another name means only "hardly yes", since for example whoever was born in Edinburgh was also born in Scotland.
     """
     asked = _words(_without_auxiliary(question))
     affirmed = [one for one in asked if one.stem != "not"]
@@ -89,14 +93,14 @@ _OF_DENIALS: dict[Alignment, Wording] = {
 
 
 def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
-    """Return how a sentence has the words asked: the "same", or with another "figure" or "name"; "" for not at all."""
+    """Return how a sentence contains the asked words: "same", or with another "figure" or "name"; "" for not at all."""
     text = _BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text)
     told = _words(text)[:_LONGEST]
     if not told or _doubts(told) or any(one.stem == "not" for one in told):
         return set()
     found: set[Alignment] = set()
     for words in (told, _in_full(told, _words(sentence.passage.topic))):
-        # behind the first word only where that begins when or where ("In 1874, the mill"), which takes nothing back
+        # a match may begin later only after an opening of time or place ("In 1874, the mill"), which is harmless
         starts = len(words) if words[0].stem in _OPENING else 1
         for start in range(starts):
             if words[start].stem == asked[0].stem:
@@ -105,7 +109,7 @@ def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
 
 
 def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
-    """Return a sentence's words with the passage's topic in place of a pronoun or a short name that it begins with."""
+    """Return a sentence's words with a pronoun or a short name at its beginning replaced by the passage's topic."""
     subject = {one.stem for one in told if one.value == told[0].value >= 0}
     of_topic = {one.stem for one in topic}
     is_short = bool(subject) and subject < of_topic
@@ -121,7 +125,7 @@ def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
 
 
 def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
-    """Walk along the words of question and sentence, which begin alike; at most one value may be another."""
+    """Return how the words of question and sentence, which begin alike, correspond; at most one value may differ."""
     at = 0
     place = 0
     gap = 0
@@ -160,7 +164,7 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
 def _has_another_value(
     asked: Sequence[_Word], at: int, told: Sequence[_Word], place: int
 ) -> bool:
-    """Tell whether a name or a figure begins in the question, and another one of its sort in the sentence."""
+    """Return whether a name or figure begins in the question, and another one of the same sort in the sentence."""
     if told[place].sort != asked[at].sort:
         return False
     return _begins(asked, at) and _begins(told, place)
@@ -171,7 +175,7 @@ def _is_bounded(words: Sequence[_Word], at: int) -> bool:
 
 
 def _goes_on(told: Sequence[_Word], place: int) -> bool:
-    """Return whether the value that the question ends with is longer here: "Ann Lee" of "Ann Lee Cole"."""
+    """Return whether the value at the question's end is longer here: "Ann Lee Cole" for "Ann Lee"."""
     if place == len(told) or told[place - 1].value < 0:
         return False
     following = told[place]
@@ -186,7 +190,7 @@ def _begins(words: Sequence[_Word], at: int) -> bool:
 
 
 def _end(words: Sequence[_Word], at: int) -> int:
-    """Return where the value ends that begins at `at`."""
+    """Return the index after the value that begins at `at`."""
     end = at
     while end < len(words) and words[end].value == words[at].value:
         end += 1
@@ -198,12 +202,12 @@ def _doubts(words: Sequence[_Word]) -> bool:
 
 
 def denies(text: str) -> bool:
-    """Return whether a text holds "not", "never" or "no"."""
+    """Return whether a text contains "not", "never" or "no"."""
     return any(one.stem in _DENYING for one in _words(text))
 
 
 def _without_auxiliary(question: str) -> str:
-    """Return "the mill built in 1874?" of "Was the mill built in 1874?", and a statement as it is."""
+    """Return "the mill built in 1874?" for "Was the mill built in 1874?"; a statement is returned unchanged."""
     text = _TRUTH.sub("", question, count=1)
     first, _, rest = text.partition(" ")
     auxiliary = _CONTRACTED.sub("", first.lower())
@@ -228,7 +232,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _word(text: str, token: Token, within: tuple[int, str] | None) -> _Word:
-    """Return a word as it is compared: "n't" is "not", and "Lee's" is another word than "Lee"."""
+    """Return a word as it is compared: "n't" counts as "not", and "Lee's" is another word than "Lee"."""
     if _CONTRACTED.search(token.word):
         return _Word("not")
     root = token.stem or stem(token.word)

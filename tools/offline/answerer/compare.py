@@ -533,7 +533,7 @@ def sides_of(
             sides.append(Side(name))
             continue
         left.remove(about)
-        # the title "Parsifal" fits "Parsifal by Wagner", and "Mount Kenya" fits Kenya, but "Cotula australis" not Cotula
+        # title "Parsifal" fits "Parsifal by Wagner", "Mount Kenya" fits Kenya, but "Cotula australis" not Cotula
         longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(
             name, about
         )

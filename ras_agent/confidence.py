@@ -1,6 +1,7 @@
-"""How likely an answer is to be right, whoever made it: signals of a finished run, weighed as a run of yours taught.
+"""Estimates how likely an answer is to be right, whichever answerer made it, from signals of the finished run.
 
-`ras-agent calibrate RUN` fits the weights and writes calibration.json; `Settings(calibration=FILE)` uses it.
+`ras-agent calibrate RUN` fits the weights of the signals to a run and writes calibration.json;
+`Settings(calibration=FILE)` uses it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ras_agent.text.overlap import holds
 from ras_agent.trace import Trace
 
 UNSURE = "I am not sure enough of an answer to say it."
-_MOST_READ = 5  # cited passages that the reader is shown
-_FARTHEST = 9.0  # a margin beyond which one bears an answer as well as another
+_MOST_READ = 5  # number of cited passages that the reader is shown
+_FARTHEST = 9.0  # larger margins of the reader, in logits, count as this one
 _SUGGESTED = 0.5
-"""The confidence from which an answer left unsaid is suggested: it is more likely right than wrong."""
+"""The confidence from which an unsaid answer is suggested, because it is then more likely right than wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +37,31 @@ class Signals:
     """Holds the signals of an answer, each a number of about 0 to 1."""
 
     own: float
-    """The answerer's own confidence; 0.5 where it states none"""
+    """The answerer's own confidence; 0.5 if it states none"""
     proof: float
-    """1 where cited sentences lead from a name of the question to the answer"""
+    """1 if cited sentences lead from a name of the question to the answer"""
     proof_steps: float
-    """A third of the number of these sentences"""
+    """A third of the number of these sentences, at most 1"""
     supported: float
-    """The share of the citations that bear the answer"""
+    """The share of the citations that support the answer"""
     stated: float
-    """1 where a document found holds the answer word for word"""
+    """1 if a passage that was found contains the answer word for word"""
     stated_twice: float
-    """1 where two independent documents do; copies of one text count once"""
+    """1 if two independent documents do; copies of one text count once"""
     sufficient: float
-    """1 where the planner ended the search because the facts suffice"""
+    """1 if the planner ended the search because the facts suffice"""
     hops: float
-    """A fifth of the number of searches"""
+    """A fifth of the number of searches, at most 1"""
     failed: float
-    """1 where something failed on the way"""
+    """1 if something failed during the run"""
     words: float
-    """The logarithm of the number of the answer's words, a quarter of it"""
+    """A quarter of the logarithm of one plus the number of the answer's words"""
     read_margin: float
-    """By how much the packaged reader prefers its own answer, out of the cited passages, to none; -1 to 1"""
+    """How much the packaged reader prefers its answer from the cited passages to no answer, from -1 to 1"""
     read_same: float
-    """1 where the reader's answer is the answer, a part of it, or holds it"""
+    """1 if the reader's answer is the answer, a part of it, or contains it"""
     undisputed: float
-    """The answer's share of the independent documents where some disagree; 1 where none does"""
+    """The answer's share of the independent documents if some disagree; 1 if none does"""
 
 
 def signals_of(
@@ -83,8 +84,8 @@ def signals_of(
         passages: All passages that were found, by id.
         stop_reason: Why the search ended.
         hops: The number of searches.
-        failed: Whether something failed on the way.
-        spans: What the packaged reader finds in `cited_texts`, for each of them.
+        failed: Whether something failed during the run.
+        spans: The spans that the packaged reader finds in each of the `cited_texts`.
     """
     said = _said(answer)
     proof = proof_of(question, said, answer.citations, graph.by_id)
@@ -110,7 +111,7 @@ def signals_of(
 
 
 def signals_of_trace(trace: Trace, spans: Sequence[Sequence[Span]] = ()) -> Signals:
-    """Return the signals of the answer of a finished run. spans: as for `signals_of`."""
+    """Return the signals of the answer of a finished run. `spans` are as for `signals_of`."""
     return signals_of(
         trace.question,
         answer_of(trace),
@@ -142,7 +143,7 @@ def cited_texts(answer: Answer, passages: Mapping[str, Passage]) -> list[str]:
 
 
 def share_of(answer: Answer) -> float:
-    """Return the answer's share of the independent documents that disagree; 1 where none does."""
+    """Return the answer's share of the independent documents that disagree; 1 if no document disagrees."""
     share = 1.0
     for dispute in answer.disputes:
         counts = [claim.independent for claim in dispute.claims]
@@ -151,7 +152,7 @@ def share_of(answer: Answer) -> float:
 
 
 def _said(answer: Answer) -> str:
-    """Return the answer without what other documents say."""
+    """Return the answer's text without the contradicting claims of other documents."""
     if answer.disputes:
         return answer.disputes[0].claims[0].text
     return answer.text
@@ -160,7 +161,8 @@ def _said(answer: Answer) -> str:
 def _as_read(
     said: str, texts: Sequence[str], spans: Sequence[Sequence[Span]]
 ) -> tuple[float, bool]:
-    """Return the margin of the reader's best span, and whether it says the same as the answer."""
+    """Return the margin of the reader's best span, at most _FARTHEST, and whether the span says the same as the
+    answer."""
     margin = -_FARTHEST
     best = ""
     for text, found in zip(texts, spans, strict=False):
@@ -173,18 +175,19 @@ def _as_read(
 
 @dataclass(frozen=True)
 class RiskRow(Record):
-    """Says how often the answers of a run are wrong whose confidence is at least `threshold`."""
+    """Tells how often answers of a run with a confidence of at least `threshold` are wrong."""
 
     threshold: float
     said: int
     wrong: int
     at_most: float
-    """the upper bound of the share of wrong ones"""
+    """the upper bound of the share of wrong answers"""
 
 
 @dataclass(frozen=True)
 class Calibration(Record):
-    """Weights of signals, fitted to a run, and the threshold that keeps a risk on questions like those of the run."""
+    """Weights of signals, fitted to a run, and the threshold that limits the risk on questions like those of the
+    run."""
 
     json_keys = (
         *("schema", "version", "run", "condition", "asked_by", "settings_sha256"),
@@ -197,21 +200,21 @@ class Calibration(Record):
     run: str
     """the folder of the run"""
     condition: str
-    """for which questions the bound holds"""
+    """the questions for which the bound holds"""
     asked_by: Mapping[str, str]
-    """the loop of the run, and who played each role"""
+    """the loop of the run, and the component in each role"""
     settings_sha256: str
     """a hash of the run's settings, roles and limits"""
     right: str
     """which answers count as right, such as "f1>=0.5\""""
     risk: float
-    """the share of wrong answers that is allowed among those that are said"""
+    """the share of wrong answers that is allowed among the stated answers"""
     sure: float
-    """how likely the bound holds"""
+    """the probability with which the bound holds"""
     n: int
-    """how many answers the weights were fitted to"""
+    """the number of answers to which the weights were fitted"""
     count_right: int
-    """how many of them are right"""
+    """the number of right answers among these"""
     offset: float
     weights: Mapping[str, float]
     """by the name of the signal"""
@@ -224,7 +227,7 @@ class Calibration(Record):
     """the mean share of wrong answers over all coverages (AURC), cross-validated"""
 
     def confidence(self, signals: Signals) -> float:
-        """Return how likely an answer is to be right, 0 to 1; at most its share of the documents that disagree."""
+        """Return how likely an answer is to be right, 0 to 1, but at most its share of the documents that disagree."""
         total = self.offset
         for name, weight in self.weights.items():
             total += weight * getattr(signals, name)
@@ -232,7 +235,7 @@ class Calibration(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
-        """Read what `ras-agent calibrate` wrote. Raises SettingsError for another file."""
+        """Read a file that `ras-agent calibrate` wrote. Raises SettingsError for any other file."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             calibration: Calibration = _shape().validate_python(_known(data))
@@ -247,7 +250,7 @@ class Calibration(Record):
         return calibration
 
     def unlike(self, asked_by: Mapping[str, str]) -> str:
-        """Return what differs from the run, such as "retriever bm25, not dense"; "" where nothing does."""
+        """Return what differs from the run, such as "retriever bm25, not dense"; "" if nothing does."""
         differing = []
         for name, there in self.asked_by.items():
             here = asked_by.get(name, "none")
@@ -262,7 +265,7 @@ def _shape() -> TypeAdapter[Any]:
 
 
 def _known(data: Any) -> JSON:
-    """Return the fields of a calibration. Raises ValueError for JSON that is none."""
+    """Return the fields of a calibration. Raises ValueError for any other JSON."""
     if not isinstance(data, dict) or data.get("schema") != Calibration.schema:
         raise ValueError('it has no "schema": "ras-agent/calibration"')
     if data.get("version") != Calibration.version:
@@ -281,7 +284,8 @@ def logistic(log_odds: float) -> float:
 
 
 def said_if_sure(answer: Answer, least: float) -> Answer:
-    """Return the answer; with less confidence than `least` it is left unsaid, and suggested where it is likely right."""
+    """Return the answer. If its confidence is below `least`, return an abstention instead, with the answer as
+    suggestion if likely right."""
     sure = answer.confidence
     if answer.abstained or sure is None or sure >= least:
         return answer
@@ -291,17 +295,18 @@ def said_if_sure(answer: Answer, least: float) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure an answer has to be, and how that is told."""
+    """How sure an answer has to be, and how its confidence is computed."""
 
     least: float | None = None
-    """the confidence from which an answer is said; None leaves it to the calibration, or to the answerer"""
+    """the confidence from which an answer is stated; None leaves the decision to the calibration or the answerer"""
     calibration: Calibration | None = None
-    """tells the confidence; without one the answerer does, if it does"""
+    """computes the confidence; without a calibration it is the answerer's, if it states one"""
     unlike: str = ""
     """what differs from the run of the calibration"""
 
     def of_answerer(self, answer: Answer) -> Answer:
-        """Return the answer, unsaid where the answerer itself is not sure enough; as it is with a calibration."""
+        """Return the answer, or an abstention if the answerer's confidence is too low; unchanged if there is a
+        calibration."""
         if not self.least or self.calibration is not None or answer.abstained:
             return answer
         if answer.confidence is None:
@@ -312,7 +317,7 @@ class Sureness:
         return said_if_sure(answer, self.least)
 
     def calibrated(self, answer: Answer, signals: Signals) -> Answer:
-        """Return the answer with the confidence of the calibration, unsaid where that is too low."""
+        """Return the answer with the confidence of the calibration, or an abstention if that is too low."""
         if self.calibration is None:
             return answer
         sure = self.calibration.confidence(signals)
@@ -329,7 +334,7 @@ class Sureness:
 
 
 ANY_SURENESS = Sureness()
-"""Leaves it to the answerer how sure an answer is, and has to be"""
+"""Leaves it to the answerer how sure an answer is and has to be."""
 
 
 def _with_advice(answer: Answer, message: str) -> Answer:

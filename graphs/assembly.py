@@ -144,7 +144,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of a run that has no own limits."""
+        """Return the limits of a run that sets none."""
         return self._bounds(None)
 
     def _bounds(self, limits: Limits | None) -> Limits:

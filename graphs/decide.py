@@ -35,7 +35,7 @@ _STEPS_OF_A_HOP = 5
 
 
 class DecideReads(CallReads):
-    """State that is read by a node that decides on the next step."""
+    """Keys of the state that are read by a node which decides on the next step."""
 
     stop_reason: str
     scope: Scope

@@ -100,7 +100,7 @@ from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.structure.given_triples import given_triples
 
-# begin, plan, answer
+# the steps begin, plan and answer
 LEAST_STEPS = 3
 # the key under which LangGraph passes the checkpointer to a graph and to the graphs inside it
 _CHECKPOINTER = "__pregel_checkpointer"
@@ -219,7 +219,7 @@ def retriever_of_hop(plans: Sequence[JSON], hop: int) -> str:
 
 
 class RetrieveReads(CallReads):
-    """State that `retrieve` reads."""
+    """Keys of the state that `retrieve` reads."""
 
     plans: list[JSON]
     subquery: str
@@ -333,7 +333,7 @@ def _search(
 
 
 class StructureReads(CallReads):
-    """State that `structure` reads."""
+    """Keys of the state that `structure` reads."""
 
     subquery: str
     further: list[str]
@@ -401,7 +401,7 @@ def _read(
     subquery: str,
     date: str,
 ) -> Generator[RoleCall, Any, _Facts]:
-    """Read facts in the passages of one search; with a date, those that may hold then."""
+    """Read facts in the passages of one search. If the question has a date, return only facts that may hold then."""
     triples, unread = given_triples(passages.values())
     reply: Extraction | None = Extraction()
     if unread:
@@ -446,7 +446,7 @@ def _read(
 
 
 class MergeReads(Reads):
-    """State that `merge` reads."""
+    """Keys of the state that `merge` reads."""
 
     subquery: str
     further: list[str]
@@ -601,7 +601,7 @@ def answer(
         asks_anyway: whether the answerer is asked even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
         on_conflict: what an answer says if documents disagree.
-        sureness: how sure an answer is, and has to be.
+        sureness: how the answer's confidence is computed, and how high it has to be.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -731,7 +731,7 @@ def _spans(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Sequence[Sequence[Span]]]:
-    """Return what the reader finds in the cited passages; nothing without a judge that reads."""
+    """Return the spans that the reader finds in each of the cited passages; () if the judge cannot read spans."""
     texts = cited_texts(reply, passages)
     if not texts or not isinstance(judge, SpanReader):
         return ()

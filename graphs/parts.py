@@ -40,7 +40,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.graph_tools import Tool
 
 # the forms in which a user may give each part of an agent
-AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
+AnyModel = Runnable[Any, Any] | str  # a chat model, a runnable around one, or its name
 AnyPlanner = Planner | Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
@@ -215,7 +215,7 @@ class AgentParts:
     judge: Judge | None = None
     """tells whether a cited sentence supports a yes or a no; None if that is left open"""
     sureness: Sureness = ANY_SURENESS
-    """how sure an answer is, and has to be"""
+    """how an answer's confidence is computed, and how high it has to be"""
     role_names: Mapping[str, str] = field(default_factory=dict)
     """the name of the component in each role, for traces"""
     fallbacks: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from langgraph.channels import EphemeralValue
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
 
-# typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
+# pydantic, which makes JSON schemas, accepts typing's own TypedDict only from Python 3.12
 from typing_extensions import TypedDict
 
 from ras_agent.question_graph import QuestionGraph
@@ -77,8 +77,8 @@ class Inputs(TypedDict, total=False):
     """Which passages may be found, such as {"team": "x"}; a list means any of its items (see ras_agent.filters). It
     narrows the agent's own `Settings.filter`, and cannot widen it."""
     as_of: Annotated[str | None, EphemeralValue]
-    """A date, such as "2016-05-01": passages of a later date, and facts that are known to hold only at other times, are left
-    out, and planner and answerer are told the date."""
+    """A date, such as "2016-05-01". Passages with a later date, and facts that are known to hold only at other times,
+    are left out; planner and answerer are shown the date."""
 
 
 class Outputs(TypedDict):
@@ -155,7 +155,7 @@ class Scope(TypedDict):
 
     filter: JSON | list[JSON] | None
     as_of: str
-    """the date for which the question is answered; empty for no date"""
+    """the date for which the question is answered; "" for none"""
     given: list[list[JSON]]
     """passages that replace retrieval, for the next hop, the hop after it, and so on"""
     static: bool
@@ -232,7 +232,7 @@ def empty_state() -> Update:
         "graph": QuestionGraph().to_dict(),
         "usage": Usage().to_dict(),
         "seconds": 0.0,
-        # left by one node for the next
+        # values that one node leaves for the next
         "further": [],
         "hits": [],
         "triples": [],

@@ -34,7 +34,7 @@ from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.given import Text, passage_of
 
 _SCALARS = frozenset((bool, type(None)))
-# RAS on ASQA and ELI5: five fixed passages, five iterations
+# the default, as in RAS on ASQA and ELI5: five fixed passages in five iterations
 _STATIC_ITERATIONS = 5
 _SHOWN_FACTS = 3
 _WHERE = attrgetter(

@@ -63,7 +63,9 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
         except TimeoutError:
             if not future.done():
                 raise StillRunning from None
-            result = future.result()  # the work's own error, or just in time
+            result = (
+                future.result()
+            )  # the TimeoutError was the work's own, or the work has just ended
     return _in_time(result, began, within)
 
 

@@ -101,7 +101,8 @@ def order_of(text: str) -> Order:
 
 
 def _end_of(text: str) -> float | None:
-    """Return the last moment of the year, month or day that a text names, in seconds; a time is its own."""
+    """Return the last moment of the year, month or day that a text names, in seconds since 1970; for a time, the time
+    itself."""
     time = order_of(text).time
     if time is None or len(text) > _DAY:
         return time
@@ -116,7 +117,7 @@ def _end_of(text: str) -> float | None:
 
 
 def as_of_filter(date: object) -> dict[str, Any]:
-    """Return the filter that leaves out what was said after a date. Raises FilterError for one that is no date."""
+    """Return the filter that leaves out passages dated after `date`. Raises FilterError for anything but a date."""
     if not isinstance(date, str) or order_of(date).time is None or len(date) > _DAY:
         raise FilterError(
             f"as_of is a date such as '2016', '2016-05' or '2016-05-01', got {date!r:.80}"

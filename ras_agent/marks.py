@@ -42,7 +42,7 @@ _LOOK_ALIKES = {
     },
 }
 
-# Repetitions are possessive (`*+`) and stop at a mark's opening character: searching stays linear in the text's length.
+# Repetitions are possessive (`*+`) and stop at a mark's opening character, so searching is linear in the text's length.
 _PADDING = r"[\s*_`:]*+"  # written by models inside the brackets of a token: white space and Markdown
 _IN_LINE = r"[^\S\n]"  # white space that ends no line
 _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there

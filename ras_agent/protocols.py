@@ -144,7 +144,7 @@ class Reasoner(Protocol):
     def next_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Return the next sentence; one that holds "answer is" ends the loop."""
+        """Return the next sentence. A sentence that contains "answer is" ends the loop."""
         ...
 
 

@@ -312,7 +312,7 @@ class Source(Record):
         _freeze_attributes(self)
 
     def overlaps(self, other: Source) -> bool:
-        """Return whether both have a character of one passage."""
+        """Return whether both sources share a character of the same passage."""
         return (
             self.passage_id == other.passage_id
             and self.start < other.end

@@ -119,7 +119,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "react": "ras_agent.graphs.react:REACT",
         "single-shot": "ras_agent.graphs.single_shot:SINGLE_SHOT",
     },
-    # these register themselves where they are defined
+    # plug-ins of these kinds are registered in the modules that define them
     "metric": {},
     "benchmark": {},
     "format": {},

@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-# typing's own will do for pydantic from Python 3.12
+# pydantic accepts typing's own TypedDict only from Python 3.12
 from typing_extensions import TypedDict
 
 _Record = TypeVar("_Record")

@@ -94,7 +94,7 @@ def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
 
 
 def _is_name(surface: str) -> bool:
-    """Tell whether any word after the first is not in lower case; for a single word, whether that word is not."""
+    """Tell whether any word after the first is not in lower case, or, for a single word, whether that word is not."""
 
     words = surface.split()
     telling = words[1:] or words

@@ -330,13 +330,13 @@ def _claim(
 def _documents(
     readings: Sequence[_Reading], passages: Mapping[str, Passage]
 ) -> list[Passage]:
-    """Return the independent documents of facts."""
+    """Return the passages in which the facts were read, one for each independent document."""
     names = {name for one in readings for name in one.fact.passage_ids}
     return independent([passages[name] for name in sorted(names) if name in passages])
 
 
 def independent(passages: Iterable[Passage]) -> list[Passage]:
-    """Return passages of which none is a copy of another passage, or a part of the same document."""
+    """Return the passages without copies of another passage and without further parts of the same document."""
     counted: list[Passage] = []
     for passage in passages:
         if not any(_are_one(passage, one) for one in counted):

@@ -313,8 +313,8 @@ def _keys(names: Iterable[str]) -> frozenset[str]:
 
 
 def _is_chosen(question: str, claim: str) -> bool:
-    """Return whether a claim is one of the choices of the question. Any sentence about a choice names it, so words
-    prove little."""
+    """Return whether a claim is one of the choices of the question, which any sentence about that choice contains
+    anyway."""
     choices = _choices(question)
     return any(holds(claim, name) for name in choices)
 

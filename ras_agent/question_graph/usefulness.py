@@ -170,7 +170,7 @@ def _is_named(key: str, texts: Sequence[str]) -> bool:
     """Tell whether one of `texts`, which come from `_keys`, names the entity `key`."""
     if FUNCTION_WORDS.issuperset(key.split()):  # also true for an empty key
         return False
-    # scripts without spaces between words have one "word" a sentence: look for the name inside it
+    # in scripts without spaces a sentence is one "word": look for the name inside it
     mention = key
     if key.isascii():
         mention = f" {key} "

@@ -87,7 +87,7 @@ def names_in(text: str) -> list[str]:
 
 
 SHORT_FORMS = word_set("US IT WHO")
-"""Names that are function words in other letters."""
+"""Names that are function words when written in lower case, such as "US" and "us"."""
 _LOWER = re.compile("[a-z]{2}")
 _AROUND = 40  # characters: a text in capitals has no short forms
 
@@ -108,7 +108,7 @@ def _joins(gap: str, before: str) -> bool:
     if gap in ("", " "):
         return True
     joint = _JOINT.fullmatch(gap)
-    # a bullet begins the next item of a list, and a dash the next words of a line
+    # a bullet begins another item of a list, and a dash another part of the line
     if not joint or not gap.strip() or gap.startswith("\n-") or gap == " - ":
         return False
     words = gap.lower().split()

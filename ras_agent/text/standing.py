@@ -110,7 +110,7 @@ class Words:
         object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
 
     def standing(self, phrase: str) -> Standing:
-        """Return whether a phrase stands among the words."""
+        """Return whether a phrase stands among the words: its Standing."""
         if self._has_letter_by_letter(phrase):
             return Standing.STANDS
         missing = self.missing(phrase)
@@ -222,7 +222,7 @@ class Words:
 
 
 class FactText:
-    """A passage with its title, in which facts are looked for."""
+    """A passage with its title, in which facts are searched."""
 
     def __init__(self, text: str, title: str = "") -> None:
         self.text = text

@@ -35,7 +35,7 @@ class Period:
 
 
 def as_of(question: str, date: str) -> str:
-    """Return a question that says for which date it is to be answered.
+    """Return the question with a note of the date for which it is to be answered.
 
     >>> as_of("Who is the director?", "2016-05")
     'Who is the director? (as of 2016-05)'
@@ -44,12 +44,12 @@ def as_of(question: str, date: str) -> str:
 
 
 def without_as_of(question: str) -> str:
-    """Return a question without the date that `as_of` has given it."""
+    """Return the question without the note that `as_of` adds."""
     return _AS_OF.sub("", question)
 
 
 def time_asked(question: str) -> float | None:
-    """Return the date that `as_of` has given a question, in years; None for one without."""
+    """Return the date that `as_of` has added to a question, in years; None for a question without a date."""
     match = _AS_OF.search(question)
     if match is None:
         return None
@@ -71,10 +71,10 @@ def year_of(date: str) -> float:
 def facts_at(
     facts: Iterable[Triple], passages: Mapping[str, Passage], date: str
 ) -> list[Triple]:
-    """Return the facts that are not known to hold at other times only.
+    """Return the facts without those that are known to hold only at other times.
 
-    A fact's time is that of the sentence it was read in, or of its attributes `valid_from` and `valid_until`. One read in
-    several places is left out where none of them holds at the date.
+    A fact's time is the period in the sentence in which it was read, and the period in its attributes `valid_from` and
+    `valid_until`. A fact that was read in several places is left out if none of their periods includes the date.
     """
     time = year_of(date)
     return [fact for fact in facts if _may_hold(fact, passages, time)]
@@ -95,7 +95,7 @@ def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> boo
 
 
 def _stated_period(fact: Triple) -> Period:
-    """Return the period of a fact's attributes; open where they have no date."""
+    """Return the period in a fact's attributes; a side without a date is open."""
     ends = []
     for name, otherwise in (("valid_from", -inf), ("valid_until", inf)):
         date = fact.attributes.get(name)

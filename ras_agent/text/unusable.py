@@ -88,7 +88,7 @@ def speaks_of_itself(sentence: str) -> bool:
 
 
 def abstains_in_words(text: str) -> bool:
-    """Tell whether a text says that the answer is not known, and nothing more.
+    """Tell whether a text says only that the answer is not known.
 
     >>> abstains_in_words("I don't know."), abstains_in_words("I Don't Know How She Does It")
     (True, False)

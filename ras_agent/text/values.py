@@ -98,7 +98,7 @@ _NUMBER_WORDS = {
     "zero": 0.0,
 }
 _ONES = "|".join(_UP_TO_TWENTY.split()[:9])
-# "twenty-four", but nothing of "fifty-ninth"
+# matches "twenty-four", but no part of "fifty-ninth"
 _WORDS = rf"(?:(?:{'|'.join(_TENS.split())})-(?:{_ONES})|{'|'.join(_NUMBER_WORDS)})(?!-(?:first|second|third|[a-z]+th)\b)"
 _TIMES = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
 _SCALES = {

@@ -62,8 +62,8 @@ class CostOptions(Options):
 def eval_cost(options: CostOptions) -> None:
     """Compare the cost of extraction: the corpus once, or each question's passages.
 
-    Tokens are measured where a model read passages in the run or into a
-    triple cache, else estimated from the lengths of the texts.
+    Tokens are measured if a model read passages in the run or into a triple
+    cache; otherwise they are estimated from the lengths of the texts.
     """
     from ras_agent.eval.formats import load_passages
     from ras_agent.eval.run.folder import RunFolder

@@ -8,7 +8,7 @@ import re
 import traceback
 
 from fastapi.responses import Response
-from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
+from starlette.exceptions import HTTPException  # FastAPI's HTTPException is a subclass
 
 from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail

@@ -13,7 +13,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 STREAMS = "ras_agent_streams"
 """Key in the state of a request: whether its response is a stream of events, which may contain comments."""
 _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
-_COMMENT = b"e\r\n: still here\n\n\r\n"  # as a chunk of the response
+_COMMENT = (
+    b"e\r\n: still here\n\n\r\n"  # a server-sent comment, as a chunk of the response
+)
 # seconds until the next sign of life, which double each time, up to _LONGEST
 _FIRST = 0.1
 _LONGEST = 5.0

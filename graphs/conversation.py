@@ -164,6 +164,7 @@ def structured_response(
         "confidence": confidence,
         "abstained": answer.abstained,
         "suggestion": storable(answer.suggestion),
+        "disputes": [dispute.to_dict() for dispute in answer.disputes],
         "grounded": grounded,
     }
 

@@ -126,7 +126,7 @@ class Outputs(TypedDict):
 
     structured_response: NotRequired[JSON | None]
     """The answer for a program, under the key that LangChain's agents use: `answer`, `citations` with number, title,
-    file, page and quote, `confidence`, `abstained`, `suggestion`, `grounded`. Only set if messages were given."""
+    file, page and quote, `confidence`, `abstained`, `suggestion`, `disputes`, `grounded`. Only set if messages were given."""
 
 
 class Question(TypedDict):

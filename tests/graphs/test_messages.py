@@ -277,6 +277,17 @@ def test_messages_bring_the_answer_for_a_program_too(ras, enough):
     )
 
 
+def test_messages_bring_what_documents_say_otherwise() -> None:
+    texts = [
+        Passage("a", "The head office of Korl Works is in Varn."),
+        Passage("b", "The head office of Korl Works is in Pellis."),
+    ]
+    asked = ("user", "Where is the head office of Korl Works?")
+    out = create_ras_agent(index=texts).invoke({"messages": [asked]})
+    (dispute,) = out["structured_response"]["disputes"]
+    assert {claim["text"] for claim in dispute["claims"]} == {"Varn", "Pellis"}
+
+
 async def test_a_supervisor_hands_over_to_the_agent(ras, enough):
     model = supervisor(HANDED_OVER, AIMessage("It is Ann."))
     app = create_supervisor([ras("q", enough)], model=model).compile()

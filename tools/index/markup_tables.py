@@ -25,6 +25,8 @@ _CELL = re.compile(
     r"(?:(?<!\S)(?:(\d{1,3})?(?:\.(\d{1,3}))?(\+|\*))?[<^>.]{0,4}[adehlmsv]?)?(?<!\\)\|"
 )
 _MOST_CELLS = 100
+_MOST_LINES = 1000
+"""Lines of a table that is drawn without lines between its rows."""
 
 Rows = list[list[str]]
 
@@ -90,11 +92,14 @@ def _rows_of_directive(kind: str, block: Sequence[str]) -> Rows:
 
 
 def _rows_of_csv(lines: Sequence[str], separator: str) -> Rows:
+    """Return the rows of lines of CSV, none if they are not CSV."""
     sign = {"tab": "\t", "space": " "}.get(separator, separator[:1] or ",")
     written = [f"{line}\n" for line in lines]
-    return [
-        row for row in csv.reader(written, delimiter=sign, skipinitialspace=True) if row
-    ]
+    try:
+        rows = list(csv.reader(written, delimiter=sign, skipinitialspace=True))
+    except (csv.Error, TypeError, ValueError):
+        return []
+    return list(filter(None, rows))
 
 
 def _rows_of_list(lines: Sequence[str]) -> Rows:
@@ -131,7 +136,8 @@ def _drawn(lines: Sequence[str], number: int) -> tuple[int, Rows]:
 def _borders(lines: Sequence[str], number: int) -> list[int]:
     """Return the numbers of the lines that border a table: above, perhaps below its header, below."""
     borders: list[int] = []
-    for at in range(number, len(lines)):
+    end = min(len(lines), number + _MOST_LINES)
+    for at in range(number, end):
         if lines[at].strip() == lines[number].strip():
             borders.append(at)
             is_end = at + 1 == len(lines) or not lines[at + 1].strip()
@@ -151,6 +157,8 @@ def _rows_of_grid(lines: Sequence[str]) -> Rows:
     }
     places = sorted(marks)
     columns = list(pairwise(places))
+    if len(columns) > _MOST_CELLS:
+        return []
     rows: Rows = []
     cells = [""] * len(columns)
     for line in lines:
@@ -198,9 +206,12 @@ def with_tables_of_asciidoc(text: str) -> str:
     """Return an AsciiDoc with its tables as Markdown: cells behind bars, and those of CSV."""
     lines = text.splitlines()
     made: list[str] = []
+    last = {line.strip(): at for at, line in enumerate(lines)}
     number = 0
     while number < len(lines):
         begin = _BLOCK.fullmatch(lines[number])
+        if begin and last[lines[number].strip()] == number:
+            begin = None  # a block without an end
         end = number + 1
         while (
             begin and end < len(lines) and lines[end].strip() != lines[number].strip()
@@ -247,8 +258,8 @@ class _Cell:
 def _cells_of(text: str) -> Iterator[_Cell]:
     """Yield the cells of a table: each begins at a bar, before which stands what it spans, or how often it comes."""
     begins = list(_CELL.finditer(text))
-    ends = [match.start() for match in begins[1:]]
-    for match, end in zip(begins, [*ends, len(text)], strict=True):
+    ends = [match.start() for match in begins] + [len(text)]
+    for match, end in zip(begins, ends[1:], strict=True):
         said = " ".join(text[match.end() : end].replace("\\|", "|").split())
         across = min(int(match[1] or 1), _MOST_CELLS)
         if match[3] == "*":

@@ -95,7 +95,7 @@ class BalancedEndpoint(Endpoint):
             events = place.endpoint.events(path, body, seconds)
             try:
                 first = await anext(events, None)
-            except asyncio.CancelledError:  # as where a try has had its time
+            except asyncio.CancelledError:  # such as a try that timed out
                 self._set_aside(place, None)
                 raise
             except Exception as error:

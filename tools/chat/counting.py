@@ -151,8 +151,8 @@ def _handler() -> Any:
     class Counter(BaseCallbackHandler):
         """Callback handler that records each call in the ledger of the role that makes it."""
 
-        raise_error = True  # a call that is refused must not be made
-        run_inline = True  # in the caller's context, where its ledger is
+        raise_error = True  # so that a refused call is not made
+        run_inline = True  # run in the caller's context, which has its ledger
 
         @property
         def ignore_retriever(self) -> bool:

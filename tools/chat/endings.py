@@ -80,7 +80,7 @@ def reason_in(message: Any) -> str:
         reasons.append(details.get("reason"))
     if about.get("status") in ("incomplete", "failed", "cancelled"):
         reasons.append(about["status"])
-    feedback = about.get("prompt_feedback")  # Gemini, of a prompt that is not answered
+    feedback = about.get("prompt_feedback")  # Gemini, if it does not answer
     if isinstance(feedback, Mapping) and feedback.get("block_reason"):
         reasons.append("blocked")
     said = next(filter(None, map(_name_of, reasons)), "")

@@ -68,7 +68,7 @@ class RequestFields:
             return ("none",) * len(self.keys)
         for name in self.keys:
             if not os.environ.get(name):
-                # the name is not shown: somebody may have written a key
+                # the name is not shown, as the user may have written the key itself
                 raise SettingsError(
                     "api_keys names an environment variable that is not set; set each to a key of the model's server"
                 )

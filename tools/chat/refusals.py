@@ -242,7 +242,7 @@ def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
 
 
 def _parts_of(turns: Sequence[Turn]) -> set[str]:
-    """Return the parts of the turns that a server may refuse."""
+    """Return the names of the parts of the turns that a server may refuse."""
     roles = [turn.role for turn in turns]
     twice = any(one == other != "tool" for one, other in pairwise(roles))
     parts = set()

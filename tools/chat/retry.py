@@ -219,7 +219,7 @@ def _address(chain: list[BaseException]) -> str:
             url = urlsplit(str(address))
             port = f":{url.port}" if url.port else ""
         except (AttributeError, RuntimeError, ValueError):
-            # httpx raises RuntimeError where it has no request
+            # httpx raises RuntimeError if the error has no request
             continue
         if url.hostname:
             return f"{url.scheme}://{url.hostname}{port}"

@@ -300,7 +300,7 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     )
     starts = list(opening.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
-    # without a start there is still one end
+    # without starts there is one end, so the lengths may differ
     for start, end in zip(starts, ends, strict=False):
         arguments = {}
         for parameter in _PARAMETER.finditer(text, start.end(), end):

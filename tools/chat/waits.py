@@ -112,7 +112,7 @@ def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
         if "reset" in name:
             seconds = _time_in(value)
             remaining = _number_in(values.get(name.replace("reset", "remaining"), ""))
-        else:  # the standard's one header for all, in its two forms
+        else:  # the standard's single header, in its two forms
             seconds = _number_in(_parameter(value, "reset|t"))
             remaining = _number_in(_parameter(value, "remaining|r"))
         if seconds is not None:

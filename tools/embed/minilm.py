@@ -1,9 +1,9 @@
 """The packaged all-MiniLM-L6-v2 in numpy: sentence vectors without torch, ready in a third of a second.
 
-A vector is the mean over a text's tokens, of unit length. The vectors equal those of sentence-transformers to 1e-6;
-importing that takes 6 s, which is most of a short run. Many texts at once are read by torch where the processor
-multiplies bfloat16: their vectors are at most TOLERANCE from these. For a GPU,
-`SentenceTransformerEmbedder(packaged_minilm(), name="minilm")` writes the same index.
+A vector is the mean over a text's tokens, scaled to length 1. The vectors equal those of sentence-transformers to 1e-6;
+importing that takes 6 s, which is most of a short run. If the processor multiplies bfloat16, torch computes the vectors
+of many texts at once, which differ by at most TOLERANCE. For a GPU, `SentenceTransformerEmbedder(packaged_minilm(),
+name="minilm")` writes the same index.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ class RememberingEmbedder:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors of passages, shape (len(texts), dimension), float32."""
+        """Return the vectors of passages, shape (len(texts), dimension), float32."""
         return self._embedder.embed(texts)
 
     def embed_query(self, text: str) -> Floats:
-        """Return the unit vector of a query, shape (dimension,)."""
+        """Return the vector of a query, shape (dimension,), from the cache if it is there."""
         return self._cached_vector(text)
 
 

@@ -96,9 +96,10 @@ class FastGFM:
         half_cache: whether to cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By
             default only if float32 would take more than `cache_bytes`.
         half_products: whether to multiply matrices in bfloat16, which changes scores in about the third digit.
-        tolerance: the greatest error of a probability by skipping a change of a state, as if the change were at the
-            last layer, or a last state and its score. Skipped parts can add up for an entity with many messages, so
-            this is not a proven bound; lab/gfm-speed.md has measured differences. 0 skips nothing.
+        tolerance: the accepted error of a probability. A change of a state is skipped if, at the last layer, it
+            could not move a probability by more; and an entity's last state and score are skipped if its probability
+            cannot move by more. Skipped changes can add up for an entity with many messages, so this is not a proven
+            bound; lab/gfm-speed.md has measured differences. 0 skips nothing.
         Raises SettingsError for a tolerance that is not a probability.
         """
         import torch

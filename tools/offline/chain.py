@@ -121,7 +121,7 @@ def follow(
             if step
             else []
         )
-        # a search may have found nothing
+        # if a search found nothing, the other passages are read
         texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]
         texts = [one for one in texts if not one.is_only_table]
         best = next(iter(answers(asked, reader, texts)), None)

@@ -84,7 +84,7 @@ def analyse(question: str) -> QuestionAnalysis:
     stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
     unasked = (stated or _MAY.match(text) is not None) and not ASKS.search(text)
     yes_no = _YES_NO.match(text) is not None or unasked
-    # "Can I pay with Visa or Mastercard?" asks for no choice, "Was A or B born first?" does
+    # "Can I pay with Visa or Mastercard?" does not ask for a choice, but "Was A or B born first?" does
     words = set(re.findall(r"\w+", text.lower())) - _OF_TIME
     orders = not yes_no or any(words & listed for listed, *_ in ORDERS)
     options = _options(text, yes_no)

@@ -248,6 +248,6 @@ def best_spans(
     while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
         first, last = divmod(int(scores.argmax()), len(end))
         best.append((first, last, float(top)))
-        # a span that begins before this one's end and ends after its start overlaps it
+        # spans that begin before this one's end and end after its start overlap it
         scores[: last + 1, first:] = -np.inf
     return best

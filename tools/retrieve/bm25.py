@@ -61,7 +61,7 @@ def bm25(
     if tokeniser is None and parameters is None:
         return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)
     return BM25Retriever.from_passages(
-        # without those that were erased since: rows are those of the matrix
+        # iteration skips erased passages, so that the rows match the new matrix
         tuple(snapshot.passages),
         tokeniser=tokeniser or snapshot.tokeniser,
         parameters=parameters or snapshot.manifest.bm25,

@@ -1,7 +1,8 @@
 """GFM retrieval: rank passages by the entities they name, as a graph neural network scores them (arXiv:2502.01113).
 
-A query is linked to entities of the knowledge graph, where the network starts; it gives every entity a probability,
-from which DocumentRanker scores passages. A hit can be explained by the chains of facts that its score depends on most.
+A query is linked to entities of the knowledge graph, at which the network starts. The network gives every entity a
+probability, from which DocumentRanker scores passages. A hit can be explained by the chains of facts that its score
+depends on most.
 """
 
 from __future__ import annotations

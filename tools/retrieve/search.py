@@ -91,7 +91,7 @@ class LiveRetriever:
         self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()
         self._last_seen: dict[
             str, float
-        ] = {}  # when each commit was last known to be the last one
+        ] = {}  # when each commit was last seen as the latest
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
         # filter -> number of runs that began with it, for the last filters
         self._runs: OrderedDict[Filter, int] = OrderedDict()

@@ -70,7 +70,7 @@ _FULL_WIDTH_MARK = re.compile(
     r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞",
     re.IGNORECASE | re.MULTILINE,
 )
-_PLACE_HOLDERS = _FIELDS  # of the form that the prompt shows
+_PLACE_HOLDERS = _FIELDS  # the placeholders in the prompt's form
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(
     rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""",

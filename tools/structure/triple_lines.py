@@ -148,7 +148,7 @@ def _in_line(line: str) -> list[Fields]:
         bare = bare[1:-1]
     parts = _BAR.split(bare.strip("|"))
     if len(parts) == len(_LABELS) + 1 and re.fullmatch(r"\s*\d*\s*", parts[0]):
-        del parts[0]  # the number of a table's row
+        del parts[0]  # a table's row number
     if len(parts) == 1:
         parts = _ARROW.split(bare)
     if len(parts) > 1:

@@ -21,7 +21,7 @@ In graphs read from text, names matter.
 
 
 NO_SCORES = Scored(np.empty(0, dtype=np.float32))
-"""The scores of no texts."""
+"""The result of scoring no texts."""
 
 
 @runtime_checkable

@@ -149,7 +149,7 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
             gap = 0
             value = {one.stem for one in asked[at:end]}
             if value <= {one.stem for one in told[place:]}:
-                return ""  # "in Scotland", of "in Edinburgh, Scotland"
+                return ""  # "in Scotland", asked of "in Edinburgh, Scotland"
             at = end
         elif one.value < 0 and gap < _LONGEST_GAP:
             place += 1

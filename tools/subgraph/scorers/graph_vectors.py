@@ -45,7 +45,7 @@ class GraphVectorScorer:
         self._embedder = encoder
         self._question = remembering(
             encoder, 256
-        ).embed_query  # a beam asks at every length and start
+        ).embed_query  # a beam asks at each length
         self._entities = origin.entity_vectors
         self._relations = origin.relation_vectors
 

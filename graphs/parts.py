@@ -146,7 +146,7 @@ class AgentArguments(TypedDict, total=False):
     """an object that fits the protocol, a chat model or a runnable around one, or a string (see ras_agent.tools.roles);
     in IRCoT a Reasoner"""
     answerer: AnyAnswerer
-    """as `planner`"""
+    """an object, a chat model or a string, as for `planner`"""
     extractor: AnyExtractor
     """As `planner`. By default it follows the planner if that is a model or a registered extractor; otherwise it is the
     offline extractor."""

@@ -70,7 +70,7 @@ class Inputs(TypedDict, total=False):
     seed_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
     """passages for the first hop, instead of a search; after it the loop continues as usual"""
     static_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
-    """the only passages; nothing is planned or retrieved (see static_iterations)"""
+    """the only passages of the run, which plans and retrieves nothing (see static_iterations)"""
     static_iterations: Annotated[int | None, EphemeralValue]
     """the number of hops over which static_passages are spread in order; by default 5, as in the RAS paper"""
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]

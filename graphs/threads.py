@@ -104,7 +104,7 @@ class ThreadNotes:
 
 
 async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:
-    """Return the notes on a thread."""
+    """Return people's notes on a thread; empty notes if none are stored."""
     item = await store.aget(namespace_of(user, thread, _NOTES), KEY)
     if item:
         return ThreadNotes.from_dict(item.value)

@@ -217,7 +217,7 @@ class Calibration(Record):
     """the number of right answers among these"""
     offset: float
     weights: Mapping[str, float]
-    """by the name of the signal"""
+    """the weight of each signal, by the signal's name"""
     threshold: float
     """the lowest confidence for which the bound of the risk holds"""
     table: tuple[RiskRow, ...] = ()
@@ -334,7 +334,7 @@ class Sureness:
 
 
 ANY_SURENESS = Sureness()
-"""Leaves it to the answerer how sure an answer is and has to be."""
+"""The default: the answerer decides how sure an answer is, and whether to state it."""
 
 
 def _with_advice(answer: Answer, message: str) -> Answer:

@@ -351,7 +351,7 @@ def _spelled(tag: str) -> str:
 
 
 def tags(name: str) -> Tags:
-    """Return the tags of a name."""
+    """Return the pair of tags `<name>` and `</name>`."""
     return Tags(f"<{name}>", f"</{name}>")
 
 

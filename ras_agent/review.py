@@ -76,7 +76,7 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
 
 
 def person(name: str = "") -> str:
-    """Return how provenance names a person: "person", or "person:Ada"."""
+    """Return the name by which sources and decisions refer to a person: "person", or "person:Ada"."""
     if not name:
         return _PERSON
     return f"{_PERSON}:{name}"

@@ -137,7 +137,7 @@ class Trace(Record):
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
-        """Return the trace that `to_json` wrote. `where` names the file in errors. Raises TraceError."""
+        """Return the trace that `to_json` wrote. Errors name the file as `where`. Raises TraceError."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -165,7 +165,7 @@ class Trace(Record):
         )
 
     def to_json(self, indent: int | None = None) -> str:
-        """Return one JSON document, made by `json_document`."""
+        """Return the trace as one JSON document (see `json_document`)."""
         return json_document(self.to_dict(), indent)
 
 

@@ -211,7 +211,7 @@ def _addresses(spec: object) -> Iterator[str]:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Return host with port, and path, in a form in which equal servers are equal."""
+    """Return host with port, and path, of a URL, normalised so that the URLs of one server are equal."""
     parts = urlsplit(url)
     host = re.sub(
         r"^(localhost|\[::1\])(?=:|$)",

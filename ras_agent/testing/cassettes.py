@@ -30,7 +30,7 @@ class Cassette:
     settings"""
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
-        """Name the file. With `record`, models are asked, and the file is written anew when the block ends without an
+        """Name the file. With `record`, models are asked, and a new file is written when the block ends without an
         error."""
         self.path = path
         self.record = record

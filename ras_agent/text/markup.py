@@ -15,8 +15,8 @@ _IMAGE = re.compile(r"(?<!!)!++(?=\[)")
 _LINKED = ("](", "][", "]:")
 # A tag is dangerous if it has an attribute, which may load something, or is script or style. A type name, as in
 # List<String>, has no attribute. A tag that does not end within 40 characters (a limit that keeps the time linear), or
-# before the text's end (the page may continue), counts as one. An address in angle brackets that is not on the web is
-# a dangerous link.
+# before the text's end (the page may continue), counts as one. An address in angle brackets is a link, which is
+# dangerous unless it is of the web, mail or telephone.
 _TAG = re.compile(
     r"<(?!https?://[^\s<>=]*>)(?=/?(?:script|style)(?![a-z])|(?!(?:https?|mailto|tel):)[a-z][a-z0-9+.-]{1,31}:"
     r"|/?[a-z](?:[^\s/>]{0,40}(?:[\s/]|\Z)|[^\s/>]{41}))",

@@ -400,7 +400,7 @@ def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
 
 
 def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
-    """Return for example "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s"."""
+    """Return a line that sums up a run, such as "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s"."""
     usage = trace.usage
     calls = quantity(len(usage.calls), "LLM call")
     if usage.calls:

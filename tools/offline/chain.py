@@ -25,6 +25,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
 from ras_agent.tools.offline.english import PERSONS
+from ras_agent.tools.offline.parts import in_its_part
 from ras_agent.tools.offline.question import expected_answer, fits, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -360,6 +361,8 @@ def _in_passage(
             (one for one in passage.sentences if start < one.start + len(one.text)),
             None,
         )
+        if sentence is not None:
+            text = in_its_part(question, text, sentence.text)
         if (
             sentence is None
             or not any(map(str.isalnum, text))

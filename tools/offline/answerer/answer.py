@@ -45,6 +45,7 @@ from ras_agent.tools.offline.chain import (
 )
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.in_time import holds_then, in_its_time
+from ras_agent.tools.offline.parts import in_its_part
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import (
@@ -280,7 +281,8 @@ class OfflineAnswerer:
         is_first = True
         for span in spans:
             said = text[span.start : span.end]
-            if _are_alike(answer, said):
+            told = next((one.text for one in grounds if said in one.text), "")
+            if _are_alike(answer, in_its_part(question, said, told)):
                 bounded = min(span.margin, _FARTHEST)
                 return max(-_FARTHEST, bounded), is_first
             is_first = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.passages import damaged, leave_remains
@@ -50,10 +50,8 @@ def put_origins(connection: Connection, origins: Mapping[str, str]) -> None:
     connection.executemany(query, origins.items())
 
 
-def erase_origins(connection: Connection, is_there: Callable[[str], bool]) -> None:
-    """Forget the files of triples of which `is_there` says that nothing is there any more."""
-    names = [name for (name,) in connection.execute("SELECT name FROM kg_files")]
-    gone = [(name,) for name in names if not is_there(name)]
-    if gone:
-        connection.executemany("DELETE FROM kg_files WHERE name = ?", gone)
+def erase_origins(connection: Connection) -> None:
+    """Forget the files of triples of which the index holds no passage."""
+    query = "DELETE FROM kg_files WHERE name NOT IN (SELECT document FROM passages)"
+    if connection.execute(query).rowcount:
         leave_remains(connection)

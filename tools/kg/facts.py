@@ -21,11 +21,12 @@ from ras_agent.tools.index.passages import damaged, leave_remains
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edit_rows import read_edits
+from ras_agent.tools.kg.edits import Anchor
 from ras_agent.tools.kg.graph_state import read_graph_state
 from ras_agent.tools.kg.notes import NoteColumns, note_columns, note_in
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
-from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
+from ras_agent.tools.kg.vector_rows import erase_texts, read_near
 from ras_agent.tools.store.database import Connection, Database, parts_of, read_columns
 
 _LOW = (1 << 31) - 1
@@ -71,45 +72,18 @@ class Reading(NamedTuple):
 # ---- names
 
 
-class NameNumbers:
-    """Numbers of names, looked up as they are asked for; unknown names become rows."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._changes = -1
-
-    def take(self, changes: int) -> None:
-        """Look the names up again, if somebody else has changed any since."""
-        if self._changes != changes:
-            self._numbers.clear()
-        self._changes = changes
-
-    def wrote(self, changes: int) -> None:
-        """Note how many changes there are after one of ours."""
-        self._changes = changes
-
-    def forget(self) -> None:
-        """Look the names up again the next time: the last change may have been taken back."""
-        self._changes = -1
-
-    def of(self, connection: Connection, names: Iterable[str]) -> list[int]:
-        """Return the numbers of names."""
-        listed = list(map(storable, names))
-        lacking = [name for name in dict.fromkeys(listed) if name not in self._numbers]
-        self._numbers |= _numbers_of(connection, lacking)
-        fresh = [name for name in lacking if name not in self._numbers]
-        if fresh:
-            self._numbers |= _put_names(connection, fresh)
-        return [self._numbers[name] for name in listed]
-
-
-def _numbers_of(connection: Connection, names: Collection[str]) -> dict[str, int]:
-    """Return the numbers of those of some names that have one."""
+def name_numbers(connection: Connection, names: Iterable[str]) -> list[int]:
+    """Return the numbers of names; unknown names become rows."""
+    listed = list(map(storable, names))
+    distinct = dict.fromkeys(listed)
     numbers: dict[str, int] = {}
-    for marks, part in parts_of(names):
+    for marks, part in parts_of(distinct):
         query = f"SELECT name, number FROM kg_names WHERE name IN ({marks})"
         numbers.update(connection.execute(query, part).fetchall())
-    return numbers
+    fresh = [name for name in distinct if name not in numbers]
+    if fresh:
+        numbers |= _put_names(connection, fresh)
+    return [numbers[name] for name in listed]
 
 
 def _put_names(connection: Connection, names: Sequence[str]) -> dict[str, int]:
@@ -137,55 +111,31 @@ def _read_names(connection: Connection) -> tuple[Ints, list[str], list[str]]:
 # ---- passages that were read
 
 
-class Read(NamedTuple):
-    """Columns of the passages that were read, the last reading of each, by number."""
-
-    numbers: Ints
-    passages: list[str]
-    texts: list[int]
-    cells: Ints
-    readers: list[str]
-
-
-def passages_read(connection: Connection, upto: int | None = None) -> Read:
-    """Return the passages that were read.
-
-    upto: of the graph published then; by default of all that was read since, too.
-    """
-    columns: tuple[list[Any], ...] = ([], [], [], [], [])
-    query = "SELECT number, passage, text, cell, reader FROM kg_passages"
-    values: tuple[int, ...] = ()
-    if upto is not None:
-        query += " WHERE since <= ?"
-        values = (upto,)
-    read_columns(connection.execute(f"{query} ORDER BY number", values), columns)
-    last_of = {passage: at for at, passage in enumerate(columns[1])}
-    if len(last_of) < len(columns[1]):
-        last = sorted(last_of.values())
-        columns = tuple([column[at] for at in last] for column in columns)
-    numbers, passages, texts, cells, readers = columns
-    return Read(
-        np.array(numbers, np.int64),
-        passages,
-        texts,
-        np.array(cells, np.int64),
-        readers,
+def records(connection: Connection) -> dict[str, PassageRecord]:
+    """Return the records of all passages that were read, by id."""
+    query = (
+        "SELECT passage, digest, reader, text, cell FROM kg_passages ORDER BY number"
     )
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    read_columns(connection.execute(query), columns)
+    passages, *known = columns
+    return dict(zip(passages, map(PassageRecord, *known), strict=True))
 
 
-def records(
-    connection: Connection, numbers: Sequence[int] | None = None
-) -> dict[str, PassageRecord]:
-    """Return the records of all passages that were read, or of those with some numbers, by id."""
-    query = "SELECT number, passage, digest, reader, text, cell FROM kg_passages"
-    if numbers is None:
-        rows = connection.execute(query).fetchall()
-    else:
-        rows = []
-        for marks, part in parts_of(numbers):
-            some = f"{query} WHERE number IN ({marks})"
-            rows += connection.execute(some, part).fetchall()
-    return {passage: PassageRecord(*known) for _, passage, *known in sorted(rows)}
+def passages_moved(connection: Connection) -> list[Anchor]:
+    """Return the passages that were read in cells that the index has no more, with the text that was read."""
+    query = """SELECT passage, text FROM kg_passages
+        WHERE cell NOT IN (SELECT cell FROM passages) ORDER BY number"""
+    texts = dict(connection.execute(query).fetchall())
+    return [Anchor(passage, text) for passage, text in texts.items()]
+
+
+def passages_gone(connection: Connection) -> list[str]:
+    """Return the passages that were read and are not in the index."""
+    query = (
+        "SELECT passage FROM kg_passages WHERE passage NOT IN (SELECT id FROM passages)"
+    )
+    return [passage for (passage,) in connection.execute(query).fetchall()]
 
 
 def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) -> None:
@@ -237,7 +187,6 @@ def _erase_readings(connection: Connection, numbers: Sequence[int]) -> set[int]:
 
 def put_facts(
     connection: Connection,
-    names: NameNumbers,
     facts: PassageFacts,
     known: PassageRecord,
     since: int,
@@ -257,7 +206,7 @@ def put_facts(
     words = [
         word for one in triples for word in (one.subject, one.predicate, one.object)
     ]
-    numbers = names.of(connection, [*words, *facts.entities])
+    numbers = name_numbers(connection, [*words, *facts.entities])
     rows: list[tuple[Any, ...]] = []
     for at, triple in enumerate(triples):
         ends = numbers[3 * at : 3 * at + 3]
@@ -279,23 +228,41 @@ def read_facts(
 
     Raises IndexMismatch for a row that is damaged.
     """
-    read = passages_read(connection, upto)
+    readings, passages, texts, readers = _read_passages(connection, upto)
     numbers, names, keys = _read_names(connection)
     name_at = _Places(numbers, database)
     edges, similarities = _read_edges(connection, name_at)
-    facts, notes = _read_stated(connection, read.numbers, name_at)
+    facts, notes = _read_stated(connection, readings, name_at)
     found = Occurrences(
         StringTable.of(names),
-        StringTable.of(read.passages),
+        StringTable.of(passages),
         facts,
-        _read_mentions(connection, read.numbers, name_at),
+        _read_mentions(connection, readings, name_at),
         edges,
         similarities,
         StringTable.of(keys),
         notes,
     )
-    texts = np.array(read.texts, dtype=np.uint64)
-    return Reading(found, texts, tuple(sorted(set(read.readers))), numbers)
+    return Reading(
+        found, np.array(texts, np.uint64), tuple(sorted(set(readers))), numbers
+    )
+
+
+def _read_passages(
+    connection: Connection, upto: int | None
+) -> tuple[Ints, list[str], list[int], list[str]]:
+    """Return number, id, text and reader of the last reading of each passage, by number."""
+    query = "SELECT number, passage, text, reader FROM kg_passages"
+    if upto is not None:
+        query += f" WHERE since <= {upto:d}"
+    columns: tuple[list[Any], ...] = ([], [], [], [])
+    read_columns(connection.execute(f"{query} ORDER BY number"), columns)
+    last_of = {passage: at for at, passage in enumerate(columns[1])}
+    last = sorted(last_of.values())
+    numbers, passages, texts, readers = (
+        [column[at] for at in last] for column in columns
+    )
+    return np.array(numbers, np.int64), passages, texts, readers
 
 
 class _Places:
@@ -389,9 +356,7 @@ def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
 # ---- edges that no document states
 
 
-def put_edges(
-    connection: Connection, names: NameNumbers, edges: Iterable[UnstatedEdge]
-) -> None:
+def put_edges(connection: Connection, edges: Iterable[UnstatedEdge]) -> None:
     """Replace the edges that no document states.
 
     An edge is kept as long as documents name its ends; an end that no document names now does not count.
@@ -400,7 +365,7 @@ def put_edges(
     words = [
         word for edge in listed for word in (edge.subject, edge.relation, edge.target)
     ]
-    numbers = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
+    numbers = np.array(name_numbers(connection, words), np.int64).reshape(-1, 3)
     named = _named(connection, set(numbers[:, [0, 2]].ravel().tolist()))
     rows = []
     for at, edge in enumerate(listed):
@@ -542,4 +507,4 @@ def check_graph(database: Database) -> None:
             read_facts(connection, database, upto)
         read_edits(connection, database)
         read_others(connection, database)
-        check_vectors(connection, database)
+        read_near(connection, database)

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
-from ras_agent.tools.index.passages import Table, find_rows, hash_of, hashes
+from ras_agent.tools.index.passages import Table, find_rows, hashes
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
 from ras_agent.tools.kg.facts import (
     erase_passages,
     erase_unused,
-    passages_read,
+    passages_moved,
     read_facts,
 )
 from ras_agent.tools.kg.graph_state import changed, read_graph_state
@@ -33,20 +31,13 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     """
     if read_graph_state(connection, database) is None:
         return
-    documents = set(table["document"].tolist())
-    erase_origins(connection, lambda name: hash_of(name) in documents)
-    read = passages_read(connection)
-    # a passage that is still in its cell has the same text
-    moved = np.flatnonzero(~np.isin(read.cells, table["cell"])).tolist()
-    names = [read.passages[at] for at in moved]
-    texts = np.array([read.texts[at] for at in moved], dtype=np.uint64)
-    rows = find_rows(table["id"], hashes(names))
-    gone = rows < 0
-    there = np.flatnonzero(~gone)
-    gone[there] = (texts[there] != 0) & (table["text"][rows[there]] != texts[there])
-    lost = [names[at] for at in np.flatnonzero(gone).tolist()]
+    erase_origins(connection)
+    held = held_in(table)
+    moved = passages_moved(connection)
+    there = held(moved)
+    lost = [one.passage_id for one in moved if one not in there]
     if lost:
-        erase_read(connection, database, lost, held_in(table))
+        erase_read(connection, database, lost, held)
 
 
 def erase_read(

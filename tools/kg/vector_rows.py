@@ -202,8 +202,3 @@ def erase_text_rows(connection: Connection, maker: int, texts: Collection[int]) 
         connection.execute(query, (maker, *part))
     if texts:
         leave_remains(connection)
-
-
-def check_vectors(connection: Connection, database: Database) -> None:
-    """Read all lists of near names. Raises IndexMismatch for a damaged one."""
-    read_near(connection, database)

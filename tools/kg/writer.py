@@ -22,7 +22,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import find_rows, hash_of, indexed_text
+from ras_agent.tools.index.passages import hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import edit_rows, facts, graph_state, make
@@ -31,7 +31,7 @@ from ras_agent.tools.kg.edits import Anchor, Edit, PassageLookup, edited
 from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import Extract
-from ras_agent.tools.kg.facts import NameNumbers, PassageRecord
+from ras_agent.tools.kg.facts import PassageRecord
 from ras_agent.tools.kg.forget import erase_read, held_in
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.index import KGIndex
@@ -85,7 +85,6 @@ class KGWriter:
         self._database = index.database
         self._embedder = embedder
         self._on_progress = on_progress
-        self._names = NameNumbers()
         self.edits_gone = 0
         """how many edits of persons went with the texts that they were about"""
 
@@ -94,14 +93,9 @@ class KGWriter:
         self.index.refresh()
         table = self.index.snapshot.table
         passages = self.index.snapshot.passages
-        with self._database.reading() as connection:
-            read = facts.passages_read(connection)
-            readers = np.array(
-                [one in (reader, IMPORTED) for one in read.readers], dtype=np.bool_
-            )
-            same = readers & np.isin(read.cells, table["cell"])
-            known = facts.records(connection, read.numbers[~same].tolist())
-        stale = ~np.isin(table["cell"], read.cells[same])
+        known = self.known()
+        read = [one.cell for one in known.values() if one.reader in (reader, IMPORTED)]
+        stale = ~np.isin(table["cell"], read)
         cell_of: dict[str, int] = {}
 
         def those() -> Iterator[Passage]:
@@ -116,20 +110,17 @@ class KGWriter:
                         cell_of[passage.id] = cell
                         yield passage
 
-        there = int(same.sum())
         report = self.read(
             those(),
             extract,
             reader,
             total=len(passages),
-            unchanged=there,
+            unchanged=int((~stale).sum()),
             cells=cell_of,
             known=known,
         )
-        rows = find_rows(
-            table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64)
-        )
-        gone = [name for name, row in zip(known, rows.tolist(), strict=True) if row < 0]
+        with self._database.reading() as connection:
+            gone = facts.passages_gone(connection)
         return replace(report, erased=self.erase(gone) if gone else 0)
 
     def read(
@@ -190,7 +181,6 @@ class KGWriter:
             with self._changing(durable=False) as (connection, state):
                 facts.put_facts(
                     connection,
-                    self._names,
                     facts_in(passage, extraction.triples),
                     record(passage),
                     state.published + 1,
@@ -221,9 +211,7 @@ class KGWriter:
                 known = (
                     _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED)
                 )
-                facts.put_facts(
-                    connection, self._names, one, known, state.published + 1
-                )
+                facts.put_facts(connection, one, known, state.published + 1)
                 count += 1
             edit_rows.put_origins(connection, origins or {})
         return count
@@ -241,7 +229,7 @@ class KGWriter:
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
         """Import the edges that no document states, replacing those that are stored."""
         with self._changing() as (connection, _):
-            facts.put_edges(connection, self._names, edges)
+            facts.put_edges(connection, edges)
 
     def put_others(self, others: OtherNodes) -> None:
         """Import the nodes that are neither entities nor documents, replacing those that are stored."""
@@ -315,22 +303,18 @@ class KGWriter:
             now = graph_state.read_graph_state(connection, database)
             if now is None or now.changes != state.changes:
                 return False
-            try:
-                # names in edits, and the equivalence relation's
-                if lacking := made.names_without_number():
-                    self._names.take(now.changes)
-                    made = made.numbered(self._names.of(connection, lacking))
-                unused |= facts.erase_superseded(connection)
-                if stay != stored_edits:
-                    edit_rows.write_edits(connection, stay)
-                made.store(connection, stored.near)
-                if state.settings != settings:
-                    erase_other_vectors(connection, settings.maker)
-                stamp = graph_state.publish(connection, settings)
-                facts.erase_unused(connection, database, unused)
-                make.save_made(self.index.cache, stamp, made.saved)
-            finally:
-                self._names.forget()
+            # names in edits, and the equivalence relation's
+            if lacking := made.names_without_number():
+                made = made.numbered(facts.name_numbers(connection, lacking))
+            unused |= facts.erase_superseded(connection)
+            if stay != stored_edits:
+                edit_rows.write_edits(connection, stay)
+            made.store(connection, stored.near)
+            if state.settings != settings:
+                erase_other_vectors(connection, settings.maker)
+            stamp = graph_state.publish(connection, settings)
+            facts.erase_unused(connection, database, unused)
+            make.save_made(self.index.cache, stamp, made.saved)
         self.edits_gone += len(wanted) - len(stay)
         self._report("writing", count, count)
         return True
@@ -385,15 +369,9 @@ class KGWriter:
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
             assert state
-            self._names.take(state.changes)
-            try:
-                yield connection, state
-            except BaseException:
-                self._names.forget()
-                raise
+            yield connection, state
             if changed:
                 graph_state.changed(connection, visible=False)
-            self._names.wrote(state.changes + changed)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:

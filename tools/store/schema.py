@@ -107,14 +107,16 @@ GRAPH = (
     "CREATE INDEX kg_texts_of_owner ON kg_texts (owner)",
     """CREATE VIEW facts AS
     SELECT subjects.name AS subject, predicates.name AS predicate, objects.name AS object, readings.passage AS passage,
-        stated.start AS start, stated.stop AS "end", readings.reader AS extractor, stated.attributes AS attributes,
-        stated.valid_from AS valid_from, stated.valid_until AS valid_until, stated.source AS source
+        passages.document AS document, stated.start AS start, stated.stop AS "end", readings.reader AS extractor,
+        stated.attributes AS attributes, stated.valid_from AS valid_from, stated.valid_until AS valid_until,
+        stated.source AS source
     FROM kg_facts AS stated
         JOIN kg_passages AS readings ON readings.number = stated.reading
         JOIN kg_state ON readings.since <= kg_state.published
         JOIN kg_names AS subjects ON subjects.number = stated.subject
         JOIN kg_names AS predicates ON predicates.number = stated.predicate
-        JOIN kg_names AS objects ON objects.number = stated.object""",
+        JOIN kg_names AS objects ON objects.number = stated.object
+        LEFT JOIN passages ON passages.id = readings.passage""",
 )
 """kg_state: there is a row once facts are read; published counts the graphs that were written whole, 0 for none yet;
 stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that

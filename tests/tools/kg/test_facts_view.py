@@ -110,8 +110,14 @@ def test_halves_of_characters_are_replaced_when_they_come(index: PassageIndex) -
     ]
 
 
-def test_facts_go_with_their_passage(index: PassageIndex) -> None:
+def test_facts_have_the_document_of_their_passage_and_go_with_it(
+    index: PassageIndex,
+) -> None:
     index.add([Passage("ada", "Ada worked for Babbage.", document_id="ada.txt")])
-    write(index, PassageFacts("ada", (WORKED,)))
+    write(index, PassageFacts("ada", (BORN,)), PassageFacts("elsewhere", (BORN,)))
+    assert set(rows(index, "passage, document")) == {
+        ("ada", "ada.txt"),
+        ("elsewhere", None),
+    }
     index.delete_document("ada.txt")
-    assert rows(index, "subject") == []
+    assert rows(index, "passage") == []

@@ -48,7 +48,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
-"""The most tokens of a reply, unless `answer_tokens` says otherwise; a model that writes thoughts gets more."""
+"""The maximum number of tokens of a reply, unless `answer_tokens` is set; a model that writes thoughts gets more."""
 
 # tokens of a reply in addition to the answer: "Answer:" and numbers; the reasons of the style "reader"
 _MARKS = 32
@@ -77,7 +77,7 @@ class LLMAnswerer:
         nothing of them.
     task: a task's instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    answer_tokens: the most tokens of an answer; None for 2,048. For "reader" its reasons are not counted.
+    answer_tokens: the maximum number of tokens of an answer; None for 2,048. For "reader" its reasons are not counted.
     form: when the server enforces the form of replies.
 
     If the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.

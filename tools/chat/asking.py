@@ -243,7 +243,7 @@ def _message(turn: Turn) -> Any:
 
 
 MOST_CHARACTERS = 1_000_000
-"""The most characters of a reply's text."""
+"""The maximum number of characters of a reply's text."""
 
 
 def reply_in(message: Any, seconds: float, model: Any) -> Reply:

@@ -22,7 +22,7 @@ class Request:
     on_text: Callable[[str], None] | None = None
     """Called with the whole text so far whenever another piece of the reply arrives."""
     max_tokens: int | None = None
-    """The most tokens of the reply; None for no limit."""
+    """The maximum number of tokens of the reply; None for no limit."""
     graph: tuple[tuple[Triple, ...], ...] = ()
     """The facts of each sub-query, for a model that reads them as soft tokens."""
     tools: tuple[JSON, ...] = ()

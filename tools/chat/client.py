@@ -41,7 +41,7 @@ class ChatSettings:
     temperature: float | None = None
     """The temperature of models built from a string; None leaves the provider's default."""
     max_tokens: int | None = None
-    """The most tokens of a reply, for models built from a string; None leaves the provider's default."""
+    """The maximum number of tokens of a reply, for models built from a string; None leaves the provider's default."""
     timeout: float | None = None
     """Seconds that one try may take, from its beginning to the last byte of its reply.
 
@@ -61,11 +61,11 @@ class ChatSettings:
     """Whether a request without a stored reply raises ReplayMiss, instead of being sent to the model."""
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
-    """The most tokens of a prompt and its reply together; None for the number that the model or its server states."""
+    """The size of the model's window in tokens; None for the number that the model or its server states."""
     request: RequestFields = NO_FIELDS
     """Fields, headers and keys that are added to each request of models built from a string."""
     evidence_tokens: int | None = None
-    """The most tokens of evidence in a prompt; None for a number that suits the model's window and size."""
+    """The maximum number of tokens of evidence in a prompt; None for a number that suits the model."""
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:

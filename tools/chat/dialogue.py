@@ -40,7 +40,7 @@ def fitted(
     """Ask with the prompt that `render` makes for the available tokens; return the request and its reply.
 
     If the server turns out to have a smaller window, it is asked again with a shorter prompt, until one is accepted.
-    max_tokens: the most tokens of the reply; None for no limit.
+    max_tokens: the maximum number of tokens of the reply; None for no limit.
     render: returns the request for a number of prompt tokens.
     Raises PromptTooLong if `render` can shorten the prompt no further.
     """

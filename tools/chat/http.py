@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 32 * 2**20
-"""The most bytes of a reply, whether it comes whole or as a stream."""
+"""The maximum number of bytes of a reply, whether it comes whole or as a stream."""
 MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
-"""The most bytes of an embedder's reply: the vectors of a thousand texts have some ten million digits."""
+"""The maximum number of bytes of an embedder's reply: the vectors of a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
 # values of the finish reason in pieces before the end

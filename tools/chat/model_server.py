@@ -20,7 +20,7 @@ from ras_agent.tools.chat.secrets import printable, without_secrets
 T = TypeVar("T")
 
 SECONDS = 60.0
-"""The most seconds that a request may take; a run or a search may allow less."""
+"""The maximum number of seconds that a request may take; a run or a search may allow less."""
 _AT_LEAST = 0.1
 
 

@@ -389,7 +389,7 @@ def is_openai(url: str) -> bool:
 
 
 def longest_reply(model: Any) -> int | None:
-    """Return the most tokens that a chat model's requests allow for a reply; None for no limit."""
+    """Return the maximum number of tokens that a chat model's requests allow for a reply; None for no limit."""
     stated = []
     for one in chat_models_in(model):
         body = getattr(one, "extra_body", None) or {}

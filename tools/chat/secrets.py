@@ -21,9 +21,9 @@ from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in
 
 MASK = "***"
 SHORTEST = 8
-"""The least characters of a secret that is masked. A shorter one is a local server's dummy, as in OPENAI_API_KEY=x.
+"""The minimum number of characters of a secret that is masked.
 
-Masking a dummy would mask parts of ordinary words.
+A shorter one is a local server's dummy, as in OPENAI_API_KEY=x, and masking it would mask parts of ordinary words.
 """
 PART = 12
 """The number of successive characters of a secret that are masked even without the rest."""

@@ -30,7 +30,7 @@ SHOWN_TOKENS = 256
 """How many tokens of an unusable reply are shown to the model."""
 
 SMALL_EVIDENCE = 2000
-"""The most tokens of evidence that a small model is shown, as it makes little use of more."""
+"""The maximum number of tokens of evidence that a small model is shown, as it makes little use of more."""
 _SMALL = 4e9  # parameters
 _LEAST_EVIDENCE = 4000
 _UNITS = {"m": 1e6, "b": 1e9}
@@ -145,7 +145,7 @@ def parameters_in(listed: JSON) -> float:
 
 
 def usual_evidence(window: int, parameters: float) -> int:
-    """Return the most tokens of evidence to show a model by default: half of its window, but at least 4,000.
+    """Return the default maximum number of tokens of evidence for a model: half of its window, but at least 4,000.
 
     parameters: the model's number of parameters; a model below 4 billion is shown 2,000 tokens. 0 if the size is
         unknown.
@@ -269,7 +269,7 @@ class Sizes:
 
     @property
     def window(self) -> int:
-        """Return the most tokens of a prompt and its reply together, as far as is known."""
+        """Return the maximum number of tokens of a prompt and its reply together, as far as is known."""
         learnt = self.learnt.tokens
         if not learnt:
             return self._stated
@@ -277,7 +277,7 @@ class Sizes:
 
     @property
     def evidence_tokens(self) -> int:
-        """Return the most tokens of passages and facts in a prompt."""
+        """Return the maximum number of tokens of passages and facts in a prompt."""
         if self._evidence:
             return self._evidence
         parameters = self._parameters or self.learnt.parameters or 0.0
@@ -297,7 +297,7 @@ class Sizes:
     def room(self, max_tokens: int | None = None, share: int = REPLY_SHARE) -> int:
         """Return how many tokens a prompt may have; a few are kept free to ask again.
 
-        max_tokens: the most tokens of the reply; None for no limit.
+        max_tokens: the maximum number of tokens of the reply; None for no limit.
         share: the reply gets at least one `share`-th of a window that is too small; a model that thinks gets a
             quarter. If the run's budget has fewer tokens left than the window, the prompt and the reply share these.
         """
@@ -316,7 +316,7 @@ class Sizes:
         return min(room, tokens - reply)
 
     def limit(self, request: Request) -> int | None:
-        """Return the most tokens that the reply to a request may have; None for no limit.
+        """Return the maximum number of tokens that the reply to a request may have; None for no limit.
 
         This is `max_tokens`, or what the prompt leaves of the window. A model that writes thoughts gets at least a
         quarter of its window.

@@ -116,7 +116,7 @@ class Bert:
 
     @property
     def columns(self) -> int:
-        """Return the most tokens of a panel."""
+        """Return the maximum number of tokens of a panel."""
         return PANEL - 2 * self.margin
 
     def states(

@@ -69,7 +69,7 @@ class BFloat16Bert:
     """A network that reads texts in panels like `Bert`; its states equal those of `network` up to rounding."""
 
     columns = 512
-    """The most tokens of a panel, so that a layer's output for them stays in a core's cache."""
+    """The maximum number of tokens of a panel, so that a layer's output for them stays in a core's cache."""
 
     def __init__(self, network: Bert) -> None:
         """Convert the weights of `network`. Raises ImportError without torch."""

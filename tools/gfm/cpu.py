@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1_500_000_000
 TOLERANCE = 1e-3
 SMALL_GRAPH = 1 << 15
-"""The most entities of a graph whose questions are computed on one thread each.
+"""The maximum number of entities of a graph whose questions are computed on one thread each.
 
 They reach a few thousand rows at a layer.
 """

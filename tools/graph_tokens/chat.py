@@ -40,8 +40,8 @@ class GraphLLMChat(BaseChatModel):
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
     model: the folder, which is also the model's name.
-    max_tokens: the most tokens of a reply.
-    timeout: the most seconds of a reply.
+    max_tokens: the maximum number of tokens of a reply.
+    timeout: the maximum number of seconds of a reply.
     reads_graphs: whether the graph tokens are used; if not, the model sees only the text. Calls run one after
         another; for many users at once, serve the language model with vLLM.
     """

@@ -63,7 +63,7 @@ class GraphLLMConfig:
     graph_tokens: the number of soft tokens.
     projector: the hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector.
     tuning: whether the language model is frozen, has an adapter ("lora"), or is trained as a whole ("full").
-    text_tokens: the most tokens of a prompt; of a longer one the beginning is cut off.
+    text_tokens: the maximum number of tokens of a prompt; of a longer one the beginning is cut off.
     embedder: makes the vectors that the encoder reads.
     layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
     """
@@ -215,7 +215,7 @@ class GraphLLM(nn.Module):
 
     @property
     def window(self) -> int:
-        """Return the most tokens of a prompt and its reply together."""
+        """Return the maximum number of tokens of a prompt and its reply together."""
         positions = getattr(self.language_model.config, "max_position_embeddings", None)
         most = self.config.text_tokens + self.config.graph_tokens
         if isinstance(positions, int):

@@ -47,10 +47,10 @@ class GraphView:
     edge_cost: the cost of an edge in the Steiner tree.
     n_seed: to how many nodes, plus their neighbours, an aligner prunes the rest; 0 for no pruning.
     text: whether the prompt contains the graph as CSV.
-    graph_text_tokens: the most tokens of this CSV; further rows are left out.
+    graph_text_tokens: the maximum number of tokens of this CSV; further rows are left out.
     task: an instruction above the question.
     cite: whether a reply should list the nodes and edges that support it.
-    reply_tokens: the most tokens of a reply.
+    reply_tokens: the maximum number of tokens of a reply.
     Raises SettingsError for a number below 0.
     """
 

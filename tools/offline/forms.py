@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ras_agent.tools.offline.extractor.lines import Line, lines_of
 
 _LONGEST_VALUE = 8
-"""The most words of a value; a line with more is read as prose."""
+"""The maximum number of words of a value; a line with more is read as prose."""
 _LONGEST_HEADING = 12
 _STOPS = (".", "?", "!", ":")
 

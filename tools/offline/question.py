@@ -14,7 +14,7 @@ from ras_agent.tools.offline import english
 Kind = Literal["open", "yes_no", "choice"]
 
 LONGEST_QUESTION = 2000
-"""The most characters of a question that are analysed; the rest is ignored."""
+"""The maximum number of characters of a question that are analysed; the rest is ignored."""
 
 _YES_NO = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b",

@@ -47,7 +47,7 @@ class Reader:
     """A reader of texts for a question; implements `SpanReader`. Weights load at the first use. Thread safe.
 
     weights: a .safetensors file to use instead of the packaged weights.
-    spans: the most answers for each text.
+    spans: the maximum number of answers for each text.
     Raises WeightsError, at the first use, for a file that contains no reader.
     """
 
@@ -237,7 +237,7 @@ def best_spans(
     """Return the `count` best spans without overlaps, best first: (first token, last token, sum of their logits).
 
     start, end: (T,), the logits of the tokens.
-    longest: the most tokens of a span.
+    longest: the maximum number of tokens of a span.
     """
     scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
     allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(

@@ -25,7 +25,7 @@ from ras_agent.tools.offline.forms import Record, records_of
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
 _LONGEST_NAME = 12
-"""The most words of a table cell that counts as a name or a figure."""
+"""The maximum number of words of a table cell that counts as a name or a figure."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -268,7 +268,7 @@ def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, f
 
 
 MOST_READ = 500
-"""The most passages that an offline role compares with each other; of more it reads the first ones."""
+"""The maximum number of passages that an offline role compares with each other; of more it reads the first ones."""
 # bounded by characters; a million take about 40 MB once every part has been computed
 _READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(
     1_000_000, lambda one: len(one.text)

@@ -31,7 +31,7 @@ from ras_agent.tools.plan.grammar import copies_example, ended
 from ras_agent.tools.plan.transcript import Transcript, Turns, new_notes
 
 MAX_TOKENS = 2048
-"""The most tokens of a reply."""
+"""The maximum number of tokens of a reply."""
 _DIGEST_TOKENS = 128
 THINKING = tags("think")
 

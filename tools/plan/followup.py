@@ -26,7 +26,7 @@ from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 512
-"""The most tokens of a reply; a model that writes thoughts gets more."""
+"""The maximum number of tokens of a reply; a model that writes thoughts gets more."""
 
 _LABELS = ("next question", "standalone question", "rewritten question", "question")
 _KEYS = (

@@ -61,7 +61,7 @@ from ras_agent.tools.roles import RoleOptions
 
 _PROBLEM = "it holds none of the three moves"
 MAX_TOKENS = 2048
-"""The most tokens of a reply; a model that writes thoughts gets more."""
+"""The maximum number of tokens of a reply; a model that writes thoughts gets more."""
 
 
 class LLMPlanner(ChatPlanner):

@@ -30,7 +30,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 1024
-"""The most tokens of a reply; a model that writes thoughts gets more."""
+"""The maximum number of tokens of a reply; a model that writes thoughts gets more."""
 
 _WRAPPING = '*_`"“”> -'
 _LABEL = re.compile(

@@ -11,7 +11,7 @@ from ras_agent.text.same_text import are_copies, words_said
 _COMPARED = 100
 """The number of earlier places with which a hit is compared, so that a long list does not take quadratic time."""
 _NAMED = 20
-"""The most copies that a hit's reason names."""
+"""The maximum number of copies that a hit's reason names."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
 _MOST_FACTS = 24
-"""The most facts that are returned; those that the most passages state are kept."""
+"""The maximum number of facts that are returned; those that the most passages state are kept."""
 
 
 class NeighbourRetriever(GraphRetriever[Graph]):

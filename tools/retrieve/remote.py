@@ -16,7 +16,7 @@ from ras_agent.errors import SearchError, SettingsError
 from ras_agent.tools.chat.http import trusted
 
 PATIENCE = 30.0
-"""The most seconds that one query may take."""
+"""The maximum number of seconds that one query may take."""
 _MOST = 16 * 2**20
 _PIECE = 64 * 1024
 _EXCERPT = 200

@@ -29,7 +29,7 @@ class Retrieval:
     commit: str = ""
     """The commit of the index to search, "" for the last one; afterwards the commit that was searched."""
     reasons: int = 0
-    """The most reasons that a hit carries."""
+    """The maximum number of reasons that a hit carries."""
     hits: Sequence[Hit] = ()
     is_filtered: bool = False
     """Whether a retriever has applied the filter."""

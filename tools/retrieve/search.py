@@ -299,7 +299,7 @@ class Search:
 
         commit: the commit of the index that every search sees; "" for the last one.
         candidates: the number of hits that the reranker reads.
-        reasons: the most reasons that a hit carries.
+        reasons: the maximum number of reasons that a hit carries.
         """
         self.retriever = retriever
         self.filter = filter.both(scope_of(retriever))

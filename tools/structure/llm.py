@@ -49,7 +49,7 @@ from ras_agent.tools.structure.two_fields import mended
 # may be followed by a reason, or stand on the line after one
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)
 MOST_FACTS = 1000
-"""The most facts that are taken from one reply; only a model that does not stop writes more."""
+"""The maximum number of facts that are taken from one reply; only a model that does not stop writes more."""
 TOKENS_PER_TOKEN = 3
 MORE_TOKENS = 128
 """A reply may have TOKENS_PER_TOKEN tokens for each token of the passages, plus MORE_TOKENS; thoughts get more."""

@@ -24,7 +24,7 @@ def new_model(
     """Return a model with random weights, and a tokenizer trained on `texts`.
 
     kind: "t5", with `layers` layers in both encoder and decoder, or "llama".
-    vocabulary: the most tokens of the tokenizer.
+    vocabulary: the maximum number of tokens of the tokenizer.
     Raises MissingExtra if transformers or tokenizers is not installed.
     """
     try:

@@ -17,7 +17,7 @@ from itertools import chain
 from ras_agent.marks import FLAGS, TUPLE
 
 LONGEST_FIELD = 1000
-"""The most characters of a subject, predicate or object. A longer one is prose in which a mark was forgotten."""
+"""The maximum number of characters of a field. A longer one is prose in which a mark was forgotten."""
 
 _META = re.compile(
     r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b",

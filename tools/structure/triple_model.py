@@ -56,8 +56,8 @@ class Decoding:
     """How facts are generated. The default lengths are those of RAS; its authors' own code uses 8 beams.
 
     beams: the number of beams; 1 for greedy decoding.
-    source_tokens, target_tokens: the most tokens of a text and of its facts.
-    batch_tokens: the most tokens of a batch, including padding and facts.
+    source_tokens, target_tokens: the maximum number of tokens of a text and of its facts.
+    batch_tokens: the maximum number of tokens of a batch, including padding and facts.
     """
 
     beams: int = 1

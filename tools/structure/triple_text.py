@@ -21,7 +21,7 @@ from ras_agent.text.sentences import sentence_spans
 
 SOURCE_TOKENS = 512
 TARGET_TOKENS = 256
-"""SOURCE_TOKENS and TARGET_TOKENS are the most tokens of a text and of its facts (RAS, appendix D.1)."""
+"""SOURCE_TOKENS and TARGET_TOKENS are the maximum number of tokens of a text and of its facts (RAS, appendix D.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class TripleText:
     tokenizer: a tokenizer of transformers.
     seq2seq: whether the model has an encoder.
     prompts_dir: a folder whose files override the packaged prompt (text2triple).
-    source_tokens: the most input tokens, the prompt included. Raises SettingsError if the prompt alone fills them.
+    source_tokens: the maximum number of input tokens, including the prompt. Raises SettingsError if the prompt
+        alone fills them.
     """
 
     def __init__(

@@ -24,11 +24,11 @@ _TOLERANCE = 1e-12  # small, as the smallest scores decide which nodes are still
 class Extraction:
     """Settings of subgraph extraction. Defaults are LEGO-GraphRAG's (section 5.1).
 
-    max_ent: the most nodes; the entities that the question starts from are always among them.
+    max_ent: the maximum number of nodes; the entities that the question starts from are always among them.
     damping: the probability that a walk goes on rather than restarting. The paper calls 0.8 damping in section 5.1
         and teleport in 4.1; here it is damping.
     walks: the number of random walks from each start.
-    steps: the most steps of a walk.
+    steps: the maximum number of steps of a walk.
     seed: the seed of the random choices.
     hops: the radius of an ego network.
     """

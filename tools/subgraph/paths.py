@@ -97,8 +97,8 @@ class Path:
 class PathLimits:
     """Limits of the search for paths.
 
-    longest: the most edges of a path; 0 for any number, which complete paths do not allow, since they might never
-        end.
+    longest: the maximum number of edges of a path; 0 for any number, which complete paths do not allow, since they
+        might never end.
     most: how many paths are returned, the shortest first; `Filtered.truncated` says whether there were more.
     width: the width of the beam. The published width is 128; the other two defaults are ours, since the paper does
         not state them.

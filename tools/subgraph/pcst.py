@@ -226,7 +226,7 @@ class PCSTSettings:
         the paper does for small graphs.
     cost: the cost of an edge.
     named_prize: an additional prize for each node that the question names; the paper has none.
-    trees: the most parts that need not be connected with each other; one in the paper.
+    trees: the maximum number of parts that need not be connected with each other; one in the paper.
     published: whether prizes of ties and pruning are as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
     neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best
         nodes and from those that the question names.

@@ -37,7 +37,7 @@ class EncoderScorer:
         Raises WeightsError for a head that was trained over another, and resolve_embedder's errors.
 
         head: trained maps over the encoder's vectors.
-        cached: the most text vectors in the cache.
+        cached: the maximum number of text vectors in the cache.
         """
         self._embedder: Embedder = resolve_embedder(embedder)
         if head is not None:

@@ -25,7 +25,7 @@ from ras_agent.tools.subgraph.scoring import NO_SCORES, best
 PROMPT = "share-facts"
 """The name of the default prompt."""
 MOST_TOKENS = 1024
-"""The most tokens of a reply; a model that writes thoughts gets more."""
+"""The maximum number of tokens of a reply; a model that writes thoughts gets more."""
 
 _FORM = "1: 0.6\n2: 0.4"
 _NUMBER = r"(\d{1,4}(?:\.\d{1,9})?|\.\d{1,9})(?![\d.]*\d)"

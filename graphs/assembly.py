@@ -1,4 +1,5 @@
-"""What all graphs need in addition to their own edges: nodes under limits, and the beginning that all runs share."""
+"""The basis of all graphs, to which each adds its own edges: nodes under limits, and the beginning that all runs
+share."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of a run that sets none."""
+        """Return the limits of a run that does not set its own."""
         return self._bounds(None)
 
     def _bounds(self, limits: Limits | None) -> Limits:

@@ -351,7 +351,7 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     """Return why the loop ends if its hops are used up or the last hop gave no new facts, else None.
 
     A hop in which retrieval or extraction failed does not count as one without new facts, because the next may do
-    better. Nor does a hop whose retriever the planner has chosen, because it may choose another.
+    better. Nor does a hop with a retriever that the planner has chosen, because the planner may choose another.
     """
     hop = len(state["steps"])
     if hop >= limits.max_hops:

@@ -108,7 +108,7 @@ class RoleCall(NamedTuple):
 _T = TypeVar("_T")
 
 Calls = RoleCall | list[RoleCall]
-"""What a body yields: one call, or several calls that are made at the same time."""
+"""The calls that a body yields: one call, or several calls that are made at the same time."""
 NodeSteps = Generator[Calls, Any, Update]
 NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 """A node's work. Its arguments are the state, the limits in force, and the memory that turns the state's JSON into

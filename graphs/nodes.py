@@ -106,7 +106,7 @@ LEAST_STEPS = 3
 _CHECKPOINTER = "__pregel_checkpointer"
 
 SEARCH_FAILED = "nothing was found, since the search failed"
-"""Why a run whose searches all failed has no answer."""
+"""The reason why a run has no answer if all its searches failed."""
 
 
 def begin(
@@ -210,7 +210,7 @@ def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
 
 
 def retriever_of_hop(plans: Sequence[JSON], hop: int) -> str:
-    """Return the name of the retriever that the plan of a hop chooses; "" if it chooses none."""
+    """Return the name of the retriever that the plan of a hop chooses; "" if it chooses no retriever."""
     for plan in reversed(plans):
         last: int = plan["hop"] + len(plan.get("further", ()))
         if plan["hop"] <= hop <= last:
@@ -589,7 +589,8 @@ def answer(
 ) -> NodeBody:
     """Answer from the graph and the passages. Citations of passages that do not exist are dropped and recorded.
 
-    Each citation says whether it supports the answer. If none does, the answer is not grounded, and a failure says so.
+    Each citation says whether it supports the answer. If no citation supports it, the answer is not grounded, and a
+    failure records that.
 
     Without evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
     `asks_anyway`, a search has found nothing.
@@ -600,7 +601,7 @@ def answer(
         judge: tells whether a cited sentence supports a yes or a no.
         asks_anyway: whether the answerer is asked even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
-        on_conflict: what an answer says if documents disagree.
+        on_conflict: how the answer states claims on which documents disagree.
         sureness: how the answer's confidence is computed, and how high it has to be.
     """
 

@@ -84,7 +84,7 @@ class Preset:
     falls_back: bool = True
     """whether an offline role may take over a step after an unreadable reply, unless a setting decides"""
     on_conflict: OnConflict = "both"
-    """what an answer says if documents disagree"""
+    """how an answer states claims on which documents disagree"""
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
@@ -137,7 +137,7 @@ class AgentArguments(TypedDict, total=False):
     """
 
     index: AnyIndex
-    """What is searched: an open index, the path or address of one, or a list of texts, which are indexed in memory
+    """The texts to search: an open index, the path or address of one, or a list of texts, which are indexed in memory
     (each a text, a Passage, a dictionary or a LangChain document). Or a LangChain vector store or retriever, which is
     searched directly."""
     llm: AnyModel | None
@@ -158,9 +158,9 @@ class AgentArguments(TypedDict, total=False):
     """Rewrites a follow-up question so that it can be understood without its conversation; a first question costs
     nothing. By default it follows the planner if that is a model; otherwise it rewrites by rules."""
     tools: Sequence[AnyTool] | None
-    """What a planner that calls tools may do: names of tools (search, neighbours, paths, read, finish), names of
-    retrievers, each of which becomes a separate tool, and LangChain tools that take a query. By default all tools that
-    the index can serve. Only ReAct has tools."""
+    """The tools that a planner may call: names of tools (search, neighbours, paths, read, finish), names of retrievers,
+    each of which becomes a separate tool, and LangChain tools that take a query. By default all tools that the index
+    can serve. Only ReAct has tools."""
     limits: Limits | None
     """the limits of every run, unless `invoke(..., context=Limits(...))` gives others"""
     preset: str | Preset | None
@@ -199,7 +199,7 @@ class AgentParts:
     answerer: Answerer
     retriever: Retriever
     tools: tuple[Tool, ...] = ()
-    """the tools that the planner is offered; () in a graph whose planner calls none"""
+    """the tools that the planner is offered; () in a graph without tool calls"""
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)
     """the retrievers that a plan may choose instead of `retriever`, by name"""
     limits: Limits = DEFAULT_LIMITS

@@ -31,7 +31,9 @@ class Records:
     def dump(self, record: Passage | Step) -> JSON:
         """Return the record as plain JSON, for the state."""
         data: JSON = record.to_dict()
-        if data.get("metadata"):  # the only part of a record whose values users choose
+        if data.get(
+            "metadata"
+        ):  # the only part of a record with values that users choose
             data["metadata"] = to_json_value(data["metadata"])
         self._remember(data, record)
         return data

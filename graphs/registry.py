@@ -42,7 +42,7 @@ class GraphSpec:
 def graph_spec(name: str) -> GraphSpec:
     """Return the graph of that name.
 
-    Raises UnknownName, and TypeError for a plug-in that is not a GraphSpec or whose functions take other arguments.
+    Raises UnknownName, and TypeError for a plug-in that is not a GraphSpec or has functions with other arguments.
     """
     spec = find_a(GraphSpec, "loop", name)
     check_call("loop", name, spec.assemble, parts=None, checkpointer=None)

@@ -315,7 +315,7 @@ def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
 def linker_of(
     settings: Settings, options: RoleOptions, llm: object = None
 ) -> Linker | None:
-    """Return the linker of the settings, or None if they name none. Raises RasError children.
+    """Return the linker of the settings, or None if they name no linker. Raises RasError children.
 
     `llm` is the model that "llm" stands for, instead of the settings' model.
     """

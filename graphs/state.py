@@ -117,16 +117,18 @@ class Outputs(TypedDict):
     failures: Annotated[list[JSON], _extended]
     """Failure.to_dict()"""
     reviews: Annotated[list[JSON], _extended]
-    """ras_agent.review.Reviewed.to_dict(): each decision of a person, with the earlier form of what it changed"""
+    """ras_agent.review.Reviewed.to_dict(): each decision of a person, with the plan, fact or answer before the
+    change"""
     seconds: float
     """time spent inside nodes; pauses between them do not count"""
     messages: Annotated[list[AnyMessage], add_messages]
-    """The conversation with its answer, an AIMessage whose additional_kwargs have `citations`. Empty if neither the
+    """The conversation with its answer, an AIMessage with `citations` in its additional_kwargs. Empty if neither the
     input nor the thread has `messages`."""
 
     structured_response: NotRequired[JSON | None]
     """The answer for a program, under the key that LangChain's agents use: `answer`, `citations` with number, title,
-    file, page and quote, `confidence`, `abstained`, `suggestion`, `disputes`, `grounded`. Only set if messages were given."""
+    file, page and quote, `confidence`, `abstained`, `suggestion`, `disputes`, `grounded`. Only set if messages were
+    given."""
 
 
 class Question(TypedDict):
@@ -155,7 +157,7 @@ class Scope(TypedDict):
 
     filter: JSON | list[JSON] | None
     as_of: str
-    """the date for which the question is answered; "" for none"""
+    """the date for which the question is answered; "" without a date"""
     given: list[list[JSON]]
     """passages that replace retrieval, for the next hop, the hop after it, and so on"""
     static: bool
@@ -179,7 +181,7 @@ class State(Outputs):
     triples: list[JSON]
     """facts read in the passages of these hops"""
     read: list[str]
-    """ids of the passages whose facts are in the graph"""
+    """ids of the passages that have been read, so that their facts are in the graph"""
     remaining_steps: RemainingSteps
 
 

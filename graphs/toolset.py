@@ -37,13 +37,12 @@ def toolset(
 
     Args:
         chosen: names of tools (search, neighbours, paths, read, finish), names of retrievers, each of which becomes a
-            separate tool, and LangChain tools that take a query and whose results are passages. None for every tool of
-            the index.
+            separate tool, and LangChain tools that take a query and return passages. None for every tool of the index.
 
     Raises:
         UnknownName: for a tool that the index cannot serve.
         TypeError: for an object that is not a tool.
-        SettingsError: for a LangChain tool whose query argument is unclear.
+        SettingsError: for a LangChain tool with an unclear query argument.
     """
     known = tools_over(retrievers)
     if chosen is None:

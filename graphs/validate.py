@@ -171,7 +171,7 @@ def valid_hit(hit: object) -> Hit:
 
 
 def _valid_passage(passage: object) -> Passage | None:
-    """Return the passage with storable texts; None if it is not a Passage whose fields are texts."""
+    """Return the passage with storable texts; None if it is not a Passage or has fields that are not texts."""
     if not isinstance(passage, Passage):
         return None
     texts = (passage.id, passage.text, passage.title, passage.document_id)

@@ -119,10 +119,10 @@ class Ledger:
     """The limit for which a call was refused or cancelled. It ends the loop, even if a role has caught the
     BudgetExceeded and returned a result."""
     notes: list[Failure] = field(default_factory=list)
-    """failures of roles whose result has no place for them, such as a planner that could not show all facts to its
-    model"""
+    """failures of roles that cannot return failures in their result, such as a planner that could not show all facts to
+    its model"""
     in_need: set[str] = field(default_factory=set)
-    """roles whose last reply could not be read, so that they add examples and a form to their prompts"""
+    """roles with a last reply that could not be read, which therefore add examples and a form to their prompts"""
     _reserved: _Reserved = field(default_factory=_Reserved)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -97,8 +97,8 @@ def run_steps(
 ) -> T:
     """Run a generator that yields requests and receives the answers of `answer`, and return the generator's result.
 
-    Errors of `answer` whose class is in `told` are raised inside the generator, at its yield; other errors are raised
-    to the caller.
+    Errors of `answer` of the classes `told` are raised inside the generator, at its yield; other errors are raised to
+    the caller.
     """
     try:
         asked = next(steps)

@@ -61,7 +61,7 @@ class Signals:
     read_same: float
     """1 if the reader's answer is the answer, a part of it, or contains it"""
     undisputed: float
-    """The answer's share of the independent documents if some disagree; 1 if none does"""
+    """The answer's share of the independent documents if some disagree; else 1"""
 
 
 def signals_of(
@@ -250,7 +250,7 @@ class Calibration(Record):
         return calibration
 
     def unlike(self, asked_by: Mapping[str, str]) -> str:
-        """Return what differs from the run, such as "retriever bm25, not dense"; "" if nothing does."""
+        """Return the differences from the run, such as "retriever bm25, not dense"; "" if there are no differences."""
         differing = []
         for name, there in self.asked_by.items():
             here = asked_by.get(name, "none")
@@ -302,7 +302,7 @@ class Sureness:
     calibration: Calibration | None = None
     """computes the confidence; without a calibration it is the answerer's, if it states one"""
     unlike: str = ""
-    """what differs from the run of the calibration"""
+    """the differences from the run of the calibration"""
 
     def of_answerer(self, answer: Answer) -> Answer:
         """Return the answer, or an abstention if the answerer's confidence is too low; unchanged if there is a

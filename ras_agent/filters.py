@@ -2,7 +2,7 @@
 
     {"team": "x"}                       passages with "team": "x" in their metadata
     {"team": ["x", "y"], "year": 2019}  passages of team x or y, and of 2019
-    {"document_id": "handbook/*"}       passages of documents whose id begins so; `id` works likewise
+    {"document_id": "handbook/*"}       passages of documents with an id that begins so; `id` likewise
     {"date": {"before": "2024-01-01"}}  an earlier date or a smaller number; `after` likewise; both may be combined
     {"team": {"not": ["x", "y"]}}       neither of these teams; `in` is the opposite
     {"date": {"exists": true}}          passages that have the field; false for those without it

@@ -85,7 +85,7 @@ class GraphBatch:
         width: int,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Join graphs whose node and edge vectors have `width` numbers."""
+        """Join graphs with node and edge vectors of `width` numbers."""
         import torch
 
         union = GraphFeatures.join(graphs, width)

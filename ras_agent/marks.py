@@ -199,7 +199,7 @@ NUMBER = Mark(
     swapped="[]【】",
     near=r"[\[【][\s,;–^-]*+\d[\s\d,;–-]*+(?:†[^\[\]【】\n]{0,60}+)?+[\]】]",
 )
-# what models write instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
+# forms in which models write facts without the marks: bars, arrows, quoted words, commas, a label for each field
 BARS = Mark("a | b | c", r"^[^|｜\n]*+[|｜][^|｜\n]*+[|｜][^\n]*+$", swapped="|｜")
 ARROWS = Mark(
     "a -> b -> c",

@@ -154,8 +154,8 @@ class Rewriter(Protocol):
     conversation."""
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn; unchanged if it needs none. `exchanges` are the
-        earlier turns."""
+        """Return the question in words that need no earlier turn, or unchanged if it can be understood as given.
+        `exchanges` are the earlier turns."""
         ...
 
 

@@ -40,8 +40,8 @@ AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
 by the nodes and edges that it rests on."""
 
 OnConflict = Literal["both", "newest", "abstain", "ignore"]
-"""What an answer says when documents disagree: "both" claims; the "newest" claim and which documents contradict it; or
-no claim ("abstain"). "ignore" leaves the answer as the answerer wrote it."""
+"""The claims that an answer states when documents disagree: "both" claims; the "newest" claim and which documents
+contradict it; or no claim ("abstain"). "ignore" leaves the answer as the answerer wrote it."""
 
 EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches", "dialogue"]
 """How the evidence is written into the prompts of planner and answerer.
@@ -631,7 +631,7 @@ class Citation(Record):
 
 @dataclass(frozen=True)
 class Claim(Record):
-    """States what some documents say where other documents say something else."""
+    """Holds a claim that some documents state and other documents contradict."""
 
     json_keys = ("text", "citations", "documents", "date", "independent?")
 
@@ -641,7 +641,7 @@ class Claim(Record):
     documents: tuple[str, ...] = ()
     """the titles or files of the documents that state the claim"""
     date: str = ""
-    """the date of the newest of these documents; "" if none has a date"""
+    """the date of the newest of these documents; "" if no document has a date"""
     independent: int = 1
     """the number of documents that state the claim; copies of one text count once"""
 

@@ -127,7 +127,7 @@ PLUGINS: dict[str, dict[str, object]] = {
 """The plug-ins by kind and name: an object, or "module:attribute", which is imported when it is first needed."""
 
 _JOINED = {"retriever": "ras_agent.tools.retrieve.mix:Mix"}
-"""For kinds whose plug-ins can be combined by name: the class that makes "a+b" from the names a and b."""
+"""The class that makes "a+b" from the names a and b, for kinds of plug-ins that can be combined by name."""
 
 _OLD_KINDS = {"graph": "loop"}
 _OLD_NAMES = {("retriever", "graph"): "kg-mix"}

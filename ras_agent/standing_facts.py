@@ -1,5 +1,5 @@
-"""Keeps only the facts whose words stand in their passages, whichever extractor read them, in runs and knowledge
-graphs."""
+"""Keeps only the facts that are stated in the words of their passages, in runs and knowledge graphs, for every
+extractor."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _TRACED = (
     ("langchain_openai.chat_models.base", "BaseChatOpenAI"),
     ("langchain_openai.llms.base", "BaseOpenAI"),
 )
-"""Modules and classes whose methods the instrumentation wraps"""
+"""Modules and classes with methods that the instrumentation wraps."""
 
 
 def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
@@ -57,7 +57,7 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
 
 
 class _WithoutTexts:
-    """Tracer provider whose spans name an error only by its type, unless texts are wanted.
+    """Tracer provider with spans that name an error only by its type, unless texts are wanted.
 
     The message of an error may quote a passage or a reply. That of a run which waits for a person contains everything
     that the person is shown.

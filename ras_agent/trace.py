@@ -231,7 +231,7 @@ def _optional(kind: Any) -> Any:
 
 
 def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
-    """Return a shape whose values `read` turns into records. Its ValueErrors are reported with their place in the
+    """Return a shape with values that `read` turns into records. Its ValueErrors are reported with their place in the
     JSON."""
     return Annotated[shape, AfterValidator(read)]
 

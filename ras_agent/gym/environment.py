@@ -98,7 +98,7 @@ class GraphSearch:
         Args:
             parts: from `search_parts`, for environments that share them; by default they are made from `arguments`.
             rewards: weights of the reward's parts. The answerer is asked only if a part needs an answer and the policy
-                has given none.
+                has given no answer.
             whole_graph: whether a search shows all facts of the question's graph, not only the new ones.
             arguments: as for `create_ras_agent`: index, retriever, extractor, answerer, limits (max_hops searches of k
                 passages each), settings; also task, an instruction that is shown above the question.
@@ -386,7 +386,7 @@ class GraphSearch:
         )
 
     def _end_told(self) -> str:
-        """Return the text for a policy whose loop has ended."""
+        """Return the text for a policy after its loop has ended."""
         if self.done:
             return ENDED
         why = _ENDS.get(self.stop_reason, self.stop_reason)
@@ -508,7 +508,7 @@ class _Policy:
 
 
 class _StatedAnswer:
-    """Answerer that repeats the policy's answer, and cites the passages whose numbers it contains."""
+    """Answerer that repeats the policy's answer, and cites the passages by the numbers in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -531,7 +531,7 @@ class _StatedAnswer:
 
 
 def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
-    """Return the parts of an environment, resolved once: those of an agent whose planner is the policy."""
+    """Return the parts of an environment, resolved once: those of an agent with the policy as planner."""
     with_policy: AgentArguments = {**arguments, "planner": _Policy()}
     return resolve_parts("react", **with_policy)
 

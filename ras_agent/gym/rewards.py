@@ -139,7 +139,8 @@ class Rewards:
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
-        """Map each part that cannot be measured to what the question lacks for it: "answers" or "gold passages"."""
+        """Map each part that cannot be measured to the annotation that the question lacks for it: "answers" or "gold
+        passages"."""
         answered = question
         if not question.answers:
             answered = replace(question, answers=("x",))

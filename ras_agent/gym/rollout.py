@@ -224,7 +224,7 @@ def _place(url: str) -> tuple[str, str]:
 
 
 def _refuse_other_loops(settings: Settings, planner: object) -> None:
-    """Raise SettingsError for a graph that asks no planner, and for a dialect whose prompts do not only grow."""
+    """Raise SettingsError for a graph that asks no planner, and for a dialect with prompts that do not only grow."""
     asked = graph_spec(settings.loop).planner
     if asked is None or asked == "reasoner":
         raise SettingsError(

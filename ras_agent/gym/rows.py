@@ -1,5 +1,5 @@
-"""What a trainer needs in addition to the environment: questions as rows of its data set, and a log of the reward's
-parts."""
+"""Questions as rows of a trainer's data set, and a log of the reward's parts, which a trainer needs with the
+environment."""
 
 from __future__ import annotations
 

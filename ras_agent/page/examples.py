@@ -192,7 +192,7 @@ class _Forms:
                 yield key, f"Where was the {maker} of {fact.subject} born?"
 
     def _single(self) -> Iterator[tuple[Triple, str]]:
-        """Yield the facts whose subject and relation have only one object, each with the subject's key."""
+        """Yield the facts that are the only ones with their subject and relation, each with the subject's key."""
         for (key, _), facts in self._facts.items():
             if len({canonical_key(fact.object) for fact in facts}) == 1:
                 yield facts[0], key

@@ -43,7 +43,7 @@ def same_thing(label: str, other: str) -> bool:
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return the pairs of entities whose labels name the same thing. A label that two other labels contain is not
+    """Return the pairs of entities with labels that name the same thing. A label that two other labels contain is not
     joined."""
     if len(labels) > _MOST_NAMES:
         return []

@@ -20,7 +20,7 @@ SERVED_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of a page whose scripts and styles come from its own server."""
+"""Content-Security-Policy of a page with scripts and styles from its own server."""
 _SLOT = re.compile("@@([A-Z]+)@@")
 # "<" could open a tag, "&" an entity; json.dumps itself escapes all but ASCII
 _TO_ESCAPE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
@@ -34,7 +34,7 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return these scripts of ras_agent/page joined into one script, whose variables are invisible to other scripts."""
+    """Return these scripts of ras_agent/page joined into one script. Other scripts cannot see its variables."""
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 

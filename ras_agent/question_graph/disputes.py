@@ -131,7 +131,7 @@ def _place(claim: Claim) -> str:
 def _disagreeing(
     answer: Answer, graph: QuestionGraph, passages: Mapping[str, Passage]
 ) -> tuple[list[_Reading], list[_Reading]] | None:
-    """Return the facts that state the answer, and the facts of other documents that contradict it; None if none
+    """Return the facts that state the answer, and the facts of other documents that contradict it; None if no fact
     contradicts it."""
     cited: set[str] = set()
     for citation in answer.citations:

@@ -161,9 +161,9 @@ class QuestionGraph:
         """Return the graph with at most `max_facts` visible facts; all other facts are hidden.
 
         The facts with the fewest source passages are hidden first, and among equals those least similar to the
-        question. Facts whose ids are in `keep`, and facts in conflict, stay visible even if that exceeds `max_facts`.
-        Each call decides again among all facts, hidden or visible, so the result depends only on the facts that were
-        ever merged and on the arguments, not on the order of merges or on earlier bounds.
+        question. Facts with ids in `keep`, and facts in conflict, stay visible even if that exceeds `max_facts`. Each
+        call decides again among all facts, hidden or visible, so the result depends only on the facts that were ever
+        merged and on the arguments, not on the order of merges or on earlier bounds.
         """
         hidden_facts: frozenset[str] = frozenset()
         spare = len(self._all_facts) - max_facts
@@ -341,8 +341,8 @@ def dump_fact(
 
 
 def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
-    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for a reading whose source the fact does
-    not have."""
+    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for a reading with a source that the fact
+    does not have."""
     fact = Triple.from_dict(data)
     if "readings" not in data:
         return (fact,)

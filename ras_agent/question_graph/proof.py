@@ -22,7 +22,7 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false"})
 _KIND_BEFORE = r"\b(?:which|what|whose)\s+(?:\w+\s+)?"
 _KIND_AFTER = r"\s+(?:of|where|who|whom|whose|which|that|in which|on which)\b"
 
-# what stands before a name inside a longer name that describes it
+# words before a name inside a longer name, if the longer name only describes it
 _BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 
 
@@ -258,7 +258,7 @@ def _answer_in(
     """Return key and label of the answer in a cited sentence, or of a name in the answer; two "" if the sentence has
     neither.
 
-    A sentence of a passage whose title is the answer counts as containing it.
+    A sentence of a passage counts as containing the answer if the answer is the passage's title.
     """
     key = canonical_key(answer)
     quoted = f" {canonical_key(citation.quote)} "

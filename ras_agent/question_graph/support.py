@@ -51,7 +51,7 @@ _SURE_NOT_SAID = 0.7
 @dataclass(frozen=True, slots=True)
 class _Claim:
     """A sentence of an answer without its citation numbers, and the citations that it names, or all citations if it
-    names none."""
+    names no number."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -424,7 +424,8 @@ def _judged(
 ) -> dict[int, bool | None]:
     """Return for each citation number whether that citation supports a yes or no.
 
-    Citations whose verdict agrees with the answer support it; if none agrees, all citations do if they agree together.
+    A citation supports the answer if its verdict agrees with it. If no single verdict does, all citations support it if
+    the verdict on all of them together agrees.
     """
     support: dict[int, bool | None] = {}
     for one in citations:
@@ -434,7 +435,7 @@ def _judged(
     for number in support:
         verdict = verdicts[number]
         support[number] = _agrees(affirms, verdict)
-    # a citation that alone disagrees may still be part of the proof: one of two things that are compared
+    # a single citation that disagrees may still be part of the proof: one of two things that are compared
     if True in support.values():
         return {number: supported or None for number, supported in support.items()}
     if _agrees(affirms, verdicts[_TOGETHER]):

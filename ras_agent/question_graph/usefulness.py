@@ -76,7 +76,7 @@ def passages_by_use(
 ) -> tuple[Passage, ...]:
     """Return all passages, the most useful first.
 
-    A passage has the class of the best fact that was read in it (see `facts_by_use`). A passage whose title the
+    A passage has the class of the best fact that was read in it (see `facts_by_use`). A passage with a title that the
     questions name counts at least as one with a fact of class (2). Within a class, passages of the newest hop come
     first, then those that share more words with the questions, then those that a search ranked higher. The order of
     `passages` does not matter.

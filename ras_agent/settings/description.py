@@ -29,7 +29,7 @@ class Setting:
     repeated: bool
     """Whether the flag may be given several times, each time with a key=value."""
     everyday: frozenset[Work]
-    """The kinds of work whose commands show the setting on their first page of help."""
+    """The kinds of work with commands that show the setting on their first page of help."""
 
 
 def describe(

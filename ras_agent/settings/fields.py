@@ -44,7 +44,8 @@ from ras_agent.settings.wrong import WrongSettings, current_names
 from ras_agent.text.languages import language_name
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
-"""What a command does, which decides the settings that it takes: `mcp` answers, `kg build` extracts, `index` indexes.
+"""The kind of work that a command does, which decides the settings that it takes: `mcp` answers, `kg build` extracts,
+`index` indexes.
 
 `ask`, `eval` and `serve` also answer, so each takes the settings of both.
 """
@@ -476,7 +477,7 @@ class Settings(BaseModel):
 
     @property
     def needs_index(self) -> bool:
-        """Tell whether the retriever needs an index and none is named."""
+        """Tell whether the retriever needs an index and the settings name no index."""
         return self.index is None and ":" not in self.retriever
 
     @field_validator("language")

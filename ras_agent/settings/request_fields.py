@@ -78,7 +78,7 @@ class HeaderValue(str):
 
 
 def read_fields(value: object, name: str) -> dict[str, Any]:
-    """Read fields of a request: texts "name=value" whose values are JSON or plain text, a JSON object, or a mapping.
+    """Read fields of a request: texts "name=value" with values in JSON or plain text, a JSON object, or a mapping.
 
     Raises ValueError for another form, and for a field that is set elsewhere.
     """
@@ -175,7 +175,7 @@ def with_values(
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
-    """Return the name of a header whose value shows a secret; "" if there is none."""
+    """Return the name of a header with a value that shows a secret; "" if there is no such header."""
     shown = (
         name
         for name, text in headers.items()

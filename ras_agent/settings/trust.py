@@ -28,7 +28,7 @@ _MODELS = "llm planner extractor answerer rewriter reranker linker embedder weig
 _MODEL_SETTINGS = frozenset(_MODELS.split())
 _WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
-"""Settings that may name environment variables whose values are sent to a server."""
+"""Settings that may name environment variables with values that are sent to a server."""
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none", "facts"))
 
 
@@ -74,7 +74,7 @@ def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
 
 
 def _variables(key: str, value: Any) -> list[str]:
-    """Return the environment variables whose values a setting sends to a server."""
+    """Return the environment variables with values that a setting sends to a server."""
     if key == "api_keys":
         return [str(value)]
     if key == "headers":

@@ -15,7 +15,7 @@ from ras_agent.registry import warn_of_old_name
 PREFIX = "RAS_AGENT_"
 """The prefix of the environment variables' names."""
 _OLD_NAMES = {"graph": "loop"}
-"""Settings whose old names are still accepted, with the current name of each."""
+"""The old names of settings that are still accepted, with the current names."""
 _SECRET = ("key", "token", "secret", "password")
 
 

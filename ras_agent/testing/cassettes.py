@@ -26,7 +26,7 @@ class Cassette:
     """File of recorded model calls, used in a `with` statement."""
 
     settings: Settings
-    """for agents and roles whose calls are recorded or replayed; `settings.model_copy(update=...)` adds other
+    """for agents and roles with calls that are recorded or replayed; `settings.model_copy(update=...)` adds other
     settings"""
 
     def __init__(self, path: Path, *, record: bool = False) -> None:

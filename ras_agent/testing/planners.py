@@ -50,7 +50,8 @@ def check_planner(planner: Planner) -> None:
 
 
 def check_reasoner(reasoner: Reasoner) -> None:
-    """Check that a reasoner of IRCoT keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
+    """Check that IRCoT's reasoner keeps its contract. Raises ConformanceError, which lists the promises that it
+    breaks."""
     run_checks(reasoner, REASONER_CHECKS, "the reasoner")
 
 

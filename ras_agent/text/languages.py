@@ -57,7 +57,7 @@ languages."""
 
 NO_LANGUAGE = "none"
 WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE})
-"""Languages whose words are indexed without stemming, or as pairs of characters."""
+"""Languages with words that are indexed without stemming, or as pairs of characters."""
 
 
 def language_name(spec: str) -> str:

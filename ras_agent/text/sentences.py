@@ -31,7 +31,7 @@ _END = re.compile(
 _MAY_END = re.compile(rf"[{_MARKS}{_MARKS_WITHOUT_BLANK};\n]")
 _STRETCH = 1 << 16
 _HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
-# Abbreviations whose full stop does not end the sentence if a name, a number, or anything follows.
+# Abbreviations with a full stop that does not end the sentence if a name, a number, or anything follows.
 _BEFORE_NAME = "mr mrs ms dr prof maj gen col lt sgt capt cmdr rev hon gov sen rep pres fr cllr mt ft messrs mme mlle"
 _BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr jun jul aug sep sept oct nov dec"
 _ANYWHERE = "st jr sr esq lit vs v etc inc ltd co corp bros cf al e.g i.e u.s u.k u.n d.c a.k.a a.m p.m b.c a.d ph.d feat op"

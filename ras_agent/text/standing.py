@@ -47,7 +47,8 @@ _ALPHABETS = re.compile(
     "[a-z\u00df-\u02af\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1e00-\u1fff]",
     re.IGNORECASE,
 )
-"""Letters of Latin, Greek, Cyrillic, Armenian and Georgian, whose words are separated and change at their ends."""
+"""Letters of Latin, Greek, Cyrillic, Armenian and Georgian. Their words are separated by spaces and change at their
+ends."""
 _ENGLISH_ONLY = word_set(
     "the and to with by from his her its were who which that this she has been their they where when"
 )
@@ -152,7 +153,7 @@ class Words:
         return None
 
     def content(self, phrase: str) -> list[Term]:
-        """Return the terms of a phrase that carry its meaning, or all terms if none does ("The Who")."""
+        """Return the terms of a phrase that carry its meaning, or all terms if no term does ("The Who")."""
         terms = list(terms_of(phrase))
         meaning = []
         for term in terms:

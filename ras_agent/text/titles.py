@@ -8,7 +8,7 @@ from html import unescape
 # the look-behind matches white space only once, so in linear time
 _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 
-# titles that programs write if the author gave none
+# titles that programs write if the author gave no title
 _NAMELESS = re.compile(
     r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*+|ohne titel|sans titre|"
     r"sin t[ií]tulo|senza titolo|sem t[ií]tulo|naamloos|без названия|无标题|無題|"

@@ -1,4 +1,4 @@
-"""`ras-agent calibrate`: learns how sure answers are from a run whose answers are known to be right or wrong."""
+"""`ras-agent calibrate`: learns how sure answers are, from a run with answers that are known to be right or wrong."""
 
 from __future__ import annotations
 

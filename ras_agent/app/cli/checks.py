@@ -9,7 +9,7 @@ _MISSING = {"core": "missing", "extras": "not installed", "providers": "without 
 """Sections that the short form merges: one line for the available parts, and one, with this name, for the missing
 ones."""
 _COUNTED = {"core": "packages"}
-"""Sections whose available parts are counted instead of named."""
+"""Sections with available parts that are counted instead of named."""
 
 
 @dataclass(frozen=True, slots=True)

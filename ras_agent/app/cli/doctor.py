@@ -403,8 +403,8 @@ class Tried:
 
 
 def _tried(config: Path | None) -> Tried:
-    """Ask the models that the settings name, and print a line meanwhile. Do nothing if the settings name none or are
-    unreadable."""
+    """Ask the models that the settings name, and print a line meanwhile. Do nothing if the settings name no model or
+    are unreadable."""
     try:
         settings = load_settings(find_config(config, os.environ), os.environ)
     except RasError:

@@ -302,7 +302,7 @@ class Drawing:
 
 
 def _marks(answer: Answer) -> str:
-    """Return " [1][2]" for the citations that support an answer whose text has no numbers, else ""."""
+    """Return " [1][2]" for the citations that support an answer if its text has no numbers, else ""."""
     if _CITED.search(answer.text):
         return ""
     supporting = [

@@ -80,7 +80,7 @@ def eval_cost(options: CostOptions) -> None:
     passages = load_passages(options.corpus)
     results = list(RunFolder(options.run).results())
     ids = {passage.id for passage in passages}
-    # a run whose gold passages are named by title names its retrieved passages by title too
+    # a run that names its gold passages by title names its retrieved passages by title too
     by_title = any(
         result.retrieved and ids.isdisjoint(result.retrieved) for result in results
     )

@@ -221,7 +221,7 @@ def _print_report(
     prune: bool,
     verbose: bool,
 ) -> None:
-    """Print what was skipped and what was indexed. `_print_errors` prints the errors."""
+    """Print the skipped and the indexed files. `_print_errors` prints the errors."""
     from rich.text import Text
 
     from ras_agent.tools.index.chunk import Chunking

@@ -83,7 +83,7 @@ RayAddress = Annotated[
 
 
 def offline_note(role_names: Mapping[str, str]) -> str:
-    """Return a line that says which roles are offline, and how to give them a model; "" if none is."""
+    """Return a line that says which roles are offline, and how to give them a model; "" if no role is."""
     offline = [
         role for role, name in role_names.items() if name.partition(":")[0] == "offline"
     ]

@@ -102,7 +102,7 @@ COMMANDS: Commands = {
 
 
 def build_program(model: type[Settings] = Settings) -> typer.Typer:
-    """Return the command line over a settings class, whose fields are options of the commands."""
+    """Return the command line over a settings class. The fields of the class are options of the commands."""
     app = typer.Typer(
         cls=_Reporting.over(COMMANDS, model),
         name="ras-agent",

@@ -149,7 +149,7 @@ def diff(options: DiffOptions) -> None:
     """Say which questions changed between two runs, and at which step first.
 
     A step is the plan of a hop, its hits, its facts, or the answer. Questions
-    whose answers turned wrong or right are listed first.
+    with answers that turned wrong or right are listed first.
     """
     import json
     from dataclasses import asdict

@@ -103,9 +103,9 @@ class Trial:
 
     role: str
     way: Way | None
-    """the first way whose reply could be read; None if there was none"""
+    """the first way that gave a readable reply; None if no way did"""
     reply: str
-    """what was read, or the problem"""
+    """the text that was read, or the problem"""
     seconds: float
     """duration of the last call"""
     tokens: int
@@ -288,7 +288,7 @@ def advised(
 ) -> dict[str, str]:
     """Return the settings that fit the trials, each in the form of ras-agent.toml.
 
-    `servers` has the servers by the model's spec. A role whose replies cannot be read becomes offline.
+    `servers` has the servers by the model's spec. A role with unreadable replies becomes offline.
     """
     lines = {
         name: _toml(getattr(settings, name))

@@ -131,8 +131,8 @@ async def health(service: Served) -> wire.Health:
 
 @router.get("/ready", tags=["Server"])
 async def ready(service: Served) -> JSONResponse:
-    """Say for each part whether it answers: status 200 if all do, else 503. No model is asked, because a search needs
-    none."""
+    """Say for each part whether it answers: status 200 if all do, else 503. Models are not asked, because searches need
+    no model."""
     parts = await service.parts()
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 

@@ -44,7 +44,7 @@ class ApartRoute(APIRoute):
 
 
 class ApartRequest(Request):
-    """Request whose large body is parsed in a thread."""
+    """Request with a large body that is parsed in a thread."""
 
     async def json(self) -> Any:
         """Return the body as JSON. Raises ApiError for a body with too many values, and ValueError for invalid JSON."""

@@ -29,7 +29,7 @@ closed."""
 
 
 class _Requests(h11.Connection):
-    """State of a connection whose requests must state their length in only one way and arrive in few pieces."""
+    """State of a connection that accepts only requests which state their length in one way and arrive in few pieces."""
 
     _pieces = 0
     _received = 0

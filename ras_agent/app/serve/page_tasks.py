@@ -159,7 +159,8 @@ def _is_about_the_chat(outside: str) -> bool:
 
 
 def _task_in(outside: str) -> _Task | None:
-    """Return the task whose key the prompt's output section names, else the first task whose words it has."""
+    """Return the task that the prompt's output section names by its key, else the first task with words that the prompt
+    has."""
     output = outside.partition("### Output")[2]
     named = [task for task in TASKS if f'"{task.key}"' in output]
     if named or output:

@@ -66,7 +66,7 @@ async def run_server(
 
 
 class _Server(uvicorn.Server):
-    """Server whose process ends soon after a signal, without waiting for hung threads and databases."""
+    """Server that ends its process soon after a signal, without waiting for hung threads and databases."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)

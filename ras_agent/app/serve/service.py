@@ -82,7 +82,7 @@ _REMEMBERED = 1000
 _GRAPHS = 8
 # number of names that are suggested for a name that the graph does not have
 _NAMES = 5
-# the roles of a conversation whose messages are read, and the speakers that they stand for
+# roles of a conversation with messages that are read, and the speakers that they stand for
 _SPEAKERS = {
     "user": "user",
     "assistant": "assistant",

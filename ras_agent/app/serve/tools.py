@@ -104,7 +104,7 @@ class Around(TypedDict):
 
 
 def _without_message(record: logging.LogRecord) -> bool:
-    """Replace what the MCP package logs about an unreadable message, because that contains the question."""
+    """Replace the log messages of the MCP package about unreadable messages, because they contain the question."""
     if record.pathname.startswith(_PACKAGE):
         record.msg = "a message of the Model Context Protocol could not be read"
         record.args = None

@@ -419,8 +419,8 @@ class _Instructions:
 class _TokenStream:
     """Emits the new parts of a growing answer as events.
 
-    A retried call or a repaired reply begins anew. If the answer then differs from what was already emitted, nothing
-    more is emitted.
+    A retried call or a repaired reply starts from the beginning. If the answer then differs from what was already
+    emitted, nothing more is emitted.
     """
 
     def __init__(self) -> None:

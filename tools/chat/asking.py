@@ -318,7 +318,7 @@ def _count(value: object) -> int:
 def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
     """Return the tool calls in a message, and those with unreadable arguments.
 
-    The calls are parsed anew from a stream's pieces, of which LangChain may read only half a call, and from what
+    The calls are parsed again, from a stream's pieces (of which LangChain may read only half a call) and from what
     LangChain found invalid. The single call of OpenAI's older `function_call` field is included.
     """
     calls = getattr(message, "tool_call_chunks", None)

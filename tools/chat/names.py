@@ -50,7 +50,7 @@ def model_name(model: Any) -> str:
 
 
 def answering_model(model: Any, message: Any) -> str:
-    """Return the name of the model, of several, that wrote a message; "" if there is only one or it cannot be told."""
+    """Return the name of the model, of several, that wrote a message; "" if there is only one or it is unknown."""
     if is_plain(model):
         return ""
     about = getattr(message, "response_metadata", None) or {}

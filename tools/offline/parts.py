@@ -1,4 +1,4 @@
-"""The parts of a sentence that say the same of several things: each has its own answer.
+"""The parts of a sentence that say the same about several things: each has its own answer.
 
 Who designed the tower?              "Ann Lee designed the bridge and | Bob Ray designed the tower."
 How much is a ticket for children?   "Tickets are 12 euros for adults and | 6 euros for children."
@@ -19,7 +19,7 @@ from ras_agent.tools.offline.extractor.words import chunked
 
 _JOINT = re.compile(r";\s+|,?\s+(?:and|but|while|whereas)\s+|,\s+")
 _BRACKETS = re.compile(r"\([^()]*\)")
-_LONGEST = 600  # characters of a sentence
+_LONGEST = 600  # characters of the longest sentence that is split
 _MOST_PARTS = 12
 _ARTICLE = re.compile(r"\b(?:the|a|an)\s*\Z", re.IGNORECASE)
 _LAST_WORD = re.compile(r"(?P<word>[\w'’-]+)\s*\Z")
@@ -27,7 +27,7 @@ _LAST_WORD = re.compile(r"(?P<word>[\w'’-]+)\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Characters `start` to `end` of a sentence."""
+    """A part of a sentence: its characters from `start` to `end`."""
 
     start: int
     end: int
@@ -35,19 +35,19 @@ class Part:
 
     @property
     def has_verb(self) -> bool:
-        """Whether it is a clause; another part lends its verb to one that is not."""
+        """Return whether the part is a clause; a part without a verb takes that of another part."""
         return bool(_verbs_of(self.text))
 
     @property
     def nouns(self) -> frozenset[str]:
-        """The stems of its words other than verbs."""
+        """Return the stems of the words other than verbs."""
         return stem_set(self.text) - stem_set(" ".join(_verbs_of(self.text)))
 
 
 def in_its_part(question: str, answer: str, sentence: str) -> str:
-    """Return what the part of a sentence that has the question's words has in the place of the answer.
+    """Return the text that takes the answer's place in that part of a sentence which has the question's words.
 
-    It is the answer itself where the sentence has no such part, or nothing of the answer's kind stands there.
+    Return the answer itself if there is no such part, or if it contains nothing of the answer's kind.
 
     >>> in_its_part("Who designed the tower?", "Ann Lee", "Ann Lee designed the bridge and Bob Ray designed the tower.")
     'Bob Ray'
@@ -81,9 +81,9 @@ def _is_asked_about(
     place: int,
     parts: Sequence[Part],
 ) -> bool:
-    """Tell whether some of the asked words are only in this part, and none only in the answer's own part.
+    """Return whether some of the asked words are only in this part, and none only in the answer's own part.
 
-    It is enough that a name or a figure of the question is only here, where the answer's part has another one.
+    It is enough if a name or figure of the question is only here, and the answer's part has another one.
     """
     here = asked & _only_in(part, parts)
     if not here:
@@ -98,7 +98,7 @@ def _is_asked_about(
 
 
 def _parts_of(sentence: str) -> Iterator[Part]:
-    """Yield the parts of a sentence between commas, semicolons and "and" outside names, dates and brackets."""
+    """Yield the parts of a sentence between commas, semicolons and "and", outside names, figures and brackets."""
     whole = name_spans(sentence)
     for figure in figures_in(sentence):
         whole.append((figure.start, figure.end))
@@ -124,7 +124,7 @@ def _verbs_of(text: str) -> list[str]:
 
 
 def _only_in(part: Part, parts: Sequence[Part]) -> frozenset[str]:
-    """Return the stems that no other part has."""
+    """Return the stems that no other part contains."""
     words = stem_set(part.text)
     for one in parts:
         if one is not part:
@@ -135,8 +135,8 @@ def _only_in(part: Part, parts: Sequence[Part]) -> frozenset[str]:
 def _own_words(own: Part, other: Part, place: int) -> frozenset[str]:
     """Return the stems of the answer's part that it does not share with another part.
 
-    A part without a verb borrows that of the answer's part, and what stands in front of the answer if it begins with its
-    own ("Tickets are 12 euros for adults and 6 euros for children").
+    A part without a verb shares the verb of the answer's part. If it begins with a figure, it also shares what comes
+    before the answer ("Tickets are 12 euros for adults and 6 euros for children").
     """
     if other.has_verb:
         return stem_set(own.text)
@@ -146,7 +146,7 @@ def _own_words(own: Part, other: Part, place: int) -> frozenset[str]:
 
 
 def _begins_with_value(text: str) -> bool:
-    """Tell whether a part begins with a figure, also behind a preposition."""
+    """Return whether a part begins with a figure, perhaps after a preposition."""
     first, _, rest = text.partition(" ")
     is_preposition = CLOSED.get(first.lower()) == "p"
     value = rest if is_preposition else text
@@ -154,7 +154,7 @@ def _begins_with_value(text: str) -> bool:
 
 
 def _values_in(text: str) -> frozenset[str]:
-    """Return the stems of the names and figures of a text."""
+    """Return the stems of the names and figures in a text."""
     values = names_in(text)
     for figure in figures_in(text):
         values.append(text[figure.start : figure.end])
@@ -162,7 +162,10 @@ def _values_in(text: str) -> frozenset[str]:
 
 
 def _within(own: Part, answer: str, place: int) -> str:
-    """Return as much of an answer as is in the part that it begins in, or the name there; a list of things stays."""
+    """Return the beginning of an answer that is in the part where it begins, or the name there.
+
+    An answer that is only a list of things is returned unchanged.
+    """
     if place + len(answer) <= own.end:
         return answer
     says_something = bool(figures_in(answer)) or bool(_verbs_of(answer))
@@ -176,7 +179,7 @@ def _within(own: Part, answer: str, place: int) -> str:
 
 
 def _like(answer: str, own: Part, place: int, part: Part, question: str) -> str:
-    """Return what stands in a part as the answer stands in its own: a figure of its kind, or a name in its place."""
+    """Return what a part contains in the answer's place: a figure of the same kind, or a name; "" if neither."""
     if figures_in(answer):
         return _figure_like(answer, part.text, question)
     before = own.text[: place - own.start]
@@ -190,7 +193,10 @@ def _like(answer: str, own: Part, place: int, part: Part, question: str) -> str:
 
 
 def _figure_like(answer: str, text: str, question: str) -> str:
-    """Return a text's figure of the answer's kind and measure that is not the question's, with the answer's unit."""
+    """Return the figure in a text that has the answer's kind and measure and is not in the question; "" without one.
+
+    If the answer's unit follows the figure, it is included.
+    """
     first = figures_in(answer)[0]
     measure = _measure(answer, first)
     unit = answer[first.end :]
@@ -207,7 +213,7 @@ def _figure_like(answer: str, text: str, question: str) -> str:
 
 
 def _measure(text: str, figure: Figure) -> str:
-    """Return the word behind a number that says what it counts ("days"), "" for a date or without one."""
+    """Return the word after a number that says what it counts ("days"); "" for a date, or without such a word."""
     if figure.is_date:
         return ""
     words = text[figure.start :].split()[1:2]
@@ -216,7 +222,7 @@ def _measure(text: str, figure: Figure) -> str:
 
 
 def _last(text: str) -> str:
-    """Return the last word of a text without an article at its end."""
+    """Return the last word of a text, ignoring an article at its end."""
     bare = _ARTICLE.sub("", text)
     found = _LAST_WORD.search(bare)
     return found["word"].lower() if found else ""

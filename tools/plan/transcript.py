@@ -47,7 +47,7 @@ class Transcript:
     ) -> Transcript:
         """Return the dialogue up to the model's next turn.
 
-        form: the name of the dialect; steps of another dialect are written anew with `search`.
+        form: the name of the dialect; steps recorded in another dialect are rewritten with `search`.
         opening: returns the prompt before the first plan.
         search: returns the assistant's turn for a search that the model did not plan itself.
         found: returns the turns that show a step's result, given the assistant's turn that they answer.

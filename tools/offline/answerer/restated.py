@@ -1,4 +1,4 @@
-"""Sentences that say a question again, with the answer in place of its first word.
+"""Sentences that restate a question, with the answer in place of its question word.
 
 Where is Tarn Hall?        "Tarn Hall is in Orvena."
 Who built Tarn Hall?       "Tarn Hall was built by Mo Fell."
@@ -24,10 +24,10 @@ _WAS = re.compile(r"(?i)\b(?:was|were|been|former|formerly)\b")
 
 
 def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bool:
-    """Tell whether a sentence has the words of a question in their order, the answer in place of the asking word.
+    """Return whether a sentence has the question's words in their order, with the answer for the question word.
 
-    sort: stems of the nouns that say of which sort the answer is ("town" of "In which town ..."), which the sentence
-    may lack.
+    sort: stems of the nouns that name the answer's sort ("town" in "In which town ..."), which the sentence may
+        lack.
 
     >>> is_restated("Where is Tarn Hall?", "Orvena", "Tarn Hall is in Orvena.", frozenset())
     True
@@ -53,7 +53,9 @@ def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bo
 
 
 def _fits(word: str, answer: str, before: str) -> bool:
-    """Tell whether an answer is of the kind that is asked for: a place behind "in", a date, a name, a number."""
+    """Return whether an answer is of the kind that the question word asks for: a place after "in", a date, a name, a
+    number.
+    """
     last = before.split()[-1].lower() if before.split() else ""
     figures = figures_in(answer)
     if word == "where":

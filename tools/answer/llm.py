@@ -417,7 +417,7 @@ class _Instructions:
 
 
 class _TokenStream:
-    """Emits the new parts of a growing answer as events.
+    """A stream that emits the new parts of a growing answer as events.
 
     A retried call or a repaired reply starts from the beginning. If the answer then differs from what was already
     emitted, nothing more is emitted.

@@ -58,7 +58,7 @@ class _Sent:
 
 
 class Accepted:
-    """Asks a LangChain model once, leaving out what its server is known to refuse.
+    """A model wrapper that asks once, leaving out what the server is known to refuse.
 
     All that ask at an endpoint share its refusals. The key of a cached reply includes the parts that were left out, so
     a run can be replayed whatever had been learnt by then.

@@ -84,7 +84,7 @@ async def _ask(model: Any, asked: Any, request: Request, streamed: bool) -> Any:
 
 
 class _InThread:
-    """Offers the synchronous methods of a model as coroutines; each call runs in a new thread.
+    """A wrapper that offers a model's synchronous methods as coroutines; each call runs in a new thread.
 
     A thread cannot be cancelled: if the caller gives up, a stream stops at its next piece, and any other call runs on
     until its client's timeout.
@@ -126,7 +126,7 @@ class _InThread:
 
 
 class _Gathered:
-    """Gathers a reply that may come in pieces, and calls `on_text` with the text so far, without secrets."""
+    """A collector of a reply's pieces, which calls `on_text` with the text so far, without secrets."""
 
     def __init__(
         self, on_text: Callable[[str], None] | None, secrets: HeldSecrets

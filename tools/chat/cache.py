@@ -31,7 +31,7 @@ _REQUEST = ("parameters", "messages", "role", "hop")
 
 
 class ReplyCache:
-    """Maps a hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
+    """A map from a hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
 
     Each operation is a transaction: it is safe between threads, processes and event loops, and a killed run leaves no
     partial reply. A stored reply survives the end of the process; only a crash of the machine may lose the last few.
@@ -175,7 +175,7 @@ def _warn(problem: str) -> None:
 
 
 class SingleFlight(Generic[T]):
-    """Merges equal calls that are in progress at the same time into one, over all threads and event loops.
+    """A register that merges equal calls in progress into one, over all threads and event loops.
 
     The first caller to join a key leads: it makes the call and must call `finish` with its result. The other callers
     wait for the future that `join` returns. If its result is None, the leader failed, and they should join again.

@@ -41,7 +41,7 @@ _KEPT_IF_ANY = frozenset(("calls", "thoughts", "unread", "ending", "refusal"))
 
 
 class Cached:
-    """Asks the wrapped model if the cache has no reply, and stores the reply, or the refusal of too long a prompt."""
+    """A wrapper that asks its model if the cache has no reply, and stores the reply or the refusal of a long prompt."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class Booking:
 
 
 class LastMinute:
-    """Books calls so that every period of sixty seconds stays within the rates. Not thread safe."""
+    """A schedule of calls in which every period of sixty seconds stays within the rates. Not thread safe."""
 
     def __init__(self) -> None:
         self._booked: deque[Booking] = deque()
@@ -126,7 +126,7 @@ class _Call:
 
 
 class Limiter:
-    """Starts calls in the order in which they ask. `rates` may be changed while calls wait.
+    """A gate that starts calls in the order in which they ask. `rates` may be changed while calls wait.
 
     If a try times out and no later call has been answered, the server is overloaded or hangs. Then half as many calls
     are allowed in flight, at least one, before any other is sent. After many replies in a row, one more is allowed.

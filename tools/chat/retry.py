@@ -54,7 +54,7 @@ _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Allows `attempts` tries. Waits double from `first_wait` seconds, with jitter, up to `max_wait` seconds.
+    """A rule of `attempts` tries. Waits double from `first_wait` seconds, with jitter, up to `max_wait` seconds.
 
     After a rate limit, waits are eight times as long. If the endpoint names a waiting time
     (`ras_agent.tools.chat.waits`), that time is used instead; if it is longer than `max_wait`, the call fails at once.

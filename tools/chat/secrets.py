@@ -67,7 +67,7 @@ _LOOKS = (
 
 
 class HeldSecrets:
-    """Masks a set of secrets in texts, whether they are whole, cut to twelve characters, in base64, escaped or
+    """A set of secrets to mask in texts, whether they are whole, cut to twelve characters, in base64, escaped or
     spaced.
     """
 

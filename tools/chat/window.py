@@ -245,7 +245,7 @@ def is_overflow(error: BaseException | None) -> bool:
 
 
 class Sizes:
-    """Knows how many tokens a model can read and write, and learns it from its endpoint's replies."""
+    """How many tokens a model can read and write, which is also learnt from its endpoint's replies."""
 
     def __init__(
         self,

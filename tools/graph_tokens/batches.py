@@ -29,7 +29,7 @@ _RANKS = (16, 32, 64, 128, 256, 320, 512)  # the adapter ranks that vLLM support
 
 
 class GraphLLMBatches:
-    """Generates a GraphLLM's replies to any number of prompts at once.
+    """A generator of a GraphLLM's replies to any number of prompts at once.
 
         batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
         batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)

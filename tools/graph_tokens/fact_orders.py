@@ -25,7 +25,7 @@ FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
 
 
 class FactPruner:
-    """Selects the best facts of a question's graph for planner and answerer (Align-GRAG's pruning, inside the loop).
+    """A selector of the best facts of a question's graph, for planner and answerer (Align-GRAG's pruning).
 
     The run's own graph is not changed, so its state, its trace and later hops keep all facts.
     """

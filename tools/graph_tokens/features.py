@@ -19,7 +19,7 @@ _MOST_TEXTS = 50_000  # 77 MB at width 384
 
 
 class GraphVectors:
-    """Computes graphs' features. The vectors of the last `most` texts are cached.
+    """The maker of graphs' features. The vectors of the last `most` texts are cached.
 
     An agent's question graph grows with every hop, so at each step only the texts of new facts are embedded. Thread
     safe.

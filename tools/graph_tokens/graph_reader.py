@@ -96,7 +96,7 @@ class GraphInput:
 
 
 class GraphPrompts:
-    """Builds a GraphLLM's inputs from questions and their graphs."""
+    """A builder of a GraphLLM's inputs from questions and their graphs."""
 
     def __init__(
         self,

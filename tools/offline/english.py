@@ -51,7 +51,7 @@ def is_third_person(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EnglishOnly:
-    """Filters out texts that an offline role cannot read.
+    """A filter for texts that an offline role cannot read.
 
     language: the language of the texts, if their owner stated it; else "".
     """

@@ -325,7 +325,7 @@ def _probabilities(logits: Floats) -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class FactWriter:
-    """Converts paths of messages to paths of facts.
+    """A converter of paths of messages to paths of facts.
 
     names: the graph's nodes.
     relations: the graph's relations, without inverses.

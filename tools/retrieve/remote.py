@@ -107,7 +107,7 @@ def post(
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Refuses redirects, which would send the user's key elsewhere."""
+    """A handler that refuses redirects, which would send the user's key elsewhere."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

@@ -54,7 +54,7 @@ class CachedFacts:
 
 
 class TripleCache:
-    """Maps `facts_key` to the facts of a passage, in a file or elsewhere (see `open_cache`).
+    """A map from `facts_key` to the facts of a passage, in a file or elsewhere (see `open_cache`).
 
     The first facts for a key stay.
 

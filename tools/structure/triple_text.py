@@ -53,7 +53,7 @@ def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
 
 
 class TripleText:
-    """Converts texts and facts to a model's input and target tokens.
+    """A converter of texts and facts to a model's input and target tokens.
 
     tokenizer: a tokenizer of transformers.
     seq2seq: whether the model has an encoder.

@@ -266,7 +266,7 @@ class QuestionSubgraph:
 
 
 class PCSTFinder:
-    """Finds subgraphs in one graph; its names are judged by a scorer, or by the vectors of its KGIndex."""
+    """A finder of subgraphs in one graph; its names are judged by a scorer, or by the vectors of its KGIndex."""
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ def without_names(question: str, names: Sequence[str]) -> str:
 
 
 class PathFinder:
-    """Finds reasoning paths in one graph. May be used from several threads at once."""
+    """A finder of reasoning paths in one graph. May be used from several threads at once."""
 
     def __init__(
         self,

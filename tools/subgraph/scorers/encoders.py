@@ -79,7 +79,7 @@ _ABOUT = "path_encoder.json"
 
 @dataclass(frozen=True, slots=True)
 class PathHead:
-    """Maps vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
+    """A map of vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
 
     There is one pair of down (d, r) and up (r, d) for questions, and one for texts.
     embedder: the encoder whose vectors it maps.

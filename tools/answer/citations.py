@@ -142,16 +142,12 @@ class NumberedEvidence:
         return times
 
     def block(self) -> str:
-        """Return the evidence as a block of a prompt, with what a person has stated about facts; "" without
-        evidence.
-        """
+        """Return the evidence as a block of a prompt, with a person's statements about facts; "" without evidence."""
         blocks = (self._numbered(), self._from_people())
         return "\n".join(filter(None, blocks))
 
     def _from_people(self) -> str:
-        """Return a note on facts that a person corrected, added or removed, which override the texts; "" without
-        any.
-        """
+        """Return a note on facts that a person corrected, added or removed, which overrides the texts; else ""."""
         if not self.in_text:
             return ""
         first = 1 if self.chain else len(self.passages) + 1
@@ -190,9 +186,7 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Return the part of the block that is independent of which facts and passages are shown; "" if there is
-        none.
-        """
+        """Return the part of the block that is independent of which facts and passages are shown; "" without one."""
         if not self.in_text:
             return self.block()
         if not self.chain:

@@ -218,8 +218,7 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
 
 
 def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
-    """Return the recorded request most like `request`: of the same role and hop if possible, with the most shared
-    words.
+    """Return the recorded request most like `request`: of its role and hop if possible, with the most shared words.
 
     Return None if nothing is recorded.
     """

@@ -79,9 +79,7 @@ class Reply:
 
 
 class Model(Protocol):
-    """Protocol of what answers requests: a model, or a wrapper that adds one thing to it, such as a cache or a
-    retry.
-    """
+    """Protocol of what answers requests: a model, or a wrapper that adds one thing to it, such as a cache."""
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
         """Return the reply. Raises an error of the provider or a RasError."""

@@ -360,8 +360,7 @@ def _check_error(reply: JSON) -> None:
 
 
 def _text_in(said: Any) -> str:
-    """Return the text of a message or a part of one: a string, a list of parts, or an object that contains one of
-    these.
+    """Return the text of a message or a part of one: a string, a list of parts, or an object that contains these.
 
     Return "" for tool calls and thoughts. Raises TypeError for another form.
     """

@@ -69,9 +69,7 @@ class Part:
 
 
 def _field(name: str) -> Part:
-    """Return the Part for a field of the request; the pattern allows other spellings of its name, as some servers
-    use.
-    """
+    """Return the Part for a field of the request; the pattern allows the spellings of its name that servers use."""
     return Part(
         name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])"
     )
@@ -287,9 +285,7 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
 
 
 def without_fields(model: Any, refused: Collection[str]) -> Any:
-    """Return a copy of a model, or of a runnable around models, that does not send the fields that the server
-    refuses.
-    """
+    """Return a copy of a model, or of a runnable around models, without the fields that the server refuses."""
 
     def accepted(fields: JSON) -> JSON:
         return {name: value for name, value in fields.items() if name not in refused}

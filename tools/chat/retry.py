@@ -123,9 +123,7 @@ def _error_in(state: RetryCallState) -> BaseException:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether the same request may succeed later, as after a rate limit, server error, timeout or broken
-    reply.
-    """
+    """Return whether the same request may succeed later, as after a rate limit, server error or timeout."""
     # has status 429, but waiting does not refill an account
     if getattr(error, "code", None) == "insufficient_quota":
         return False
@@ -145,9 +143,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Return whether a server that was there before may be gone: it cannot be reached, or a proxy says that it is
-    down.
-    """
+    """Return whether a server that was there before may be gone: it is unreachable, or a proxy says it is down."""
     return unreachable(error) or (
         status_of(error) in _GONE_STATUS and retry_after(error) is None
     )

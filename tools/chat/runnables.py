@@ -193,9 +193,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def class_names(thing: object) -> frozenset[str]:
-    """Return the names of an object's class and its bases, to recognise classes of packages that may not be
-    installed.
-    """
+    """Return the names of an object's class and its bases, to recognise classes that may not be installed."""
     return frozenset(base.__name__ for base in type(thing).__mro__)
 
 

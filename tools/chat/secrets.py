@@ -67,9 +67,7 @@ _LOOKS = (
 
 
 class HeldSecrets:
-    """A set of secrets to mask in texts, whether they are whole, cut to twelve characters, in base64, escaped or
-    spaced.
-    """
+    """A set of secrets to mask in texts, whether they are whole, partial, in base64, escaped or spaced."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms: set[str] = set()
@@ -101,8 +99,7 @@ class HeldSecrets:
         return value
 
     def settled(self, text: str) -> tuple[str, int]:
-        """Return the masked beginning of a text that is still arriving, and the length of that beginning before
-        masking.
+        """Return the masked beginning of a text that is still arriving, and that beginning's length before masking.
 
         The rest is held back, because the end of the text may be the beginning of a secret.
         """
@@ -137,9 +134,7 @@ class HeldSecrets:
         return joined
 
     def _possible_start(self, text: str) -> int:
-        """Return the offset of the longest end of a text that occurs in a secret; the text's length if there is
-        none.
-        """
+        """Return the offset of the longest end of a text that occurs in a secret; the text's length without one."""
         start = len(text)
         tail = ""
         for place in reversed(range(len(text))):

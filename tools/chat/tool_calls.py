@@ -106,9 +106,7 @@ def _decoded(text: str) -> Iterator[tuple[int, JSON]]:
 
 
 def _unwrapped(arguments: JSON) -> JSON:
-    """Return the inner arguments of `{"arguments": {...}}` or `{"name": ..., "parameters": {...}}`, else the
-    arguments.
-    """
+    """Return the inner arguments of `{"arguments": {...}}` or `{"name": ..., "parameters": {...}}`, else all."""
     if set(arguments) - {*_NAME_KEYS, *_ARGUMENT_KEYS, "type"}:
         return arguments
     for key in _ARGUMENT_KEYS:
@@ -242,9 +240,7 @@ def _as_json(call: re.Match[str]) -> str:
 
 
 def named_call(text: str) -> tuple[str, object]:
-    """Return the name of any tool that a text calls, and the call's unparsed arguments; "" and {} if there is no
-    call.
-    """
+    """Return the name of any tool that a text calls, and the call's unparsed arguments; "" and {} without a call."""
     items = _objects(text, _DEPTH)
     for item in items:
         name, held = name_and_arguments(item)

@@ -129,9 +129,7 @@ def _number_in(text: str) -> float | None:
 
 
 def _time_in(value: str) -> float | None:
-    """Return the seconds that a header states as a number, a duration such as 6m0s, or a date; None for other
-    values.
-    """
+    """Return the seconds that a header states as a number, a duration such as 6m0s, or a date; else None."""
     number = _number_in(value)
     if number is not None:
         return _seconds_of(number)

@@ -136,9 +136,7 @@ def parameters_named(name: str) -> float:
 
 
 def parameters_in(listed: JSON) -> float:
-    """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; 0 if it is
-    missing.
-    """
+    """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; else 0."""
     meta = listed.get("meta")
     count = meta.get("n_params") if isinstance(meta, Mapping) else None
     return float(count) if isinstance(count, int) and count > 0 else 0.0
@@ -167,9 +165,7 @@ def shared_window(endpoint: str) -> Window:
 
 
 def stated_window(model: Any) -> int | None:
-    """Return the window, in tokens, that a model object states by Ollama's `num_ctx` or LangChain's profile; else
-    None.
-    """
+    """Return the window, in tokens, that a model states by Ollama's `num_ctx` or LangChain's profile; else None."""
     stated = getattr(model, "num_ctx", None)
     if isinstance(stated, int) and stated > 0:
         return stated
@@ -255,9 +251,7 @@ class Sizes:
         context_window: int | None = None,
         evidence_tokens: int | None = None,
     ) -> None:
-        """Take a model; `context_window` and `evidence_tokens` are the settings that override the model's own
-        values.
-        """
+        """Take a model; `context_window` and `evidence_tokens` are settings that override the model's own values."""
         self.name = name
         models = chat_models_in(model)
         stated = [tokens for tokens in map(stated_window, models) if tokens]

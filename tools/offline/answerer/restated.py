@@ -53,9 +53,7 @@ def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bo
 
 
 def _fits(word: str, answer: str, before: str) -> bool:
-    """Return whether an answer is of the kind that the question word asks for: a place after "in", a date, a name, a
-    number.
-    """
+    """Return whether an answer is of the kind that is asked for: a place after "in", a date, a name, a number."""
     last = before.split()[-1].lower() if before.split() else ""
     figures = figures_in(answer)
     if word == "where":

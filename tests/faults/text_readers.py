@@ -646,6 +646,8 @@ OWN_TEXTS = {
     "gym.rollout": "addresses that the user writes, and the first words of messages of failures",
     "prompts.templates": "the prompts, which are the package's own or the user's",
     "registry": "names of plug-ins",
+    "train.tables": "titles of the package's own tables",
+    "eval.calibration": "an option that the user writes",
     "testing.plugin": "names of tests",
     "eval.formats.trec": "ids of questions and passages",
     "eval.report.plots": "pictures that matplotlib drew",

@@ -1,4 +1,4 @@
-"""Stores a knowledge graph as arrays: tables of strings, sparse rows, and both together as they are on disk."""
+"""Stores a knowledge graph as arrays: tables of strings, sparse rows, and the arrays of a whole graph."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ Edges = npt.NDArray[np.int32]
 Vectors = npt.NDArray[np.floating[Any]]
 
 SOURCE = np.dtype([(name, "<i4") for name in ("document", "start", "end", "note")])
-"""Says where an edge was read: a document's number, characters `start` to `end` of its text, and the number of a note."""
+"""Holds where an edge was read: a document's number, the characters `start` to `end` of its text, and the number of a
+note."""
 
 # text may hold lone surrogates, which plain UTF-8 cannot
 _HOW = ("utf-8", "surrogatepass")
-_AT_ONCE = 65_536  # strings
+_AT_ONCE = 65_536  # how many strings are copied at once
 _AnyInts = npt.NDArray[np.integer[Any]]
 
 
 class StringTable(Sequence[str]):
-    """Stores strings by number, so that a million of them open at once and take no more memory than their bytes.
+    """Stores numbered strings as bytes, so that a million of them open at once and take no more memory than their text.
 
     String `i` is bytes `starts[i]:starts[i + 1]` of `text`; the arrays may be memory-mapped.
     """
@@ -39,7 +40,7 @@ class StringTable(Sequence[str]):
     def __init__(
         self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
     ) -> None:
-        """`starts` has one number more than there are strings."""
+        """`starts` has one entry more than there are strings."""
         self.text = text
         self.starts = starts
 
@@ -49,7 +50,7 @@ class StringTable(Sequence[str]):
         strings = list(strings)
         table = cls._joined("".join(strings).encode(*_HOW), strings)
         if table.starts[-1] != len(table.text):
-            # lengths are in characters, of which some take several bytes: find the byte at which each character begins
+            # lengths are in characters, and some characters take several bytes: find the byte at which each one begins
             begins = np.append(
                 np.flatnonzero((table.text & 0xC0) != 0x80), len(table.text)
             )
@@ -58,7 +59,7 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def of_bytes(cls, strings: Sequence[bytes]) -> Self:
-        """Store strings that are encoded already, as `encoded` returns them."""
+        """Store strings that are already encoded, as returned by `encoded`."""
         return cls._joined(b"".join(strings), strings)
 
     @classmethod
@@ -89,19 +90,19 @@ class StringTable(Sequence[str]):
             yield self._decoded(string, number)
 
     def encoded(self) -> list[bytes]:
-        """Return all strings as UTF-8, which ascends as they do."""
+        """Return all strings as UTF-8, in which they sort in the same order."""
         text = self.text.tobytes()
         starts = self.starts.tolist()
         return [text[start:end] for start, end in pairwise(starts)]
 
     def take(self, numbers: _AnyInts) -> Self:
-        """Return the table of the strings `numbers` (n,), in that order."""
+        """Return a table of the strings with the given numbers (n,), in that order."""
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(sizes, out=starts[1:])
         text = np.empty(starts[-1], dtype=np.uint8)
         shifts = self.starts[:-1][numbers] - starts[:-1]
-        # the places of all bytes at once would take eight times as much
+        # in batches: an index of all bytes would take eight times the memory of the text
         for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             begin = starts[first]
@@ -112,14 +113,15 @@ class StringTable(Sequence[str]):
         return type(self)(text, starts)
 
     def joined(self, other: StringTable) -> Self:
-        """Return the table of these strings, then those of `other`."""
+        """Return a table of these strings followed by those of `other`."""
         return type(self)(
             np.concatenate([self.text, other.text]),
             np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
         )
 
     def find(self, string: str) -> int | None:
-        """Return the number of `string`, or None if it is missing; the table's strings must ascend by code points."""
+        """Return the number of `string`, or None if it is missing. The strings of the table must ascend by code
+        points."""
         wanted = string.encode(*_HOW)
         low = 0
         high = len(self)
@@ -132,7 +134,7 @@ class StringTable(Sequence[str]):
         return low if low < len(self) and self._bytes(low) == wanted else None
 
     def find_all(self, string: str) -> Ints:
-        """Return the numbers of all strings that are `string`, whatever the order of the table."""
+        """Return the numbers of all strings equal to `string`; the table may have any order."""
         wanted = np.frombuffer(string.encode(*_HOW), dtype=np.uint8)
         rows = np.flatnonzero(np.diff(self.starts) == len(wanted))
         bytes_of = self.text[self.starts[rows][:, None] + np.arange(len(wanted))]
@@ -147,7 +149,7 @@ class StringTable(Sequence[str]):
             return string.decode(*_HOW)
         except (
             UnicodeDecodeError
-        ) as error:  # a large file is not compared whole when it is opened
+        ) as error:  # large files are not verified completely when they are opened
             raise IndexMismatch(
                 f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error
@@ -157,9 +159,9 @@ class StringTable(Sequence[str]):
 class SparseRows:
     """Stores a sparse matrix row by row (CSR).
 
-    Row `r` holds `values[starts[r]:starts[r + 1]]` at `columns[starts[r]:starts[r + 1]]`.
+    Row `r` holds `values[starts[r]:starts[r + 1]]` in the columns `columns[starts[r]:starts[r + 1]]`.
 
-    starts: (rows + 1,) int64; columns: (nonzero,) int32; values: (nonzero,); width: how many columns there are.
+    starts: (rows + 1,) int64; columns: (nonzero,) int32; values: (nonzero,); width: the number of columns.
     """
 
     starts: npt.NDArray[np.int64]
@@ -175,7 +177,7 @@ class SparseRows:
         shape: tuple[int, int],
         counts: _AnyInts | None = None,
     ) -> Self:
-        """Count pairs (row, column), each pair `counts` times or once; repeated pairs are added up."""
+        """Count pairs (row, column): each adds 1 to its cell, or its entry of `counts`."""
         height, width = shape
         flat = rows.astype(np.int64) * max(width, 1) + columns
         cells, inverse = np.unique(flat, return_inverse=True)
@@ -202,11 +204,11 @@ class SparseRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of rows and of columns."""
+        """Return the number of rows and the number of columns."""
         return len(self.starts) - 1, self.width
 
     def row(self, number: int) -> npt.NDArray[np.int32]:
-        """Return the columns of a row."""
+        """Return the columns of the entries of a row."""
         return self.columns[self.starts[number] : self.starts[number + 1]]
 
     def row_values(self, number: int) -> npt.NDArray[Any]:
@@ -214,11 +216,11 @@ class SparseRows:
         return self.values[self.starts[number] : self.starts[number + 1]]
 
     def row_sizes(self) -> npt.NDArray[np.int64]:
-        """Return how many columns each row holds, shape (rows,)."""
+        """Return the number of entries in each row, shape (rows,)."""
         return np.diff(self.starts)
 
     def to_scipy(self, dtype: npt.DTypeLike = np.float32) -> csr_matrix:
-        """Return the same as a scipy matrix (extra `graph`)."""
+        """Return the matrix as a scipy matrix (extra `graph`)."""
         from scipy.sparse import csr_matrix
 
         return csr_matrix(
@@ -261,5 +263,5 @@ class KGArrays:
 
     @property
     def facts(self) -> int:
-        """Return how many of the edges are facts."""
+        """Return the number of edges that are facts."""
         return len(self.edges) - len(self.similarities)

@@ -1,6 +1,6 @@
-"""Keeps the knowledge graph of a passage index up to date: add files of triples, delete documents.
+"""Keeps the knowledge graph of a passage index up to date: adds files of triples, and deletes documents.
 
-ras_agent.tools.structure.build_graph reads its passages.
+The function build_graph of ras_agent.tools.structure extracts facts from the passages themselves.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ OnProgress = Callable[[KGProgress], None] | None
 
 @dataclass(frozen=True, slots=True)
 class KGReport:
-    """Reports how a graph was brought up to date, in numbers of passages.
+    """Reports how a graph was brought up to date; the numbers count passages.
 
-    graph: the graph now; an empty one in memory if `delete_documents` found no graph. skipped: the parts of files that
-    could not be used. edits_gone: how many edits of persons went with the texts that they were about.
+    graph: the updated graph; an empty one in memory if `delete_documents` found no graph. skipped: the parts of files
+    that could not be used. edits_gone: how many edits of persons were dropped because the texts that they rested on are
+    gone.
     """
 
     graph: KGIndex
@@ -61,9 +62,9 @@ def add_triples(
 ) -> KGReport:
     """Add files of triples to the index at `index`, which is created if it does not exist, and to its graph.
 
-    Each file becomes a document; each of its passages states the facts about one entity, so that any retriever finds
+    Each file becomes a document. Each of its passages states the facts about one entity, so that any retriever finds
     them. A file that was added before is replaced. embedder: for a new index and a new graph, by name or object. Raises
-    IngestError for a file without triples, and for one with the name of another file that was added.
+    IngestError for a file without triples, and for a file with the same name as another one that was added.
     """
     place = place_of(index)
     skipped: list[Skipped] = []
@@ -79,7 +80,7 @@ def add_triples(
         places[file.name] = str(file.resolve())
         loaded = load_triples(regular_file(file), file.name, paths)
         triples: list[PlacedTriple] = usable(loaded, skipped)
-        # a table of nodes that names the ends of other files' facts
+        # then the file may be a table of nodes, which names the ends of the facts in other files
         is_of_names = not skipped and len(paths) > 1
         if not triples and not is_of_names:
             raise IngestError(
@@ -129,11 +130,11 @@ def delete_documents(
     compact: Compact = "now",
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Delete documents from the index and its journal of files, with all in its graph that rests only on them.
+    """Delete documents from the index and its journal of files, and everything in its graph that rests only on them.
 
-    The next `ingest` of their files reads them again. compact: when nothing of them is in any file of the index: when
-    this returns, or "later", with the next write that compacts. Raises IngestError for a document that is not in the
-    index.
+    The next `ingest` of their files reads them again. compact: when the deleted texts are gone from all files of the
+    index: "now", before this function returns, or "later", with the next write that compacts. Raises IngestError for a
+    document that is not in the index.
     """
     place = place_of(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
@@ -141,7 +142,7 @@ def delete_documents(
     with open_journal(store.database) as journal:
         if not store.is_finished():
             store.finish(compact)
-        store.refresh()  # under the lock: passages that others added before are deleted, too
+        store.refresh()  # under the lock, so that passages added by another process are deleted, too
         held = store.snapshot.table["document"]
         erased = int(np.isin(held, hashes(wanted - {""})).sum())
         if missing := sorted(
@@ -169,7 +170,7 @@ def _edits(store: PassageIndex) -> int:
 
 
 def regular_file(path: str | Path) -> Path:
-    """Return the path. Raises IngestError if it is no file."""
+    """Return the path. Raises IngestError if it is not a regular file."""
     if not Path(path).is_file():
         raise IngestError(
             f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read"
@@ -178,7 +179,7 @@ def regular_file(path: str | Path) -> Path:
 
 
 def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
-    """Return the items that could be loaded; append the others to `skipped`."""
+    """Return the items that could be loaded; append those that could not to `skipped`."""
     good: list[_T] = []
     for item in items:
         if isinstance(item, Skipped):
@@ -189,7 +190,7 @@ def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
 
 
 def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
-    """Open the index, which is created if it does not exist."""
+    """Open the index at a place; it is created if it does not exist."""
     if not PassageIndex.exists(place):
         return PassageIndex.create(place, embedder or None)
     index = PassageIndex.open(place)
@@ -198,7 +199,10 @@ def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
 
 
 def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
-    """Return an embedder given as an object, if `identity` names it: its name may not be enough to load it."""
+    """Return `embedder` if it is an object with the name and dimension in `identity`, otherwise None.
+
+    The name alone may not be enough to load such an embedder.
+    """
     if not embedder or isinstance(embedder, str):
         return None
     given = resolve_embedder(embedder)
@@ -206,7 +210,8 @@ def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | No
 
 
 def graph_embedder(passages: PassageIndex, chosen: object) -> object:
-    """Return the chosen embedder ("" for no embedder), else None if there is a graph with its own, or the index's."""
+    """Return the embedder for a graph: the chosen one ("" for no embedder), None to keep that of an existing graph, or
+    the index's for a new graph."""
     if chosen is not None:
         return chosen
     return None if KGIndex.exists(passages) else passages.embedder

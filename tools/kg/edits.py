@@ -1,10 +1,10 @@
-"""A person's edits of a knowledge graph: their records, and how a graph follows them.
+"""A person's edits of a knowledge graph: their records, and how they are applied to a graph.
 
-A graph is always assembled of the facts that were read, and then of the edits in their order: so edits outlive every
-build.
+A graph is always assembled from the facts that were read, to which the edits are then applied in order. So edits
+survive every build.
 
-An edit goes when nothing is left of its subject: the fact or name that it changes is no longer read, and no
-passage in which that was read is still there with the same text. So nothing of a deleted text stays here.
+An edit is dropped when nothing is left of its subject: the fact or name that it changes is no longer read, and none of
+the passages in which it was read still exists with the same text. So no edit keeps words of a deleted text.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ras_agent.tools.kg.assemble import Occurrences
 
 EditKind = Literal["remove", "replace", "add", "merge", "split"]
 
-MOST_ANCHORS = 8  # a frequent name is in thousands of passages
+MOST_ANCHORS = 8  # kept per edit: a frequent name is in thousands of passages
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Names a passage with the fact or name that an edit concerns.
+    """Names a passage that contains the fact or name of an edit.
 
-    text: its hash, as a passage index has it; 0 if unknown.
+    text: the hash of the passage's text, as in a passage index; 0 if unknown.
     """
 
     passage_id: str
@@ -40,17 +40,26 @@ class Anchor:
 
 
 PassageLookup = Callable[[Iterable[Anchor]], set[Anchor]]
-"""Returns those of some passages that are still there with the same text"""
+"""Returns those of the given passages that still exist with the same text"""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Holds one edit.
+    """Holds one edit of a person.
 
-    old, new: remove has the fact as `old`, replace both, add the fact as `new`, merge and split a name in each. by: the
-    person, "person" or "person:Ada". at: when, in UTC. anchors: the passages that state `old`, the one that an added
-    fact was found in, or those in which a split name means another; new_anchors: those that name the entity
-    that another is merged into. start, end: where in its passage an added fact is.
+    Attributes:
+        number: the number of the edit; edits are applied in ascending order.
+        kind: what the edit does.
+        old: the fact that is removed or replaced, or the one name that is merged into another or split.
+        new: the fact that is added or replaces `old`, or the one name of the entity that `old` is merged into or that
+            is split off from it.
+        by: the person, "person" or "person:Ada".
+        at: the time of the edit, in UTC.
+        anchors: the passages that state `old`; for an added fact the passage that states it, for a split the passages
+            in which the name means the new entity.
+        new_anchors: for a merge, the passages that name the entity `new`.
+        start: where an added fact begins in its passage, in characters.
+        end: where an added fact ends.
     """
 
     number: int
@@ -108,22 +117,22 @@ class Edit:
 
 
 def _words_of(words: Sequence[str]) -> str:
-    """Return a fact or a name as a listing shows it."""
+    """Return a fact or a name in the form shown in listings."""
     if len(words) == 3:
         return f"({' | '.join(words)})"
     return repr("".join(words))
 
 
-# ---- how a graph follows them
+# ---- how edits are applied to a graph
 
 
 def key_of(name: str, *, exact: bool = False) -> str:
-    """Return the key by which a graph distinguishes names."""
+    """Return the key by which a graph tells names apart: the name itself if `exact`, otherwise its canonical key."""
     return name if exact else canonical_key(name)
 
 
 class MergedNames:
-    """Says which name stands for an entity that was merged."""
+    """Holds the current names of entities that were merged into others."""
 
     def __init__(self, edits: Iterable[Edit] = (), *, exact: bool = False) -> None:
         self._exact = exact
@@ -136,21 +145,22 @@ class MergedNames:
         return bool(self._names)
 
     def of(self, name: str) -> str:
-        """Return the name that an entity has now."""
+        """Return the current name of an entity."""
         return self._names.get(self._key(name), name)
 
     def of_fact(self, words: Sequence[str]) -> tuple[str, str, str]:
-        """Return a fact with the names that its entities have now."""
+        """Return a fact with the current names of its subject and object."""
         subject, predicate, object_ = words
         return self.of(subject), predicate, self.of(object_)
 
     def merge(self, name: str, into: str) -> tuple[str, str]:
-        """Note that one entity is another; return the names that the two have, the former's first."""
+        """Record that the entity `name` is merged into the entity `into`; return the current names of both, in that
+        order."""
         old = self.of(name)
         new = self.of(into)
         key = self._key(old)
         if self._key(new) == key:
-            new = into  # it gets a name back that it had
+            new = into  # the entity gets back a name that it had before
         for merged, current in self._names.items():
             if self._key(current) == key:
                 self._names[merged] = new
@@ -170,10 +180,11 @@ def edited(
     *,
     exact: bool = False,
 ) -> tuple[Occurrences, tuple[Edit, ...]]:
-    """Return the occurrences as the edits change them, and the edits that stay, with the passages they rest on now.
+    """Apply edits to the occurrences that were read. Return the changed occurrences, and the edits that are kept, with
+    the passages that they now rest on.
 
-    held: tells which passages are there. texts: the hash of each passage's text, as it was read. Nothing that is given
-    is changed.
+    held: tells which passages still exist. texts: the hash of each passage's text when it was read, by passage id. The
+    arguments are not modified.
     """
     there = held(
         anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors)
@@ -213,7 +224,7 @@ class _Replay:
         self._added = list[str]()
         self._merged = MergedNames(exact=exact)
         self._keys = found.told_apart_by(exact=exact)
-        # the numbers of the forms of names that edits speak of, by their keys; no other name is looked up
+        # by key, the written forms of the names in edits, and the number of each form; no other name is looked up
         self._forms: dict[bytes, dict[str, int]] = {
             self._key(word): {} for edit in edits for word in edit.old + edit.new
         }
@@ -221,7 +232,7 @@ class _Replay:
             if key in self._forms:
                 self._forms[key][found.names[number]] = number
         self._places = {name: number for number, name in enumerate(self._documents)}
-        # edits change no other rows than those that speak of these names, and look through these again and again
+        # edits change only the rows with these names, so the other rows are set aside
         spoken_of = np.zeros(len(found.names), dtype=np.bool_)
         spoken_of[
             [number for forms in self._forms.values() for number in forms.values()]
@@ -258,7 +269,10 @@ class _Replay:
         )
 
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
-        """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
+        """Apply an edit. Return the edit as it is kept, or None if it is dropped.
+
+        before: the same edit, with the passages that no longer exist.
+        """
         if edit.kind == "add":
             return self._add(edit, before)
         if edit.kind == "merge":
@@ -286,7 +300,7 @@ class _Replay:
         numbers = self._numbers(edit.new)
         if edit.anchors:
             document = self._places.get(edit.anchors[0].passage_id)
-            if document is not None:  # else it was not read yet
+            if document is not None:  # None: the passage was not read yet
                 row = [document, *numbers, edit.start, edit.end, 0]
                 self._facts = np.vstack([self._facts, [row]])
             return edit
@@ -318,7 +332,8 @@ class _Replay:
         )
 
     def _drop_between(self, old: Ints, new: Ints, number: int) -> None:
-        """Drop the facts between two entities that become one; their passages name it still."""
+        """Drop the facts and edges between two entities that become one. The passages of these facts still mention the
+        entity."""
         if np.isin(old, new).any():
             return
         ends = self._facts[:, [1, 3]]
@@ -334,7 +349,7 @@ class _Replay:
         self._leave_edges(~between)
 
     def _split(self, edit: Edit) -> Edit | None:
-        """Give an entity another name in the passages of an edit."""
+        """Give an entity another name in the anchor passages of the edit."""
         if not edit.anchors:
             return None
         name = self._merged.of(edit.old[0])
@@ -351,7 +366,7 @@ class _Replay:
     def _rename(
         self, old: Ints, number: int, documents: Sequence[int] | None = None
     ) -> None:
-        """Give entities another name, in some documents or everywhere."""
+        """Replace the numbers `old` of a name by `number`, in the given documents or, by default, everywhere."""
         names = [(self._facts, 1), (self._facts, 3), (self._mentions, 1)]
         if documents is None:
             names.append((self._edges, 0))
@@ -367,7 +382,8 @@ class _Replay:
         self._similarities = self._similarities[left]
 
     def _stating(self, fact: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return which rows of facts and of edges state a fact."""
+        """Return the masks of the rows of facts and of the edges that state a fact; equivalences are never among
+        them."""
         numbers = [self._known(word) for word in self._merged.of_fact(fact)]
         in_facts = np.logical_and.reduce(
             [np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)]
@@ -388,7 +404,7 @@ class _Replay:
         return any(bool(np.isin(column, numbers).any()) for column in ends)
 
     def _naming(self, numbers: Ints) -> Ints:
-        """Return the documents that name an entity, the first few of them."""
+        """Return the documents whose facts or mentions have one of these names; a document may be repeated."""
         of_facts = np.isin(self._facts[:, 1], numbers) | np.isin(
             self._facts[:, 3], numbers
         )
@@ -398,7 +414,7 @@ class _Replay:
         )
 
     def _anchored(self, known: Sequence[Anchor], documents: Ints) -> tuple[Anchor, ...]:
-        """Return the passages that an edit rests on: those of `known`, and the first of those that state it now."""
+        """Return the passages that an edit rests on: those in `known`, and the first existing ones of `documents`."""
         first = np.unique(documents)[:MOST_ANCHORS].tolist()
         now = [
             Anchor(self._documents[number], self._texts.get(self._documents[number], 0))
@@ -410,15 +426,15 @@ class _Replay:
         )
 
     def _known(self, name: str) -> Ints:
-        """Return the numbers of all forms of a name."""
+        """Return the numbers of all written forms of a name."""
         return np.fromiter(self._forms[self._key(name)].values(), np.int64)
 
     def _numbers(self, fact: Sequence[str]) -> list[int]:
-        """Return the numbers of a fact's words, of an entity that was merged those of the one that it is now."""
+        """Return the numbers of the words of a fact, with the current names of merged entities."""
         return [self._name(word) for word in self._merged.of_fact(fact)]
 
     def _name(self, name: str) -> int:
-        """Return the number of a name as it is written, a new number if it is new."""
+        """Return the number of this written form of a name; a new form gets a new number."""
         forms = self._forms[self._key(name)]
         if name not in forms:
             forms[name] = len(self._found.names) + len(self._added)
@@ -430,7 +446,8 @@ class _Replay:
 
 
 def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:
-    """Return which rows of two ends, (n, 2), go from one of two entities to the other."""
+    """Return a mask of the rows of `ends`, (n, 2), that join one of the two entities to the other, in either
+    direction."""
     is_old = np.isin(ends, old)
     is_new = np.isin(ends, new)
     forwards = is_old[:, 0] & is_new[:, 1]
@@ -442,7 +459,8 @@ def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:
 def persons_of(
     edits: Iterable[Edit], *, exact: bool = False
 ) -> dict[tuple[str, ...], Edit]:
-    """Return the last edit that made a fact, by the keys of its subject, predicate and object."""
+    """Return the last edit that added each fact or replaced another by it, by the keys of subject, predicate and
+    object."""
     edits = list(edits)
     merged = MergedNames(edits, exact=exact)
     made: dict[tuple[str, ...], Edit] = {}
@@ -456,7 +474,7 @@ def persons_of(
 
 
 def split_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, list[str]]:
-    """Return the names that were split from an entity, by its key."""
+    """Return the names that were split off from each entity, by the entity's key."""
     names: dict[str, list[str]] = {}
     for edit in edits:
         if edit.kind == "split":

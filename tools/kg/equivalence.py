@@ -1,6 +1,7 @@
-"""Equivalence edges: pairs of entities with nearly the same vectors, no entity in more than a few.
+"""Equivalence edges: pairs of entities with nearly the same vector, at most a few per entity.
 
-Each entity's nearest neighbours above a cosine are searched among all pairs, or, of many entities, in clusters.
+For each entity, the nearest entities above a cosine threshold are searched: among all pairs or, if there are many
+entities, in clusters.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.near_pairs import Cells, all_pairs, clustered_pairs
 
 NearLists = SparseRows
-"""Lists for each entity the nearest others (columns) and their cosines (values, float32), a bounded number."""
+"""For each entity (row) the nearest other entities (columns) with their cosines (values, float32), a bounded number"""
 
-_HELD = 4_000_000  # candidates held before the lists are cut to their length
-# Exact search of so many takes a fraction of the time that their vectors took, and does not depend on the order in
-# which entities came.
+_HELD = 4_000_000  # how many candidates are held before the lists are shortened to their maximum length
+# Up to this many entities, an exact search takes a fraction of the time that embedding takes. Its result does not
+# depend on the order in which entities were added.
 _EXACT_UP_TO = 100_000
 _MONTHS = frozenset(MONTHS)
 _FIGURES = re.compile(r"\d+")
@@ -39,11 +40,12 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Sets when two entities are equivalent: their cosine is at least `threshold`, each is among the other's nearest.
+    """Sets when two entities are equivalent: when their cosine is at least `threshold` and each is among the other's
+    nearest.
 
-    threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the most equivalences an entity
-    can have. kind: how they are searched; "auto" is "exact" up to 100,000 entities and "ivf", in clusters, beyond; or
-    "imported", only those of an imported graph, in the directions that it has them.
+    threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the maximum number of equivalences
+    of an entity. kind: how they are searched: "exact" among all pairs, "ivf" in clusters, "auto" for "exact" up to
+    100,000 entities and "ivf" beyond, or "imported" for only those of an imported graph, in the directions given there.
     """
 
     threshold: float = 0.8
@@ -60,19 +62,22 @@ class Equivalence:
 
 
 class Pairs(NamedTuple):
-    """Holds pairs of entities (P, 2) int32, the lesser number first, each pair once; their cosines (P,) float32."""
+    """Holds pairs of entities (P, 2) int32, each pair once with the lower number first, and their cosines (P,)
+    float32."""
 
     entities: npt.NDArray[np.int32]
     similarities: npt.NDArray[np.float32]
 
 
 def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Return a class for each name; only names of one class can be equivalent, and never those of a negative class.
+    """Return a class for each name: only names of the same class can be equivalent, and none of a negative class.
 
-    Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so names must agree in their
-    figures and months. A name without a letter consists only of figures, and is equivalent to no other.
+    Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so the numbers and months in two
+    names must agree. A name without a letter, which has only figures, is equivalent to no other.
     """
-    plain = _figures("name")  # the class of most names, which one search finds
+    plain = _figures(
+        "name"
+    )  # the class of names without figures and months, which a single search recognises
     return np.array(
         [
             plain
@@ -87,7 +92,10 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
 def near_lists(
     vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence
 ) -> NearLists:
-    """Return each entity's nearest above the threshold; vectors (N, d) of unit length, classes as by `comparable`."""
+    """Return for each entity the nearest ones above the threshold.
+
+    vectors: (N, d), of unit length. classes: (N,), as returned by `comparable`.
+    """
     every = np.arange(len(vectors))
     if how.neighbours == 0 or how.kind == IMPORTED or len(vectors) < 2:
         return capped(Cells.none(), len(vectors), how.neighbours)
@@ -105,10 +113,10 @@ def near_lists_after(
     classes: npt.NDArray[np.int64],
     how: Equivalence,
 ) -> NearLists:
-    """Update the lists after entities were added and removed, comparing only the added ones with all.
+    """Update lists after entities were added and removed, comparing only the added entities with all.
 
-    came_from: (N,) the number that each present entity had in `before`, -1 for a new one. If `before` was exact, the
-    result equals that of `near_lists`.
+    before: the lists before the change. came_from: (N,) the number that each present entity had in `before`, -1 for a
+    new one. If `before` was exact, the result equals that of `near_lists`.
     """
     now = np.full(before.shape[0], -1, dtype=np.int64)
     old = np.flatnonzero(came_from >= 0)
@@ -116,7 +124,7 @@ def near_lists_after(
     cells = cells_of(before)
     moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
     alive = (moved.rows >= 0) & (moved.columns >= 0)
-    # a list that was full and lost an entry may have other candidates, which had been crowded out
+    # a full list that lost an entry may have further candidates, for which it had no room
     lost = (
         (moved.rows >= 0)
         & (moved.columns < 0)
@@ -136,7 +144,7 @@ def near_lists_after(
 
 
 def mutual(lists: SparseRows) -> Pairs:
-    """Return the pairs in which each entity is in the other's list."""
+    """Return the pairs of entities that are in each other's lists."""
     cells = cells_of(lists)
     size = max(lists.width, 1)
     one_way = np.flatnonzero(cells.rows < cells.columns)
@@ -161,13 +169,16 @@ def _figures(name: str) -> int:
 
 
 def cells_of(lists: NearLists) -> Cells:
-    """Return the lists as cells."""
+    """Return the lists as cells: one per entry, in ascending order."""
     rows = np.repeat(np.arange(lists.shape[0]), lists.row_sizes())
     return Cells(rows, lists.columns.astype(np.int64), lists.values)
 
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
-    """Return lists for `size` entities, each of the `longest` nearest, ties by number; repeated cells count once."""
+    """Return lists for `size` entities, each with at most its `longest` nearest; ties go to the lower number.
+
+    Repeated cells count once.
+    """
     # also sorts them
     _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)
     cells = cells.at(first)
@@ -183,22 +194,22 @@ def capped(cells: Cells, size: int, longest: int) -> NearLists:
 def touching(
     vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, longest: int
 ) -> NearLists:
-    """Return exact lists from all pairs with one end in `fresh` (ascending); complete for the rows in `fresh`.
+    """Return exact lists from all pairs with at least one end in `fresh` (ascending); the rows in `fresh` are complete.
 
-    vectors (N, d) of unit length; only entities of equal, not negative `classes` (N,) are paired.
+    vectors: (N, d), of unit length. classes: (N,); only entities of the same class, 0 or above, are paired.
     """
     return _kept(all_pairs(vectors, classes, fresh, threshold), len(vectors), longest)
 
 
 def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:
-    """Return the lists of `size` entities that pairs make."""
+    """Return the lists of `size` entities, at most `longest` entries each, from pairs found one after another."""
     held = [Cells.none()]
     count = 0
     limit = _HELD
     for cells in found:
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)
-        # cutting early loses nothing: a pair that is not among the nearest so far is not at the end
+        # shortening early loses nothing: a pair that is not among the nearest now will not be at the end
         if count > limit:
             held = [cells_of(capped(Cells.joined(held), size, longest))]
             count = len(held[0].rows)

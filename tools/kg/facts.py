@@ -1,7 +1,8 @@
-"""Rows of a knowledge graph in the database of its index: names, the facts of passages, and their readers.
+"""Rows of a knowledge graph in the database of its index: the names, the facts of each passage, and the functions that
+read and write them.
 
-What was read of a passage is committed at once; readers see it once the graph was written, so that a killed build
-leaves the graph as it was. A name's number is never used again.
+The facts of a passage are committed as soon as the passage was read, but readers see them only once the next graph is
+published, so a build that is killed leaves the graph unchanged. A name's number is never used again.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from ras_agent.tools.store.database import Connection, Database, parts_of, read_
 _LOW = (1 << 31) - 1
 _ENDS = ("subject", "object")
 _UNNAMED = {"subject": 1, "object": 2}
-"""What `kg_edges.unnamed` adds up, of ends that no document named when the edge was imported"""
+"""The bits of the column `kg_edges.unnamed`: which ends of an imported edge no document named at the import."""
 
 
 class PassageRecord(NamedTuple):
-    """Describes a passage whose facts are stored: a digest of its contents, and the reader that read it.
+    """Describes a passage whose facts are stored: a digest of its contents, and the reader (extractor) that read it.
 
-    text: the hash that a passage index has for the same text; 0 if unknown. cell: where the index has the passage that
-    was read, -1 if unknown; a passage that changes moves to another one.
+    text: the hash that the passage index has for the same text; 0 if unknown. cell: the cell of the index that held the
+    passage when it was read, -1 if unknown; a passage that changes moves to another cell.
     """
 
     digest: bytes
@@ -49,7 +50,8 @@ class PassageRecord(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Holds all that was read: texts of the documents, as in PassageRecord, the readers, and each name's number."""
+    """Holds everything that was read: the occurrences of names in facts and mentions, the hash of each document's text
+    (as in PassageRecord), the readers in use, and the number of each name."""
 
     found: Occurrences
     texts: npt.NDArray[np.uint64]
@@ -57,11 +59,11 @@ class Reading(NamedTuple):
     names: Ints
 
     def text_of(self) -> dict[str, int]:
-        """Return the texts by the ids of documents."""
+        """Return the hash of each document's text, by document id."""
         return dict(zip(self.found.documents, self.texts.tolist(), strict=True))
 
     def unused_names(self) -> set[int]:
-        """Return the numbers of names that occur nowhere."""
+        """Return the numbers of the names that no fact, mention or edge uses."""
         found = self.found
         used = np.zeros(len(self.names), dtype=np.bool_)
         for numbers in (found.facts[:, 1:4], found.mentions[:, 1], found.edges):
@@ -73,7 +75,7 @@ class Reading(NamedTuple):
 
 
 def name_numbers(connection: Connection, names: Iterable[str]) -> list[int]:
-    """Return the numbers of names; unknown names become rows."""
+    """Return the number of each name, in the given order; names that are not stored yet are added."""
     listed = list(map(storable, names))
     distinct = dict.fromkeys(listed)
     numbers: dict[str, int] = {}
@@ -87,7 +89,7 @@ def name_numbers(connection: Connection, names: Iterable[str]) -> list[int]:
 
 
 def _put_names(connection: Connection, names: Sequence[str]) -> dict[str, int]:
-    """Store names that are not there; return their numbers."""
+    """Store names that are not stored yet; return their new numbers by name."""
     (first,) = connection.execute("SELECT names FROM kg_state").fetchone()
     rows = [
         (number, name, canonical_key(name))
@@ -99,7 +101,7 @@ def _put_names(connection: Connection, names: Sequence[str]) -> dict[str, int]:
 
 
 def _read_names(connection: Connection) -> tuple[Ints, list[str], list[str]]:
-    """Return number, name and key of each name, in the order of keys."""
+    """Return the number, the name and the canonical key of each name, sorted by key."""
     numbers: list[int] = []
     names: list[str] = []
     keys: list[str] = []
@@ -112,7 +114,7 @@ def _read_names(connection: Connection) -> tuple[Ints, list[str], list[str]]:
 
 
 def records(connection: Connection) -> dict[str, PassageRecord]:
-    """Return the records of all passages that were read, by id."""
+    """Return the records of all passages that were read, by passage id."""
     query = (
         "SELECT passage, digest, reader, text, cell FROM kg_passages ORDER BY number"
     )
@@ -123,7 +125,7 @@ def records(connection: Connection) -> dict[str, PassageRecord]:
 
 
 def passages_moved(connection: Connection) -> list[Anchor]:
-    """Return the passages that were read in cells that the index has no more, with the text that was read."""
+    """Return the passages whose cell is no longer in the index, each with the hash of the text that was read."""
     query = """SELECT passage, text FROM kg_passages
         WHERE cell NOT IN (SELECT cell FROM passages) ORDER BY number"""
     texts = dict(connection.execute(query).fetchall())
@@ -131,7 +133,7 @@ def passages_moved(connection: Connection) -> list[Anchor]:
 
 
 def passages_gone(connection: Connection) -> list[str]:
-    """Return the passages that were read and are not in the index."""
+    """Return the ids of the passages that were read but are no longer in the index."""
     query = (
         "SELECT passage FROM kg_passages WHERE passage NOT IN (SELECT id FROM passages)"
     )
@@ -139,7 +141,7 @@ def passages_gone(connection: Connection) -> list[str]:
 
 
 def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) -> None:
-    """Store `text` and `cell` of passages that have stored facts."""
+    """Update `text` and `cell` (see PassageRecord) of passages whose facts are stored, by passage id."""
     rows = [(*place, passage) for passage, place in places.items()]
     connection.executemany(
         "UPDATE kg_passages SET text = ?, cell = ? WHERE passage = ?", rows
@@ -149,7 +151,8 @@ def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) ->
 def erase_passages(
     connection: Connection, passage_ids: Iterable[str]
 ) -> tuple[int, set[int]]:
-    """Delete all that was read of some passages; return how many there were, and the numbers of names in it."""
+    """Delete everything that was read in the given passages; return how many of them were stored, and the numbers of
+    the names that occurred in them."""
     numbers: list[int] = []
     gone: set[str] = set()
     for marks, part in parts_of(list(map(storable, passage_ids))):
@@ -161,7 +164,7 @@ def erase_passages(
 
 
 def erase_superseded(connection: Connection) -> set[int]:
-    """Delete the older readings of passages that were read again; return the numbers of names in them."""
+    """Delete the older readings of passages that were read again; return the numbers of the names in those readings."""
     query = """SELECT number FROM kg_passages AS earlier WHERE EXISTS (
         SELECT 1 FROM kg_passages WHERE passage = earlier.passage AND since > earlier.since)"""
     rows = connection.execute(query).fetchall()
@@ -191,7 +194,10 @@ def put_facts(
     known: PassageRecord,
     since: int,
 ) -> None:
-    """Store the facts of a passage; they replace those that were read of it since the last published graph."""
+    """Store the facts of a passage. They replace the facts that were read in it since the last graph was published.
+
+    since: the number of the first published graph that shows these facts.
+    """
     passage = storable(facts.passage_id)
     query = "SELECT number FROM kg_passages WHERE passage = ? AND since = ?"
     earlier = connection.execute(query, (passage, since)).fetchall()
@@ -224,9 +230,10 @@ def put_facts(
 def read_facts(
     connection: Connection, database: Database, upto: int | None = None
 ) -> Reading:
-    """Return all that was read. upto: for the graph published then; by default all that was read since, too.
+    """Return everything that was read.
 
-    Raises IndexMismatch for a row that is damaged.
+    upto: the number of a published graph, whose rows alone are read; by default, rows since then are read as well.
+    Raises IndexMismatch for a damaged row.
     """
     readings, passages, texts, readers = _read_passages(connection, upto)
     numbers, names, keys = _read_names(connection)
@@ -251,7 +258,7 @@ def read_facts(
 def _read_passages(
     connection: Connection, upto: int | None
 ) -> tuple[Ints, list[str], list[int], list[str]]:
-    """Return number, id, text and reader of the last reading of each passage, by number."""
+    """Return number, passage id, text hash and reader of the latest reading of each passage, sorted by number."""
     query = "SELECT number, passage, text, reader FROM kg_passages"
     if upto is not None:
         query += f" WHERE since <= {upto:d}"
@@ -266,7 +273,7 @@ def _read_passages(
 
 
 class _Places:
-    """Says where names are among all, by their numbers."""
+    """A map from the numbers of names to their positions in the list of all names."""
 
     def __init__(self, numbers: Ints, database: Database) -> None:
         self.database = database
@@ -274,7 +281,7 @@ class _Places:
         self._place_of[numbers] = np.arange(len(numbers))
 
     def __getitem__(self, wanted: Ints) -> Ints:
-        """Return the places of names. Raises IndexMismatch for one that is not there."""
+        """Return the positions of names, given by number. Raises IndexMismatch for a number that does not exist."""
         there = wanted.size == 0 or (
             int(wanted.min()) >= 0 and int(wanted.max()) < len(self._place_of)
         )
@@ -288,7 +295,7 @@ class _Places:
 def _read_stated(
     connection: Connection, readings: Ints, name_at: _Places
 ) -> tuple[Ints, StringTable]:
-    """Return the facts of some readings, as Occurrences has them, and their notes."""
+    """Return the facts of the given readings, in the columns of `Occurrences.facts`, and the table of their notes."""
     # two numbers in one: half as many objects to make
     query = """SELECT (reading << 31) | subject, (predicate << 31) | object, (start << 31) | stop
         FROM kg_facts ORDER BY reading, place"""
@@ -317,7 +324,10 @@ def _read_stated(
 def _read_notes(
     connection: Connection, reading: Ints, database: Database
 ) -> Iterator[tuple[int, str]]:
-    """Yield each note, and the place of its fact among all. reading: of each fact, ascending."""
+    """Yield the position of each fact that has a note, among all facts, with the note as JSON.
+
+    reading: (facts,) the reading of each fact, ascending.
+    """
     columns = ", ".join(NoteColumns._fields)
     some = " OR ".join(f"{name} IS NOT NULL" for name in NoteColumns._fields)
     query = f"SELECT reading, place, {columns} FROM kg_facts WHERE {some}"
@@ -340,7 +350,7 @@ def _read_mentions(connection: Connection, readings: Ints, name_at: _Places) -> 
 
 
 def _documents(readings: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return where the readings of rows are among some that ascend, and whether they are there."""
+    """Return for each reading in `wanted` its position in `readings`, which ascend, and whether it is there at all."""
     if not len(readings):
         return np.zeros_like(wanted), np.zeros(len(wanted), np.bool_)
     places = np.searchsorted(readings, wanted).clip(max=len(readings) - 1)
@@ -348,7 +358,7 @@ def _documents(readings: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_
 
 
 def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
-    """Return the columns of rows of numbers, (width, n)."""
+    """Return the columns of rows of integers, shape (width, n)."""
     numbers = np.fromiter(chain.from_iterable(rows), np.int64)
     return numbers.reshape(-1, width).T
 
@@ -357,9 +367,10 @@ def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
 
 
 def put_edges(connection: Connection, edges: Iterable[UnstatedEdge]) -> None:
-    """Replace the edges that no document states.
+    """Replace the stored edges that no document states.
 
-    An edge is kept as long as documents name its ends; an end that no document names now does not count.
+    Such an edge is deleted when no document names one of its ends any longer. Ends that no document names at the time
+    of this call are exempt.
     """
     listed = list(edges)
     words = [
@@ -391,7 +402,7 @@ def _read_edges(
 
 
 def put_others(connection: Connection, others: OtherNodes) -> None:
-    """Replace the nodes that are neither entities nor documents."""
+    """Replace the stored nodes that are neither entities nor documents."""
     connection.execute("DELETE FROM kg_others")
     if others:
         connection.execute(
@@ -400,7 +411,7 @@ def put_others(connection: Connection, others: OtherNodes) -> None:
 
 
 def read_others(connection: Connection, database: Database) -> OtherNodes:
-    """Return the nodes that are neither entities nor documents. Raises IndexMismatch for damaged ones."""
+    """Return the nodes that are neither entities nor documents. Raises IndexMismatch if their row is damaged."""
     row = connection.execute("SELECT data FROM kg_others").fetchone()
     if row is None:
         return OtherNodes()
@@ -412,7 +423,7 @@ def read_others(connection: Connection, database: Database) -> OtherNodes:
 
 
 def _erase_unused_others(connection: Connection, database: Database) -> None:
-    """Erase the nodes that rested on entities or documents that are gone."""
+    """Erase the other nodes that depended on entities or documents that are gone."""
     others = read_others(connection, database)
     if not others:
         return
@@ -434,15 +445,16 @@ def _erase_unused_others(connection: Connection, database: Database) -> None:
         leave_remains(connection)
 
 
-# ---- rows that nothing refers to any more
+# ---- rows that nothing refers to any longer
 
 
 def erase_unused(
     connection: Connection, database: Database, numbers: Collection[int]
 ) -> None:
-    """Erase those of some names that nothing refers to now, and edges with ends that are named no more.
+    """Erase the given names that nothing refers to any longer, and the edges whose ends no passage names any longer.
 
-    Their vectors and lists go with them. numbers: of all names that may have lost a reference.
+    The vectors and the lists of nearest names are erased with them. numbers: of all names that may have lost a
+    reference.
     """
     spoken_of = {EQUIVALENT}
     for edit in read_edits(connection, database):
@@ -466,7 +478,8 @@ def erase_unused(
 
 
 def _erase_edges(connection: Connection, numbers: set[int]) -> None:
-    """Erase edges with ends that no passage names now, unless no passage named them when the edge was imported."""
+    """Erase the edges whose ends no passage names any longer, except for ends that no passage named at the import
+    either."""
     for column, bit in _UNNAMED.items():
         ends = _holding(connection, "kg_edges", column, numbers)
         for marks, part in parts_of(ends - _named(connection, ends)):
@@ -476,7 +489,7 @@ def _erase_edges(connection: Connection, numbers: set[int]) -> None:
 
 
 def _named(connection: Connection, numbers: set[int]) -> set[int]:
-    """Return those of some names that passages mention, or use as ends of facts."""
+    """Return those of the given names that passages mention or use as subject or object of a fact."""
     named = _holding(connection, "kg_mentions", "name", numbers)
     for column in _ENDS:
         named |= _holding(connection, "kg_facts", column, numbers - named)
@@ -486,7 +499,7 @@ def _named(connection: Connection, numbers: set[int]) -> set[int]:
 def _holding(
     connection: Connection, table: str, column: str, numbers: set[int]
 ) -> set[int]:
-    """Return those of some numbers that a column holds."""
+    """Return those of the given numbers that occur in a column of a table."""
     query = f"SELECT DISTINCT {column} FROM {table}"
     parts = list(parts_of(numbers))
     if len(parts) > 1:
@@ -499,7 +512,7 @@ def _holding(
 
 
 def check_graph(database: Database) -> None:
-    """Read all of the graph's rows. Raises IndexMismatch for one that cannot be."""
+    """Read all rows of the graph. Raises IndexMismatch for a row that cannot be read."""
     with database.reading() as connection:
         if (state := read_graph_state(connection, database)) is None:
             return

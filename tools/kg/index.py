@@ -1,4 +1,4 @@
-"""Opens the knowledge graph of a corpus for reading: of an index, of a file of arrays, or made in memory."""
+"""Opens the knowledge graph of a corpus for reading: from an index, from a file of arrays, or built in memory."""
 
 from __future__ import annotations
 
@@ -54,13 +54,14 @@ from ras_agent.tools.store.database import Database
 
 
 class KGIndex:
-    """Gives access to entities, relations, edges and the documents that name them; see KGArrays for shapes and order.
+    """Gives access to the entities, relations and edges of a graph and to the documents that name them; KGArrays says
+    their shapes and order.
 
-    It does not change: a write makes another graph. May be read from several threads at once.
+    A KGIndex never changes: writing publishes another graph. It may be read from several threads at once.
     """
 
     is_part = False
-    """whether the database holds more than this one"""
+    """Whether this graph is a part of the one in the database, made by `within`"""
 
     def __init__(
         self,
@@ -71,10 +72,10 @@ class KGIndex:
         edits: tuple[Edit, ...] = (),
         others: OtherNodes | None = None,
     ) -> None:
-        """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed.
+        """`embedder` embeds queries; without it, the embedder named in the manifest is loaded when first needed.
 
-        database: that of the graph's index. edits: those of persons, oldest first. others: further nodes of an imported
-        graph, and their edges.
+        database: the database of the graph's index. edits: the edits that persons made, oldest first. others: the nodes
+        of an imported graph that are neither entities nor documents, and their edges.
         """
         self.arrays = arrays
         self.manifest = manifest
@@ -87,9 +88,10 @@ class KGIndex:
     def open(
         cls, index: str | Path | Address | PassageIndex, embedder: object = None
     ) -> Self:
-        """Open the graph of an index, as it was last written.
+        """Open the graph that was last published in an index.
 
-        Raises IndexNotFound, or IndexMismatch for a damaged graph, another version or another embedder.
+        Raises IndexNotFound if there is no index, and IndexMismatch if the graph is damaged, of another version, or
+        made with another embedder.
         """
         resolved = None if embedder is None else resolve_embedder(embedder)
         if isinstance(index, PassageIndex):
@@ -137,9 +139,9 @@ class KGIndex:
         edges: Iterable[UnstatedEdge] = (),
         exact: bool = False,
     ) -> Self:
-        """Build the graph of the facts of `passages`, and of imported `edges` that no passage states.
+        """Build a graph from the facts of `passages`, and from imported `edges` that no passage states.
 
-        With an embedder it has vectors, and equivalence edges if they are not the imported ones. exact: see KGManifest.
+        With an embedder the graph has vectors, and equivalence edges unless these are imported. exact: see KGManifest.
         """
         how = equivalence or Equivalence()
         graph = assemble(
@@ -192,17 +194,17 @@ class KGIndex:
 
     @property
     def entities(self) -> Sequence[str]:
-        """Return the N surface forms, ascending by canonical key."""
+        """Return the N surface forms, in ascending order of their canonical keys."""
         return self.arrays.entities
 
     @property
     def keys(self) -> Sequence[str]:
-        """Return the entities' canonical keys, ascending."""
+        """Return the canonical keys of the entities, ascending."""
         return self.arrays.keys
 
     @property
     def relations(self) -> Sequence[str]:
-        """Return the R names; the last is the equivalence relation."""
+        """Return the names of the R relations; the last one is the equivalence relation."""
         return self.arrays.relations
 
     @property
@@ -212,30 +214,32 @@ class KGIndex:
 
     @property
     def edges(self) -> Edges:
-        """Return (E, 3) int32: head, relation, tail, without inverses; facts first, then equivalences."""
+        """Return the edges, (E, 3) int32: head, relation, tail, without inverses; the facts come first, then the
+        equivalences."""
         return self.arrays.edges
 
     @property
     def facts(self) -> range:
-        """Return which edges are facts."""
+        """Return the numbers of the edges that are facts."""
         return range(self.arrays.facts)
 
     @property
     def equivalences(self) -> range:
-        """Return which edges are equivalences.
+        """Return the numbers of the edges that are equivalences.
 
-        Each pair occurs once, the lesser entity as its head; imported ones are as the imported graph has them.
+        Each pair occurs once, with the lower number as its head; imported equivalences keep the directions they came
+        with.
         """
         return range(self.arrays.facts, len(self.arrays.edges))
 
     @property
     def similarities(self) -> npt.NDArray[np.float32]:
-        """Return the cosines of `equivalences`, in their order."""
+        """Return the cosine of each edge in `equivalences`, in the same order."""
         return self.arrays.similarities
 
     @property
     def mentions(self) -> SparseRows:
-        """Return the inverted index M: entity x document, how often it is named there."""
+        """Return the inverted index M, entity x document: how often each document names each entity."""
         return self.arrays.mentions
 
     @property
@@ -260,7 +264,10 @@ class KGIndex:
         return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
 
     def without(self, documents: npt.NDArray[np.bool_]) -> Self:
-        """Return this graph without the facts of some documents, (D,); entities and relations keep their numbers."""
+        """Return this graph without the facts of the documents marked in the mask `documents`, (D,).
+
+        Entities and relations keep their numbers.
+        """
         arrays = without_documents(self.arrays, documents)
         manifest = replace(
             self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays)
@@ -275,9 +282,10 @@ class KGIndex:
         )
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
-        """Return the facts of the `admitted` documents, (D,), as a graph of its own that names nothing else.
+        """Return a separate graph with only the documents marked in the mask `admitted`, (D,), and the names in their
+        facts.
 
-        Nodes that are neither entities nor documents are left out, since they may tell of any document.
+        Nodes that are neither entities nor documents are left out, since they may say something about any document.
         """
         arrays = part_of(
             self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED
@@ -297,16 +305,18 @@ class KGIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return the embedder of queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
+        """Return the embedder of queries, or None for a graph without vectors. Raises RasError if it cannot be
+        loaded."""
         if self._embedder is None and self.manifest.embedder:
             known = self.manifest.embedder
             self._embedder = reopened_embedder(known.name, known.dimension, self.where)
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:
-        """Return the entity with the canonical key of `text`, or None.
+        """Return the number of the entity with the canonical key of `text`, or None.
 
-        If names are distinguished exactly, the entity of that very name goes first, then the one most documents name.
+        If names are distinguished exactly, the entity with exactly this name is preferred, then the one with the same
+        canonical key that most documents name.
         """
         if not self.manifest.exact:
             found = self.arrays.keys.find(canonical_key(_name(text, "entity")))
@@ -318,7 +328,7 @@ class KGIndex:
         )
 
     def relation_id(self, text: str) -> int | None:
-        """Return the relation with the key of `text`, or None; never the equivalence relation."""
+        """Return the number of the relation with the key of `text`, or None; never the equivalence relation."""
         key = (
             _name(text, "relation")
             if self.manifest.exact
@@ -328,9 +338,9 @@ class KGIndex:
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
-        """Return the edits of persons, oldest first; a graph in memory has no edits.
+        """Return the edits that persons made, oldest first; a graph in memory has no edits.
 
-        A part has those that rest on a passage of its own: others would reveal facts that are stated elsewhere.
+        A part has only the edits that rest on one of its passages: the other edits would reveal facts stated elsewhere.
         """
         if not self.is_part:
             return self._edits
@@ -341,7 +351,7 @@ class KGIndex:
         )
 
     def made_by(self, triple: Triple) -> Edit | None:
-        """Return the edit that made a fact of this graph, or None if the fact was read."""
+        """Return the edit in which a person added or replaced this fact, or None if the fact was read in a text."""
         if not self._made:
             return None
         words = triple.subject, triple.predicate, triple.object
@@ -355,16 +365,16 @@ class KGIndex:
 
     @cached_property
     def split_names(self) -> dict[str, list[str]]:
-        """Return the names that persons split from an entity, by its key."""
+        """Return the names that persons split off from each entity, by the entity's key."""
         return split_names(self.edits, exact=self.manifest.exact)
 
     @cached_property
     def merged_names(self) -> MergedNames:
-        """Return which name stands for an entity that persons merged."""
+        """Return the current names of the entities that persons merged into others."""
         return MergedNames(self.edits, exact=self.manifest.exact)
 
     def _merged(self, text: str) -> int | None:
-        """Return the entity that a person merged the one with this name into, if there is one."""
+        """Return the entity into which a person merged the entity named `text`, or None."""
         if not self.merged_names:
             return None
         name = self.merged_names.of(text)
@@ -373,7 +383,8 @@ class KGIndex:
 
     @cached_property
     def _by_canonical_key(self) -> dict[str, int]:
-        """Return of the entities that share a canonical key the one that most documents name, ties by number."""
+        """Return by canonical key the entity that most documents name among those sharing the key; ties go to the
+        lowest number."""
         ascending: list[int] = np.lexsort(
             (-np.arange(len(self.entities)), self.document_frequency)
         ).tolist()
@@ -381,17 +392,17 @@ class KGIndex:
         return {canonical_key(names[entity]): entity for entity in ascending}
 
     def document_id(self, passage_id: str) -> int | None:
-        """Return the number of a passage, or None."""
+        """Return the number of the document with this passage id, or None."""
         return self.arrays.documents.find(_name(passage_id, "document"))
 
     @cached_property
     def document_hashes(self) -> npt.NDArray[np.uint64]:
-        """Return the hash of each document's id, as a passage index has it, shape (D,)."""
+        """Return the hash of each document's id, shape (D,), computed as in a passage index."""
         return np.array([hash_of(name) for name in self.documents], dtype=np.uint64)
 
     @cached_property
     def document_frequency(self) -> npt.NDArray[np.int64]:
-        """Return in how many documents each entity is named, shape (N,)."""
+        """Return how many documents name each entity, shape (N,)."""
         return self.arrays.mentions.row_sizes()
 
     @cached_property
@@ -407,20 +418,21 @@ class KGIndex:
         )
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
-        """Return entities one edge away, in either direction, ascending. Raises UnknownName for no entity's number."""
+        """Return the entities one edge away, in either direction, ascending. Raises UnknownName if no entity has this
+        number."""
         rows = self.edges[self.edges_of(entity)]
         return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
 
     def edges_of(self, entity: int) -> Ints:
-        """Return the numbers of an entity's edges, ascending. Raises UnknownName for no entity's number."""
+        """Return the numbers of the edges of an entity, ascending. Raises UnknownName if no entity has this number."""
         _check(entity, len(self.entities), "entity", "entity_id")
         starts, numbers = self._incident
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """Return an edge as a triple with the passages it was read in, which equivalences and some imported facts lack.
+        """Return an edge as a triple, with the passages that state it; equivalences and some imported facts have none.
 
-        Raises UnknownName for a number of no edge.
+        Raises UnknownName if no edge has this number.
         """
         _check(edge, len(self.edges), "edge", "edges_of")
         ends: list[int] = self.edges[edge].tolist()
@@ -459,7 +471,7 @@ class KGIndex:
 
     @cached_property
     def _incident(self) -> tuple[Ints, Ints]:
-        """Return edges by entity: starts (N + 1,) and edge numbers; a loop occurs once."""
+        """Return the edges of each entity as starts (N + 1,) and edge numbers; a loop is listed once."""
         heads = self.edges[:, 0]
         tails = self.edges[:, 2]
         loops = heads == tails
@@ -478,7 +490,7 @@ def _name(text: str, kind: str) -> str:
 
 
 def _check(number: int, count: int, kind: str, found_by: str) -> None:
-    """Raise UnknownName unless `number` is from 0 to `count` - 1: a negative one would count from the end."""
+    """Raise UnknownName unless `number` is from 0 to `count` - 1; numpy would count a negative number from the end."""
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
         known = (
             f"numbers from 0 to {count - 1}, as {found_by}() finds them"

@@ -25,12 +25,12 @@ from ras_agent.tools.store.sqlite import IN_MEMORY
 
 @dataclass(frozen=True, slots=True)
 class LinkedGraph:
-    """Shares one graph and its linker between retrievers that are mixed: a question is linked and embedded once.
+    """Shares one graph and its linker between combined retrievers, so that a question is linked and embedded only once.
 
-    rows: (D,) the row of the index at which each of the graph's documents is, -1 if it is not there.
-    embedder: that of the graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same
-    if it also made the index's vectors, so that dense search can use it; else None.
-    linking, mentions: how it was linked. filter: admits the passages with facts in the graph.
+    rows: (D,) the row of each document of the graph in the index, -1 if it is not there. embedder: the embedder of the
+    graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same embedder if it also
+    made the index's vectors, for use in dense search; otherwise None. linking, mentions: the arguments that the linker
+    was made with. filter: admits the passages with facts in the graph.
     """
 
     graph: KGIndex
@@ -50,10 +50,10 @@ class LinkedGraph:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> LinkedGraph:
-        """Link the graph of the index, or `graph`; one that is linked already is returned unchanged.
+        """Link the graph of the index, or `graph`; a LinkedGraph with the filter of the index is returned unchanged.
 
-        If the index is within a filter, the facts of other passages are left out. Raises IndexMismatch if there
-        is no graph, or its vectors come from another embedder.
+        If the index has a filter, the facts of other passages are left out. Raises IndexMismatch if there is no graph,
+        or if its vectors were made by another embedder.
         """
         if isinstance(graph, LinkedGraph):
             if graph.filter == index.filter:
@@ -88,7 +88,7 @@ def _way_to_a_graph(index: PassageIndex) -> str:
 def graph_of(index: PassageIndex) -> KGIndex:
     """Open the graph of an index, without the facts of texts that are no longer in the index.
 
-    Raises IndexMismatch if there is no graph, naming the remedy.
+    Raises IndexMismatch, with the remedy, if there is no graph.
     """
     if not KGIndex.exists(index):
         raise IndexMismatch(f"{index} has no knowledge graph: {_way_to_a_graph(index)}")
@@ -99,13 +99,14 @@ def graph_of(index: PassageIndex) -> KGIndex:
     if texts is None:
         return graph
     rows = _rows(index, graph)
-    # without a known text, nobody knows whether the index ever held the document
+    # if the text is unknown, the index may never have held the document
     gone = _changed(index, graph, rows) | ((rows < 0) & (texts != 0))
     return graph.without(gone) if gone.any() else graph
 
 
 def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
-    """Return the part of `graph` that the passages of `index` state, if it is a view of some; else the whole graph."""
+    """Return the part of `graph` that the passages of `index` state if the index has a filter, otherwise the whole
+    graph."""
     if not index.filter:
         return graph
     rows = _rows(index, graph)
@@ -118,7 +119,10 @@ def linker_for(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> EntityLinker:
-    """Make a linker; it shares the index's embedder if that made the graph's vectors, too."""
+    """Make a linker; it shares the embedder of the index if that embedder also made the graph's vectors.
+
+    Raises IndexMismatch if the graph's vectors were made by another embedder.
+    """
     identity = index.snapshot.manifest.embedder
     own = graph.manifest.embedder
     embedder: Embedder | None = None
@@ -138,9 +142,11 @@ def linker_for(
 
 
 def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
-    """Return the row of each of the graph's documents, (D,), -1 if the passage is gone or its text has changed.
+    """Return the row in the index of each document of the graph, (D,): -1 if the passage is gone or its text has
+    changed.
 
-    Warns if passages of the index are missing from the graph or outdated there: they cannot be found through it.
+    Warns if passages of the index are missing from the graph or outdated there, and so cannot be found through the
+    graph.
     """
     count = len(index)
     rows = _rows(index, graph)
@@ -167,7 +173,7 @@ def _rows(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
 def _changed(
     index: PassageIndex, graph: KGIndex, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Return which of the graph's documents, (D,), were read when their passages had another text."""
+    """Return a mask of the graph's documents, (D,), whose passages had another text when they were read."""
     texts = graph.arrays.texts
     changed = np.zeros(len(rows), dtype=np.bool_)
     if texts is not None:

@@ -1,8 +1,8 @@
-"""Finds pairs of vectors with a cosine that reaches a threshold: among all pairs, or nearly all of them in clusters.
+"""Finds pairs of vectors whose cosine reaches a threshold: among all pairs or, in clusters, among nearly all.
 
-Vectors are turned so that their first numbers hold most of their lengths. The product of those, and of the lengths of
-the rest, is no less than the cosine: where it is below the threshold, which it is for nearly all pairs, the cosine is
-not worked out.
+The vectors are rotated so that their first components hold most of their length. The product of those components plus
+the product of the lengths of the rest is an upper bound of the cosine. For nearly all pairs this bound is below the
+threshold, and the cosine itself is not computed.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.kg.arrays import Vectors
 
 ROWS, COLUMNS = 512, 16_384  # a block of products is 32 MB
-_SHORT = 127  # numbers of a shortened vector, in addition to the length of the rest
-_MANY = 2048  # rows for which it pays to shorten vectors
-_GATHERED = 8192  # pairs of vectors that are copied at once
+_SHORT = 127  # components of a shortened vector, in addition to the length of the rest
+_MANY = 2048  # number of rows from which shortening the vectors pays
+_GATHERED = 8192  # how many pairs of vectors are copied at once
 _PROBES = 24
-_ROUNDS, _SAMPLE = 4, 32  # of k-means; how many vectors of a cluster it looks at
-# Products of the same two vectors differ in the last bits from block to block; in steps of this they do not.
+_ROUNDS, _SAMPLE = 4, 32  # rounds of k-means, and vectors sampled per cluster
+# Products of the same two vectors differ in the last bits from block to block. Rounded to multiples of this step,
+# they are equal.
 STEP = np.float32(2**-10)
 
 
 class Cells(NamedTuple):
-    """Holds directed candidates: `columns[i]` is near `rows[i]`."""
+    """Holds directed pairs with their cosines: `columns[i]` is near `rows[i]`."""
 
     rows: Ints
     columns: Ints
@@ -55,9 +56,10 @@ class Cells(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """Compares entities by vectors (N, d) of unit length, and before that by the `bounds` (N, m) of their cosines.
+    """Compares entities by their unit vectors (N, d), after sorting out pairs by `bounds` (N, m), whose products are
+    upper bounds of the cosines.
 
-    Only entities of equal, not negative `classes` (N,) are paired.
+    Only entities with the same class in `classes` (N,), 0 or above, are paired.
     """
 
     vectors: Vectors
@@ -69,7 +71,8 @@ class _Comparison(NamedTuple):
     def of(
         cls, vectors: Vectors, classes: Ints, threshold: float, rows: int
     ) -> _Comparison:
-        """Take vectors of which `rows` are compared with the others."""
+        """Prepare the comparison of `rows` of the vectors with the others; bounds are computed if there are enough
+        rows."""
         worth_it = rows >= _MANY and vectors.shape[1] > 2 * _SHORT
         return cls(
             vectors,
@@ -79,13 +82,13 @@ class _Comparison(NamedTuple):
         )
 
     def block(self, numbers: Ints) -> Floats:
-        # a block at a time, since all are large
+        # converted block by block, since all together would be large
         return np.asarray(self.bounds[numbers], dtype=np.float32)
 
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
-        """Return the pairs of a row and a column with a cosine that, in whole steps, reaches the threshold.
+        """Return the pairs of a row and a column whose cosine, rounded to multiples of STEP, reaches the threshold.
 
-        block: of the columns.
+        block: the bounds of the columns.
         """
         row, column = np.divmod(
             np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),
@@ -115,7 +118,8 @@ class _Comparison(NamedTuple):
 def all_pairs(
     vectors: Vectors, classes: Ints, fresh: Ints, threshold: float
 ) -> Iterator[Cells]:
-    """Yield each pair with one end in `fresh` (ascending), once."""
+    """Yield every pair with a cosine from `threshold` on and at least one end in `fresh` (ascending), each pair
+    once."""
     comparison = _Comparison.of(vectors, classes, threshold, len(fresh))
     is_fresh = np.zeros(len(vectors), dtype=np.bool_)
     is_fresh[fresh] = True
@@ -126,7 +130,7 @@ def all_pairs(
             block = comparison.block(columns)
             for start in range(0, len(some), ROWS):
                 rows = some[start : start + ROWS]
-                # of two that are fresh, the lesser is the row
+                # if both ends are fresh, the lower number is the row
                 first = (
                     np.searchsorted(columns, rows[0], "right")
                     if is_fresh[columns].all()
@@ -143,9 +147,10 @@ def all_pairs(
 def clustered_pairs(
     vectors: Vectors, classes: Ints, threshold: float, probes: int = _PROBES
 ) -> Iterator[Cells]:
-    """Yield nearly all pairs, some of them twice: each entity's with those in the `probes` clusters nearest to it.
+    """Yield nearly all pairs, some of them twice: each entity is compared with those in the `probes` clusters nearest
+    to it.
 
-    The time grows with the power of 1.5 of the number of entities, since the number of clusters does with that of 0.5.
+    The number of clusters grows with the square root of the number of entities N, so the time grows with N^1.5.
     """
     comparison = _Comparison.of(vectors, classes, threshold, len(vectors))
     entities = np.flatnonzero(classes >= 0)
@@ -175,7 +180,8 @@ def clustered_pairs(
 
 
 def _comparable(classes: Ints) -> list[Ints]:
-    """Return the entities of the largest class, and those of all other classes that have several; both ascend."""
+    """Return the entities of the largest class, and those of all other classes with more than one entity; both
+    ascend."""
     values, of, counts = np.unique(classes, return_inverse=True, return_counts=True)
     counts[values < 0] = 0
     largest = counts.argmax() if len(counts) else 0
@@ -186,10 +192,10 @@ def _comparable(classes: Ints) -> list[Ints]:
 
 
 def _bounds_of(vectors: Vectors) -> Floats:
-    """Return vectors (N, _SHORT + 1) with products no less than those of `vectors` (N, d).
+    """Return vectors (N, _SHORT + 1) whose products are upper bounds of the products of `vectors` (N, d).
 
-    By the inequality of Cauchy and Schwarz, for any orthogonal basis. The least bounds are those of the axes in which
-    the vectors are longest.
+    By the Cauchy-Schwarz inequality this holds for any orthogonal basis. The axes along which the vectors are longest
+    give the tightest bounds.
     """
     sample = np.asarray(vectors[:: max(len(vectors) // COLUMNS, 1)], dtype=np.float32)
     axes = np.linalg.eigh(sample.T @ sample)[1][:, : -_SHORT - 1 : -1]
@@ -205,7 +211,7 @@ def _bounds_of(vectors: Vectors) -> Floats:
 
 
 def _centres(vectors: Vectors, entities: Ints) -> Floats:
-    """Return the centres of clusters of entities, of unit length: a few rounds of k-means over a sample of them."""
+    """Return the centres of clusters of entities, of unit length, from a few rounds of k-means over a sample."""
     count = max(int(2 * len(entities) ** 0.5), 1)
     sample = np.asarray(
         vectors[entities[:: max(len(entities) // (_SAMPLE * count), 1)]],
@@ -228,6 +234,6 @@ def _centres(vectors: Vectors, entities: Ints) -> Floats:
 
 
 def _by_cluster(cluster_of: Ints, count: int) -> list[Ints]:
-    """Return the places of each of `count` clusters in `cluster_of`."""
+    """Return for each of `count` clusters the positions at which it occurs in `cluster_of`."""
     order = np.argsort(cluster_of, kind="stable")
     return np.split(order, np.searchsorted(cluster_of[order], np.arange(1, count)))

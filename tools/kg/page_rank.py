@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
-    """Return the undirected graph's weights (N, N): facts between two entities count 1 each, an equivalence its cosine.
+    """Return the weights of the undirected graph, (N, N): 1 for each fact between two entities, its cosine for an
+    equivalence.
 
     equivalence: the weight of equivalences relative to facts; 0 leaves them out. Loops never count. Raises MissingExtra
     without scipy.
@@ -41,15 +42,16 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
 
 
 class PageRank:
-    """Computes walks on one matrix, with transition probabilities that are prepared once."""
+    """Computes walks on one matrix, whose transition probabilities are prepared once."""
 
     def __init__(
         self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6
     ) -> None:
-        """Prepare walks on `weights`, symmetric (N, N), as made by `walk_matrix`, in the weights' own precision.
+        """Prepare walks on `weights`, a symmetric (N, N) matrix as made by `walk_matrix`. The precision is that of
+        `weights`.
 
-        damping: the chance that a walk goes on; otherwise (teleport, restart) it starts again at a seed.
-        tolerance: iteration ends when the scores change by less in total.
+        damping: the chance that a walk continues; otherwise (teleport, restart) it starts again at a seed. tolerance:
+        the iteration ends when the total change of the scores is smaller.
         """
         if not 0 <= damping <= 0.9999:
             raise SettingsError(
@@ -68,9 +70,9 @@ class PageRank:
         self._steps = steps
 
     def scores(self, seeds: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the probability of each entity, (N,), adding up to 1; `seeds` (N,) are weights >= 0, not all 0.
+        """Return the probability of each entity, (N,), with the sum 1. seeds: (N,), weights from 0 on, not all 0.
 
-        A walk at an entity without edges restarts at the seeds.
+        A walk that reaches an entity without edges restarts at the seeds.
         """
         total = float(seeds.sum())
         if not total > 0:

@@ -1,4 +1,4 @@
-"""Facts of passages: extracted from them, carried in their metadata, or imported from a file and matched to them."""
+"""Facts of passages: extracted from them, stated in their metadata, or imported from a file and matched to them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ras_agent.tools.index.stated_facts import (
 )
 from ras_agent.tools.kg.formats.named import PlacedTriple
 
-_SIZE = 1000  # characters of a passage
+_SIZE = 1000  # of a passage, in characters
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class PassageFacts:
-    """Holds the triples of a passage, and entities named there, which need not be in a triple.
+    """Holds the triples of a passage, and the entities named there, which need not occur in a triple.
 
-    A triple's sources say where in the passage it was read; sources in other passages do not count here.
+    The sources of a triple say where in the passage it was read; its sources in other passages are ignored.
     """
 
     passage_id: str
@@ -37,15 +37,15 @@ class PassageFacts:
     entities: tuple[str, ...] = ()
 
     def places(self, triple: Triple) -> list[Source]:
-        """Return the sources of a triple in the passage; if no source is there, the passage's start."""
+        """Return the sources of a triple in this passage; if it has none here, a source at the passage's start."""
         own = [at for at in triple.sources if at.passage_id == self.passage_id]
         return own or [Source(self.passage_id)]
 
 
 class UnstatedEdge(NamedTuple):
-    """Holds an edge that an imported graph has and no document states.
+    """Holds an edge of an imported graph that no document states.
 
-    similarity: of the ends of an equivalence, or None for a fact.
+    similarity: the similarity of its two ends if the edge is an equivalence, or None if it is a fact.
     """
 
     subject: str
@@ -55,7 +55,7 @@ class UnstatedEdge(NamedTuple):
 
 
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
-    """Return the facts extracted from a passage; its title counts as an entity, the name of its file does not."""
+    """Return the facts extracted from a passage. Its title counts as an entity, unless that is the name of its file."""
     title = bare_title(passage.own_title)
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
@@ -63,10 +63,10 @@ def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
 def knowledge_passages(
     triples: Iterable[PlacedTriple], label: str, size: int = _SIZE
 ) -> list[Passage]:
-    """Turn triples into passages of about `size` characters at most, titled after the head of their facts.
+    """Turn triples into passages of at most about `size` characters, each titled with the head of its facts.
 
-    They come in the order of the heads and belong to the document `label`; a head with more facts than fit gets
-    several. Repeated facts of the same attributes occur once.
+    The passages follow the order of the heads and belong to the document `label`. A head whose facts do not fit into
+    one passage gets several. Repeated facts with the same attributes occur once.
     """
     by_head: dict[str, dict[tuple[str, ...], PlacedTriple]] = {}
     for triple in triples:
@@ -91,7 +91,7 @@ def knowledge_passages(
 
 
 def _stated(fact: PlacedTriple) -> list[Any]:
-    """Return a fact as a passage's metadata has it."""
+    """Return a fact in the form that a passage's metadata has."""
     parts: list[Any] = [
         fact.subject,
         fact.predicate,
@@ -119,7 +119,8 @@ def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTrip
 
 
 class ImportedFacts(NamedTuple):
-    """Holds the facts that a file lists for a passage, the file's name (`where`) and the passage's `text`, if given."""
+    """Holds the facts that a file lists for a passage, the file's name (`where`), and the passage's `text` if the file
+    has it."""
 
     facts: PassageFacts
     where: str
@@ -128,7 +129,7 @@ class ImportedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
-    """Holds facts, the passages they were matched to by id, and reports of those that could not be used."""
+    """Holds the matched facts of each passage, the passages by id, and reports of facts that could not be used."""
 
     facts: list[PassageFacts] = field(default_factory=list)
     passages: dict[str, Passage] = field(default_factory=dict)
@@ -138,12 +139,12 @@ class MatchedFacts:
 def match_facts(
     imported: Sequence[ImportedFacts], passages: Iterable[Passage]
 ) -> MatchedFacts:
-    """Match each of `imported` to the passage with its id, or else to the only one with that title.
+    """Match each item of `imported` to the passage with its id, or otherwise to the only passage with that title.
 
-    Facts of a document that was cut go to the passages that hold their places, or else to those that name both of their
-    ends, or else to the first. Facts of another text than the passage's are skipped, and so are facts with a place
-    outside the text; a passage with no other imported facts is then left out. Facts that several files have of a
-    passage count once.
+    Facts of a document that was cut into pieces go to the pieces that contain their places, or otherwise to those that
+    name both ends, or otherwise to the first. Facts are skipped if their text differs from the passage's, or if their
+    place is outside the text. A passage for which no facts are left is not in the result. Facts of a passage that
+    several files list count once.
     """
     wanted = {item.facts.passage_id for item in imported}
     by_id: dict[str, Passage] = {}
@@ -177,7 +178,7 @@ def match_facts(
         for passage, facts in parts:
             triples = _within(facts.triples, facts.passage_id, passage, outside)
             if outside and not triples and not facts.entities:
-                continue  # nothing must not replace the facts stored for the passage
+                continue  # an empty record would replace the facts that are stored for the passage
             before = found.get(passage.id, PassageFacts(passage.id))
             found[passage.id] = PassageFacts(
                 passage.id,
@@ -193,12 +194,13 @@ def match_facts(
 
 
 def _united(first: Iterable[_T], second: Iterable[_T]) -> tuple[_T, ...]:
-    """Return each item as often as in the one that has it more often."""
+    """Return the items of both, each as often as it occurs in the one that has more of it."""
     return tuple((Counter(first) | Counter(second)).elements())
 
 
 def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
-    """Return why no passage, and no pieces of one document, can take the facts; "" if they can."""
+    """Return why these passages cannot take the facts, or "" if they can, being one passage or the pieces of one
+    document."""
     if not own:
         return "which is no passage of the index"
     if len({passage.document_id or passage.id for passage in own}) > 1:
@@ -209,7 +211,7 @@ def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
 
 
 def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
-    """Return where each piece begins in a text, or None if the text has other words than the pieces."""
+    """Return where each piece begins in a text, or None if the text has words that no piece has, or lacks a piece."""
     if len(pieces) == 1:
         return [0] if text == pieces[0].text else None
     starts: list[int] = []
@@ -230,7 +232,7 @@ def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
 def _of_pieces(
     item: ImportedFacts, pieces: Sequence[Passage], outside: list[str]
 ) -> list[tuple[Passage, PassageFacts]]:
-    """Return the facts of a document that each piece of it states; report impossible places in `outside`."""
+    """Return the facts of a document by the pieces that state them; add facts with impossible places to `outside`."""
     texts = [piece.text for piece in pieces]
     by_word = PiecesByWord(texts)
     starts = _starts(item.text, pieces) if item.text is not None else None
@@ -286,7 +288,8 @@ def _of_pieces(
 def _within(
     triples: Iterable[Triple], name: str, passage: Passage, outside: list[str]
 ) -> list[Triple]:
-    """Return the facts with places in `passage`, under its own id; add descriptions of the others to `outside`."""
+    """Return the facts whose places lie within `passage`, with its id as source; add descriptions of the rest to
+    `outside`."""
     inside = []
     for triple in triples:
         places = [source for source in triple.sources if source.passage_id == name]

@@ -1,7 +1,7 @@
 """Vectors of a knowledge graph in the database of its index: of names, with the nearest names of each, and of texts.
 
-They are rows, so that a killed build embeds nothing twice, and that arrays which were lost are made again without
-embedding or comparing.
+They are stored as rows, so that a build that is killed embeds nothing twice, and so that lost array files can be
+restored without embedding or comparing again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ras_agent.tools.store.database import Connection, Database, parts_of, read_
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
 _MANY = 5000
-"""From how many names on all rows are read."""
+"""The number of names above which all rows are read at once."""
 
 
 class Numbered(NamedTuple):
-    """Rows of arrays by ascending numbers of names."""
+    """Holds rows of arrays (`rows`) and the number of the name of each (`names`, ascending)."""
 
     names: Ints
     rows: Any
 
     def at(self, names: Ints) -> Ints:
-        """Return where names are, -1 for each that is not there."""
+        """Return the positions of the given names, -1 for each name that is missing."""
         if not len(self.names):
             return np.full(len(names), -1, dtype=np.int64)
         places = np.searchsorted(self.names, names).clip(max=len(self.names) - 1)
@@ -40,7 +40,7 @@ class Numbered(NamedTuple):
 def put_vectors(
     connection: Connection, maker: int, names: Sequence[int], vectors: Vectors
 ) -> None:
-    """Store the vectors (n, d) of names."""
+    """Store the vectors (n, d) of names. maker: the number of the embedder that made them."""
     listed = np.ascontiguousarray(vectors, "<f2")
     rows = [
         (name, maker, vector.tobytes())
@@ -54,7 +54,11 @@ def put_vectors(
 def read_vectors(
     connection: Connection, database: Database, maker: int, dimension: int, of: Ints
 ) -> Numbered:
-    """Return the vectors that an embedder made of some names, (n, d); of others too, where many are asked for."""
+    """Return the vectors (n, d) that an embedder made of the names `of`. If many are asked for, other names are
+    included.
+
+    Raises IndexMismatch for a vector of the wrong size.
+    """
     query = "SELECT name, data FROM kg_vectors WHERE maker = ?"
     found: list[tuple[int, bytes]] = []
     if len(of) > _MANY:
@@ -79,8 +83,10 @@ def erase_other_vectors(connection: Connection, maker: int) -> None:
 
 
 class NearNames(NamedTuple):
-    """Nearest names of each entity's name: list `i`, of `names[i]`, is `others[starts[i]:starts[i + 1]]`, as numbers
-    of names, with their cosines."""
+    """Holds the nearest names of each entity: list `i` belongs to `names[i]` and is `others[starts[i]:starts[i + 1]]`.
+
+    All names are given by number; `cosines` runs parallel to `others`.
+    """
 
     names: Ints
     starts: Ints
@@ -97,7 +103,7 @@ NO_LISTS = NearNames(
 
 
 def read_near(connection: Connection, database: Database) -> NearNames:
-    """Return the lists that are stored. Raises IndexMismatch for a damaged one."""
+    """Return the stored lists of nearest names. Raises IndexMismatch for a damaged list."""
     names: list[int] = []
     blobs: list[bytes] = []
     query = "SELECT name, data FROM kg_near ORDER BY name"
@@ -119,9 +125,10 @@ def read_near(connection: Connection, database: Database) -> NearNames:
 
 
 def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
-    """Store the lists that differ from those `before`, and delete those of names without a list now.
+    """Store the lists in `now` that differ from those in `before`, and delete the lists of names that no longer have
+    one.
 
-    before: None if the stored lists are of other settings.
+    before: the stored lists, or None if they were made with other settings, in which case all are replaced.
     """
     if before is None:
         connection.execute("DELETE FROM kg_near")
@@ -146,7 +153,7 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
 
 
 def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
-    """Return a number for each list that is the same for equal lists, whatever their order."""
+    """Return a checksum of each list, (n,): equal for lists with the same entries in any order."""
     mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(
         np.uint32
     ).astype(np.uint64)
@@ -164,7 +171,7 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
 def read_texts(
     connection: Connection, maker: int
 ) -> dict[int, npt.NDArray[np.float32]]:
-    """Return the vectors of one use and embedder by the hashes of their texts."""
+    """Return the vectors of texts that were made for one use by one embedder (`maker`), by the hashes of the texts."""
     query = "SELECT text, data FROM kg_texts WHERE maker = ?"
     return {
         text: np.frombuffer(data, "<f4")
@@ -177,7 +184,8 @@ def put_texts_of(
     maker: int,
     rows: Iterable[tuple[int, str, npt.NDArray[np.float32]]],
 ) -> None:
-    """Store vectors of texts: each text's hash, its owner, and the vector."""
+    """Store vectors of texts. rows: for each text its hash, its owner (the name or passage that it is about), and the
+    vector."""
     listed = []
     for text, owner, vector in rows:
         data = np.ascontiguousarray(vector, "<f4").tobytes()
@@ -188,7 +196,7 @@ def put_texts_of(
 
 
 def erase_texts(connection: Connection, owners: Iterable[str]) -> None:
-    """Delete the vectors of texts about some names and passages."""
+    """Delete the vectors of texts about the given names or passages."""
     for marks, part in parts_of(map(storable, owners)):
         query = f"DELETE FROM kg_texts WHERE owner IN ({marks})"
         if connection.execute(query, part).rowcount:
@@ -196,7 +204,7 @@ def erase_texts(connection: Connection, owners: Iterable[str]) -> None:
 
 
 def erase_text_rows(connection: Connection, maker: int, texts: Collection[int]) -> None:
-    """Delete the vectors of one use and embedder of some texts, by their hashes."""
+    """Delete the vectors of the texts with these hashes that were made for one use by one embedder (`maker`)."""
     for marks, part in parts_of(texts):
         query = f"DELETE FROM kg_texts WHERE maker = ? AND text IN ({marks})"
         connection.execute(query, (maker, *part))

@@ -1,7 +1,7 @@
 """Brings the graph of an index up to date: reads new passages, erases deleted ones, then publishes the next graph.
 
-Facts are committed as they are read; one transaction makes all of them the graph that readers see. So a killed build
-leaves the graph as it was, and the next one continues where it ended.
+The facts of each passage are committed as they are read. A single transaction then publishes them, so a build that is
+killed leaves the graph unchanged, and the next build continues where it ended.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_i
 from ras_agent.tools.kg.vector_rows import erase_other_vectors, put_vectors
 from ras_agent.tools.store.database import Connection
 
-_AT_ONCE = 2048  # names embedded between two commits
-_READ_AT_ONCE = 500  # passages taken from the index
+_AT_ONCE = 2048  # how many names are embedded between two commits
+_READ_AT_ONCE = 500  # how many passages are taken from the index at once
 IMPORTED = "given"
-"""Names the reader of facts that were imported, not extracted."""
+"""The name that stands in place of a reader (extractor) for facts that were imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class KGProgress:
-    """Says how far a build is: `done` of `total` steps of a stage.
+    """Reports the progress of a build: `done` of `total` steps of a stage.
 
-    Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges);
-    each begins at 0.
+    The stages are "reading" and "assembling" (counted in passages), "embedding" (names), "comparing" (entities) and
+    "writing" (edges); `done` starts at 0 in each.
     """
 
     stage: str
@@ -61,7 +61,8 @@ class KGProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """Reports the result of reading, in passages. A passage that gave only failures is read again the next time."""
+    """Reports the result of reading, as numbers of passages. A passage that gave only failures is read again next
+    time."""
 
     read: int = 0
     unchanged: int = 0
@@ -70,7 +71,7 @@ class ReadReport:
 
 
 class KGWriter:
-    """Writes the graph of an index, as its only writer; made by `open_writer`."""
+    """The only writer of an index's graph; made by `open_writer`."""
 
     def __init__(
         self,
@@ -79,17 +80,20 @@ class KGWriter:
         embedder: Embedder | None,
         on_progress: Callable[[KGProgress], None] | None = None,
     ) -> None:
-        """Take an index with a graph that only this process writes. settings: of the graph from here on."""
+        """Take an index whose graph only this process writes. settings: the settings of the graph from now on."""
         self.index = index
         self.settings = settings
         self._database = index.database
         self._embedder = embedder
         self._on_progress = on_progress
         self.edits_gone = 0
-        """how many edits of persons went with the texts that they were about"""
+        """How many edits of persons were dropped because the texts that they rested on were deleted"""
 
     def read_index(self, extract: Extract, reader: str) -> ReadReport:
-        """Read the facts of the index's passages, as `read` does; one that is in the cell where it was is unchanged."""
+        """Read the facts of the index's passages, as `read` does, and erase those of passages that left the index.
+
+        A passage that is still in the cell where it was read counts as unchanged. reader: names the extractor.
+        """
         self.index.refresh()
         table = self.index.snapshot.table
         passages = self.index.snapshot.passages
@@ -105,7 +109,7 @@ class KGWriter:
                 for passage, cell in zip(
                     passages.take(some), table["cell"][some].tolist(), strict=True
                 ):
-                    # else it was erased meanwhile, with its facts
+                    # None: it was erased in the meantime, with its facts
                     if passage is not None:
                         cell_of[passage.id] = cell
                         yield passage
@@ -137,9 +141,17 @@ class KGWriter:
     ) -> ReadReport:
         """Read the facts of passages that are new, have changed, or were read by another reader.
 
-        reader: names the extractor. Imported facts stay as long as their passage's text does. whole: `passages` are all
-        there are, and others are erased. total: how many there are, for the progress, of which some are known to be
-        `unchanged`. cells: where the index has passages, by their ids. known: the stored records, by default read here.
+        Imported facts stay as long as the text of their passage does not change.
+
+        Args:
+            passages: the passages to look through.
+            extract: extracts the facts of passages.
+            reader: names the extractor.
+            whole: whether `passages` are all that exist, so that the facts of all others are erased.
+            total: how many passages there are, for progress reports.
+            unchanged: how many of `total` were left out of `passages` because they are known to be unchanged.
+            cells: the cell of each passage in the index, by passage id.
+            known: the stored records, by passage id; read from the database by default.
         """
         known = self.known() if known is None else known
         seen = unchanged
@@ -176,7 +188,9 @@ class KGWriter:
             digest = digest_of(passage)
             if extraction.failed and not extraction.triples:
                 if passage.id in known and known[passage.id].digest != digest:
-                    self.erase([passage.id])  # its facts are of a text that is gone
+                    self.erase(
+                        [passage.id]
+                    )  # the stored facts belong to a text that is gone
                 continue
             with self._changing(durable=False) as (connection, state):
                 facts.put_facts(
@@ -200,9 +214,10 @@ class KGWriter:
         texts: Mapping[str, Passage] | None = None,
         origins: Mapping[str, str] | None = None,
     ) -> int:
-        """Import facts, replacing those stored for their passages; return how many passages.
+        """Import facts, replacing those stored for their passages; return the number of passages.
 
-        texts: passages by id; their imported facts stay until the text changes. origins: the paths of files of triples.
+        texts: passages by id; their imported facts stay until the passage's text changes. origins: the paths of the
+        files of triples, by file name.
         """
         count = 0
         with self._changing() as (connection, state):
@@ -217,27 +232,28 @@ class KGWriter:
         return count
 
     def origin_of(self, file: str) -> str:
-        """Return the path that a file of triples was added from, "" for a file that was not added."""
+        """Return the path that a file of triples was added from, or "" if no file of this name was added."""
         with self._database.reading() as connection:
             return edit_rows.origin_of(connection, file)
 
     def edits(self) -> tuple[Edit, ...]:
-        """Return the edits of persons, oldest first."""
+        """Return the edits that persons made, oldest first."""
         with self._database.reading() as connection:
             return edit_rows.read_edits(connection, self._database)
 
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
-        """Import the edges that no document states, replacing those that are stored."""
+        """Import edges that no document states, replacing the stored ones."""
         with self._changing() as (connection, _):
             facts.put_edges(connection, edges)
 
     def put_others(self, others: OtherNodes) -> None:
-        """Import the nodes that are neither entities nor documents, replacing those that are stored."""
+        """Import nodes that are neither entities nor documents, replacing the stored ones."""
         with self._changing() as (connection, _):
             facts.put_others(connection, others)
 
     def erase(self, passage_ids: Iterable[str]) -> int:
-        """Erase passages with their facts, and all that rests only on them; return how many passages there were."""
+        """Erase the facts of passages, and everything that rests only on them; return how many passages had stored
+        facts."""
         with self._changing() as (connection, _):
             before = len(self.edits())
             erased = erase_read(connection, self._database, passage_ids, self._held())
@@ -245,23 +261,23 @@ class KGWriter:
         return erased
 
     def known(self) -> dict[str, PassageRecord]:
-        """Return the records of all passages that have stored facts."""
+        """Return the records of all passages that have stored facts, by passage id."""
         with self._database.reading() as connection:
             return facts.records(connection)
 
     def write(self, edits: Sequence[Edit] | None = None) -> KGIndex:
-        """Publish the graph of all that was read and edited, unless that is done, and open it.
+        """Publish a graph of everything that was read and edited, unless it is already published, and open it.
 
-        edits: all edits of persons from here on; by default those that are stored.
+        edits: all edits of persons from now on; by default the stored ones.
         """
         while not self._published(edits):
-            pass  # somebody else has deleted passages meanwhile
+            pass  # another process has deleted passages in the meantime
         self.index.finish()
         own = self._embedder
         return KGIndex.open(self.index, None if isinstance(own, NamedEmbedder) else own)
 
     def _published(self, edits: Sequence[Edit] | None) -> bool:
-        """Make the graph and commit it; return False if the rows that it was made of have changed meanwhile."""
+        """Make the graph and commit it. Return False if the rows it was made from have changed in the meantime."""
         database = self._database
         settings = self.settings
         self.index.refresh()
@@ -303,7 +319,7 @@ class KGWriter:
             now = graph_state.read_graph_state(connection, database)
             if now is None or now.changes != state.changes:
                 return False
-            # names in edits, and the equivalence relation's
+            # names that only edits use, and the name of the equivalence relation
             if lacking := made.names_without_number():
                 made = made.numbered(facts.name_numbers(connection, lacking))
             unused |= facts.erase_superseded(connection)
@@ -320,7 +336,10 @@ class KGWriter:
         return True
 
     def _embed(self, names: list[str], numbers: list[int]) -> Vectors:
-        """Embed names, and store the vectors of those that have numbers: a killed build embeds nothing twice."""
+        """Return the vectors of names, and store those of names that have a number (not -1).
+
+        They are stored in batches, so that a build that is killed embeds nothing twice.
+        """
         embedder = self._embedder
         identity = self.settings.embedder
         assert embedder
@@ -346,7 +365,8 @@ class KGWriter:
         return np.concatenate(parts)
 
     def _held(self) -> PassageLookup:
-        """Return a lookup of the passages that are there: those of the index or, if it has no passages, those read."""
+        """Return a lookup of the passages that still exist: those of the index or, if it has no passages, those that
+        were read."""
         if len(self.index):
             return held_in(self.index.snapshot.table)
         known = self.known()
@@ -365,7 +385,10 @@ class KGWriter:
     def _changing(
         self, *, durable: bool = True, changed: bool = True
     ) -> Iterator[tuple[Connection, GraphState]]:
-        """Lend a connection for a change of the stored rows, and the state before it. changed: whether of the graph."""
+        """Lend a connection for changing the stored rows, with the graph's state before the change.
+
+        changed: whether the change affects the graph, so that it must be published again.
+        """
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
             assert state
@@ -386,11 +409,18 @@ def open_writer(
     on_progress: Callable[[KGProgress], None] | None = None,
     exact: bool | None = None,
 ) -> Iterator[KGWriter]:
-    """Open the graph of an index for writing; an index without passages is made if there is no index.
+    """Open the graph of an index for writing. If there is no index, one without passages is created.
 
-    embedder, equivalence, exact: None for those of the existing graph; embedder "" for no embedder; a mapping as
-    equivalence changes the settings that it names, and if these are searched by, imported equivalences make way. exact:
-    see KGManifest. Raises IngestError while another process writes.
+    Args:
+        index: the index, or its place.
+        embedder: embeds the names; None for the graph's present embedder, "" for no embedder.
+        equivalence: sets which entities are equivalent; None keeps the present settings. A mapping changes only the
+            settings that it names; settings given for a graph with imported equivalences replace these by a search.
+        on_progress: receives progress reports.
+        exact: see KGManifest; None keeps the present setting.
+
+    Raises:
+        IngestError: another process is writing.
     """
     passages = index if isinstance(index, PassageIndex) else _opened(place_of(index))
     database = passages.database
@@ -437,7 +467,7 @@ def _opened(place: Path | Address) -> PassageIndex:
 
 
 class NamedEmbedder:
-    """Stands for the embedder that a graph names; it is loaded only if a vector is missing."""
+    """The embedder that a graph names; it is loaded only if a vector is missing."""
 
     def __init__(self, identity: EmbedderIdentity) -> None:
         self.name = identity.name

@@ -40,7 +40,7 @@ from ras_agent.tools.kg.other_nodes import (
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 MENTIONED = "is_mentioned_in"
-"""The relation from an entity to a document that names it."""
+"""The relation from an entity to a document that mentions it."""
 _COLUMNS = {
     "nodes.csv": ("name", "type", "attributes"),
     "relations.csv": ("name", "attributes"),
@@ -50,19 +50,18 @@ _TABLES = Path("processed", "stage1")
 _TEXTS = ("documents.json", "dataset_corpus.json")
 _LONGEST_FIELD = 1 << 30
 _LARGEST = 1 << 31  # the first place in a text that a graph cannot store
-_MOST_OFTEN = (
-    100_000  # no passage names an entity more often, and each mention takes memory
-)
-_NAMED = 3  # of things left out, how many are named
+_MOST_OFTEN = 100_000  # limit of a mention's count, since each mention takes memory; no passage names an entity more often
+_NAMED = 3  # how many of the things left out are named
 
 
 @dataclass(frozen=True, slots=True)
 class GFMFiles:
     """Holds the contents of a folder.
 
-    facts: those of each document, in the order of the nodes. edges: those that no document states: equivalences, and
-    facts with ends that share no document. passages: the documents with a text. graph: False if it has only texts.
-    others: nodes of other types, and edges that are neither facts nor mentions, where the graph is read exactly.
+    facts: the facts of each document, in the order of the nodes. edges: the edges that no document states:
+    equivalences, and facts whose ends share no document. passages: the documents that have a text. graph: False if the
+    folder has only texts. others: the nodes of other types, and the edges that are neither facts nor mentions, if the
+    graph was read with `exact`.
     """
 
     facts: list[PassageFacts] = field(default_factory=list)
@@ -75,9 +74,9 @@ class GFMFiles:
 def write_gfm_files(
     graph: KGIndex, folder: Path, passage_of: Callable[[str], Passage | None]
 ) -> None:
-    """Write a graph and the texts of its documents into `folder`, which becomes gfm-rag's data/NAME.
+    """Write a graph and the texts of its documents into `folder`, which becomes a data/NAME folder of gfm-rag.
 
-    passage_of: finds a document's passage by its id; the text of a passage that is gone is "".
+    passage_of: finds a document's passage by its id; a passage that is gone gets the text "".
     """
     passages = [passage_of(name) or Passage(name, "") for name in graph.documents]
     names = write_gfm_csv(graph, folder / _TABLES, passages)
@@ -92,10 +91,12 @@ def write_gfm_csv(
 ) -> list[str]:
     """Write the three tables into `folder`, which is created, and return the names of the documents' nodes.
 
-    Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
-    unique. An edge's attributes say where it was read, and which person has made it, or how similar its ends are; those
-    of a mention say how often.
-    passages: the documents' titles and texts, for their attributes. Nodes of other types are written as they came.
+    Entities keep their names. Documents are named by their ids, with "document: " in front as often as it takes to make
+    the name unique. The attributes of an edge say where it was read and which person made it, or how similar its ends
+    are; those of a mention say how often the document names the entity. Nodes of other types are written as they were
+    read.
+
+    passages: the documents' passages, whose titles and texts become attributes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
@@ -162,7 +163,7 @@ def write_gfm_csv(
                     yield name, MENTIONED, name_of[node], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
-    # a fact may be called as equivalences or mentions are, and gfm-rag takes no name twice
+    # a fact may have the relation name of equivalences or mentions, and gfm-rag takes no name twice
     names = dict.fromkeys(
         [*graph.relations, MENTIONED, *(link.relation for link in others.links)]
     )
@@ -186,15 +187,21 @@ def _untaken(node: Node, taken: set[str]) -> str:
 def read_gfm_files(
     folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False
 ) -> GFMFiles:
-    """Return the contents of a folder of gfm-rag's.
+    """Return the contents of a gfm-rag folder.
 
-    A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, if any.
-    A node that is no document is an entity. Impossible places and counts are added to `skipped`, and their facts
-    and mentions are read without them.
-    exact: read the graph as gfm-rag does: only nodes of the type "entity" are entities, an edge counts if the tables
-    know its ends and its relation, and a document names an entity if an edge leads from there to it. All else is in
-    `others`, which G-reasoner reads.
-    Raises IngestError, naming file and line, for files that are not of this kind.
+    A fact belongs to the documents named in its attributes, or otherwise to those that both of its ends are linked to.
+    Every node that is not a document is an entity. Facts with impossible places are read without them, and mentions
+    with impossible counts count once; both are added to `skipped`.
+
+    Args:
+        folder: data/NAME, or the folder of the tables.
+        skipped: receives reports of what could not be used.
+        exact: read the graph as gfm-rag does: only nodes of the type "entity" are entities, an edge counts only if its
+            ends and its relation are in the tables, and a document names an entity only if an edge leads from the
+            entity to the document. Everything else is in `others`, which G-reasoner reads.
+
+    Raises:
+        IngestError: the files are not of this kind; the message names file and line.
     """
     problems: list[Skipped] = [] if skipped is None else skipped
     tables, texts = _places(folder)
@@ -268,10 +275,10 @@ def _others(
     found: _Edges,
     tables: Path,
 ) -> OtherNodes:
-    """Return the nodes that are in no fact and no document, and the edges that are neither fact nor mention."""
+    """Return the nodes that are in no fact and are not documents, and the edges that are neither facts nor mentions."""
     entities = found.entities()
     own = [(node, names[node.key]) for node in nodes if node.type != DOCUMENT]
-    # a pair that other edges join as well keeps its mention among them, so that no edge counts twice
+    # a pair that other edges join as well keeps its mention among those links, so that no edge counts twice
     mention = ENTITY, MENTIONED, DOCUMENT
     joined = {
         (link.source, link.target)
@@ -299,7 +306,7 @@ def _others(
 
 
 def names_of_nodes(path: Path) -> dict[str, str]:
-    """Return the name by uid of the nodes in nodes.csv, where it has that column; of documents the id."""
+    """Return the names of the nodes in nodes.csv by uid, where they differ from it; for documents, their ids."""
     nodes = list(_nodes(path))
     documents = {
         node.key: _id(node.attributes.get("id"), node.name)
@@ -312,7 +319,7 @@ def names_of_nodes(path: Path) -> dict[str, str]:
 
 
 class _Node(NamedTuple):
-    """Holds a row of nodes.csv; key: its id or name in edges."""
+    """Holds a row of nodes.csv; key: the uid or name by which edges refer to the node."""
 
     key: str
     name: str
@@ -324,7 +331,7 @@ class _Edges:
     """Collects mentions and facts."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
-        """documents: their ids by the names of their nodes."""
+        """documents: the documents' ids, by the keys of their nodes."""
         self._ids = documents
         self._named: dict[str, dict[str, int]] = {
             passage_id: {} for passage_id in documents.values()
@@ -340,7 +347,7 @@ class _Edges:
         place: str,
         problems: list[Skipped],
     ) -> None:
-        """Add a mention; an impossible count is reported, and counts as 1."""
+        """Add a mention; an impossible count is reported in `problems` and replaced by 1."""
         if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
             problems.append(
                 Skipped(
@@ -359,7 +366,10 @@ class _Edges:
         place: str,
         problems: list[Skipped],
     ) -> None:
-        """Add a fact, or an equivalence if it is called so and no document states it."""
+        """Add a fact; or, if `alike` is set and no document states the edge, an equivalence.
+
+        alike: whether the edge has the equivalence relation.
+        """
         if alike and not isinstance(details.get("sources"), list):
             similarity = details.get("similarity", 1.0)
             known = isinstance(similarity, int | float) and 0 <= similarity <= 1
@@ -389,7 +399,7 @@ class _Edges:
         self._facts.append(triple)
 
     def entities(self) -> set[str]:
-        """Return the names of all entities that facts, equivalences and mentions name."""
+        """Return the names of all entities in facts, equivalences and mentions."""
         ends: set[str] = set()
         for fact in self._facts:
             ends |= {fact.subject, fact.object}
@@ -428,7 +438,10 @@ class _Edges:
 
 
 def _places(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of the tables, and the documents' texts by name. Raises IngestError for damaged texts."""
+    """Return the folder of the tables, and the texts of the documents by name, {} if there are none.
+
+    Raises IngestError for damaged texts.
+    """
     tables = folder / _TABLES if (folder / _TABLES).is_dir() else folder
     roots = [folder, *(tables.parents[1:2] if tables.name == _TABLES.name else ())]
     for path in (root / "raw" / name for root in roots for name in _TEXTS):
@@ -447,7 +460,7 @@ def _places(folder: Path) -> tuple[Path, dict[str, Any]]:
 def _first_version(
     tables: Path, texts: Mapping[str, str], problems: list[Skipped]
 ) -> GFMFiles:
-    """Read kg.txt and document2entities.json; only entities that are in kg.txt count."""
+    """Read kg.txt and document2entities.json; entities that are not in kg.txt are ignored."""
     path = tables / "kg.txt"
     entities = set()
     seen = set()
@@ -487,9 +500,10 @@ def _passages(
     texts: Mapping[str, str],
     contents: Mapping[str, Mapping[str, Any]],
 ) -> list[Passage]:
-    """Return the documents, titled by their names, with the texts of raw/documents.json or of their nodes' content.
+    """Return the documents as passages, with the texts of raw/documents.json or the `content` of their nodes.
 
-    One without a text has its name as text, so that it can be found; if no document has a text, the list is empty.
+    Each has its node's title or its id as title. A document without a text gets its title as text, so that it can be
+    found; if no document has a text, the list is empty.
     """
     passages = {}
     found = False
@@ -507,7 +521,7 @@ def _passages(
 
 
 def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[str]:
-    """Yield the mentions that no fact of the document accounts for."""
+    """Yield the mentions of a document that its facts do not account for."""
     for entity, count in named.items():
         yield from [entity] * (count - in_facts.get(entity, 0))
 
@@ -521,7 +535,7 @@ def _nodes(path: Path) -> Iterator[_Node]:
 
 
 def _names(nodes: Sequence[_Node]) -> dict[str, str]:
-    """Return the name of each node by its key; those that share one get their keys behind it."""
+    """Return the name of each node by its key; nodes that share a name get their key added in parentheses."""
     shared = {
         name
         for name, count in Counter(node.name for node in nodes).items()
@@ -536,7 +550,7 @@ def _names(nodes: Sequence[_Node]) -> dict[str, str]:
 
 
 def _relations(path: Path) -> dict[str, str]:
-    """Return the relations' names by the ids or names that edges use; empty without the table."""
+    """Return the relations' names by the ids or names that edges use; {} without the table."""
     if not path.is_file():
         return {}
     return {
@@ -545,7 +559,7 @@ def _relations(path: Path) -> dict[str, str]:
 
 
 def _relation_attributes(path: Path) -> dict[str, Attributes]:
-    """Return the relations' attributes by name."""
+    """Return the attributes of the relations, by name."""
     if not path.is_file():
         return {}
     return {
@@ -555,7 +569,7 @@ def _relation_attributes(path: Path) -> dict[str, Attributes]:
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return attributes as JSON can hold them, with the same text: a Python literal may be a set, and have any key."""
+    """Return attributes in a form that JSON can hold: keys, and values such as sets in Python literals, become text."""
     return {
         str(key): value
         if value is None or isinstance(value, str | int | float)
@@ -595,7 +609,7 @@ def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _read(path: Path) -> Iterator[tuple[defaultdict[str, str], str]]:
-    """Yield rows by column with their places; a column that the table lacks is ""."""
+    """Yield rows by column, each with its place (file and line); a column that the table lacks is ""."""
     columns = _COLUMNS[path.name]
     csv.field_size_limit(_LONGEST_FIELD)
     try:
@@ -637,7 +651,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _attributes(text: str, place: str) -> dict[str, Any]:
-    """Parse JSON, or a Python literal, as gfm-rag writes it."""
+    """Parse attributes written as JSON or, as gfm-rag does, as a Python literal. Raises IngestError for other text."""
     for parse in (json.loads, ast.literal_eval):
         try:
             found = parse(text or "{}")

@@ -1,9 +1,9 @@
-"""Compares two runs of the same questions: the step of each question at which they first part.
+"""Compares two runs of the same questions, and finds the step at which each question's runs first differ.
 
-A question is followed hop by hop: the plan, the hits of the search, the facts that were read; at its end the answer.
-Later steps follow from the first difference, and are not compared, but for whether the answer turned right or
-wrong: such questions stand first. Where a run has no trace of a question, both are compared only by the retrieved
-passages and the answer.
+A question is followed hop by hop: the plan, the hits of the search, the facts that were read, and at the end the
+answer. Later steps follow from the first difference, so they are not compared, except for whether the answer turned
+right or wrong: questions whose answer did are listed first. If either run has no trace of a question, only the
+retrieved passages and the answer are compared.
 """
 
 from __future__ import annotations
@@ -28,38 +28,42 @@ _SHOWN = 3  # hits or facts of one side of a difference
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """First difference of a question's two runs.
-
-    hop: 0 where a trace is missing. there, here: the text of each run at this step. turned: "wrong" or "right" where
-    the later answer is so and the earlier is not. answers: those of both runs.
-    """
+    """The first difference between a question's two runs."""
 
     id: str
     question: str
     step: StepName
     hop: int
+    """The hop of the difference; 0 if a trace is missing."""
     there: str
+    """What the earlier run has at this step, as text."""
     here: str
+    """What the later run has at this step, as text."""
     turned: Turned = ""
+    """"wrong" if only the earlier answer was right, "right" if only the later answer is, otherwise ""."""
     answers: tuple[str, str] = ("", "")
+    """The earlier and the later answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Differences of a run to another.
-
-    changed: those whose answer turned wrong first, then those that turned right. equal: questions alike at each step.
-    only_there, only_here: not in the other, or there with another text. metric: it decides whether an answer is right.
-    """
+    """The differences between an earlier run and a later one."""
 
     there: str
+    """The name of the earlier run."""
     here: str
+    """The name of the later run."""
     changed: tuple[Change, ...]
+    """Questions whose answer turned wrong first, then those whose answer turned right, then the others."""
     equal: int
+    """The number of questions without a difference at any step."""
     only_there: int
+    """The number of questions that the later run lacks or has with another text."""
     only_here: int
+    """The number of questions that the earlier run lacks or has with another text."""
     differences: tuple[Versus, ...]
     metric: str = ""
+    """The metric that decides whether an answer is right."""
 
     def turned(self, to: Turned) -> int:
         """Count the answers that turned right or wrong."""
@@ -67,12 +71,12 @@ class Changes:
 
     @property
     def any(self) -> bool:
-        """Tell whether anything differs."""
+        """Tell whether the runs differ in any question."""
         return bool(self.changed or self.only_there or self.only_here)
 
 
 class _Moment(NamedTuple):
-    """A step of a question. value: the object to compare. texts: the texts to show of it, by part."""
+    """A step of a question: `value` is compared, and `texts` are shown."""
 
     step: StepName
     hop: int
@@ -85,8 +89,9 @@ def changes(
 ) -> Changes:
     """Compare two runs question by question.
 
-    metrics: those to report paired differences of. metric: decides whether an answer is right; if empty, one of
-        `metrics`.
+    Args:
+        metrics: the metrics whose paired differences are reported.
+        metric: decides whether an answer is right; if empty, the deciding one of `metrics`.
     """
     metric = metric or deciding_metric(metrics)
     old = before.by_id
@@ -132,11 +137,11 @@ def _turned(before: Result, after: Result, metric: str) -> Turned:
 
 
 def change_of(before: Result, after: Result) -> Change | None:
-    """Return where two results of a question first differ; None if they do not."""
+    """Return the first difference between two results of a question; None if there is none."""
     traced = bool(before.trace and after.trace)
     for old, new in zip_longest(_moments(before, traced), _moments(after, traced)):
         if old is None or new is None or old[:3] != new[:3]:
-            # the earlier step of the two, but where one run has ended, the step by which the other goes on
+            # the earlier of the two steps; if one run has ended, the other run's next step
             both = [one for one in (old, new) if one]
             moment = min(
                 both,
@@ -157,7 +162,10 @@ def change_of(before: Result, after: Result) -> Change | None:
 
 
 def changes_markdown(found: Changes, *, most: int = 0) -> str:
-    """Return the changes as Markdown: counts by step, paired differences, and `most` of the questions, 0 for all."""
+    """Return the changes as Markdown: counts by step, paired differences, and the first `most` changed questions.
+
+    All changed questions are listed if `most` is 0.
+    """
     counts = []
     for step in STEPS:
         counts.append([step, str(sum(change.step == step for change in found.changed))])
@@ -199,7 +207,7 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
 
 
 def _turns(found: Changes) -> str:
-    """Return how many answers turned wrong and right; "" if no metric can tell."""
+    """Return how many answers turned wrong and how many right; "" if there is no metric or no change."""
     if not (found.changed and found.metric):
         return ""
     wrong = found.turned("wrong")
@@ -208,7 +216,7 @@ def _turns(found: Changes) -> str:
 
 
 def _shown(change: Change, found: Changes) -> str:
-    """Return the lines of a change: where it is, and both sides of it."""
+    """Return the lines of a change: its step, and what each run has there."""
     place: str = change.step
     if change.hop:
         place = f"{place}, hop {change.hop}"
@@ -224,7 +232,7 @@ def _shown(change: Change, found: Changes) -> str:
 
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
-    """Yield the steps of a question, as its trace has them; if not `traced`, the retrieved passages and the answer."""
+    """Yield the steps of a question from its trace. If not `traced`, yield its retrieved passages and its answer."""
     trace: JSON = {}
     if traced and result.trace:
         trace = result.trace
@@ -270,7 +278,7 @@ def _answer(result: Result) -> str:
 
 
 def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
-    """Return the texts that one run has at a step, without those that the other has too."""
+    """Return what one run has at a step, as text, without what the other run has too."""
     if moment is None or moment.step != step:
         if moment is None or moment.step == "answer":
             return "nothing: it has ended"

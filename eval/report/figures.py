@@ -1,4 +1,4 @@
-"""The figures of a report: run folders are read, and pure functions turn their results into numbers."""
+"""Reads run folders and computes the figures of a report from their results."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _MOST_K = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: its name, which is unique within a report, its manifest, and its results so far.
-
-    repeats: the results of each repeat, where it was asked several times; `results` then has one of each question.
-    """
+    """A run: its name, its manifest, and its results so far."""
 
     name: str
+    """Unique within a report."""
     manifest: Mapping[str, Any]
     results: tuple[Result, ...]
+    """One result of each question. If the run was repeated, this is one of its results."""
     repeats: tuple[tuple[Result, ...], ...] = ()
+    """The results of each repeat; () if the run was not repeated."""
 
     @property
     def asked(self) -> tuple[Result, ...]:
-        """Return the results of all that was asked."""
+        """Return the results of all repeats, or `results` if the run was not repeated."""
         if not self.repeats:
             return self.results
         return tuple(chain.from_iterable(self.repeats))
@@ -81,63 +81,73 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class RecallPoint:
-    """Mean share of the gold passages among the first `k`, and share of the questions with all of them there."""
+    """Recall at one depth `k` of the retrieved passages."""
 
     k: int
     recall: float
+    """The mean share of a question's gold passages among the first `k`."""
     all: float
+    """The share of the questions with all their gold passages among the first `k`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Figures of one run.
-
-    groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
-    wrong, abstained and error. with_gold: how many questions name gold passages. queued: the
-    mean of the seconds that a question waited for its turn. at_once: how many questions were under way meanwhile; 0
-    where that is unknown. right: the right answers of all questions, and the cost of one.
-    repeats: how far several repeats agree. confidence: how well confidences sort right answers from wrong ones.
-    """
+    """Figures of one run."""
 
     name: str
     n: int
+    """The number of questions."""
     scores: Mapping[str, Estimate]
     verdicts: Mapping[str, int]
+    """The number of questions by verdict: right, wrong, abstained, error."""
     groups: Mapping[str, tuple[Group, ...]]
+    """The figures by "type", "gold hops" and "hops taken". A kind is left out if all questions are in one group."""
     stop_reasons: Mapping[str, int]
     seconds: Distribution
+    """Of a question."""
     queued: float
+    """The mean of the seconds that a question waited for its turn."""
     at_once: int
+    """The maximum number of questions that were asked at the same time; 0 if unknown."""
     hops: Distribution
     tokens: Distribution
     models: Mapping[str, Tokens]
+    """The tokens of each model."""
     replayed: int
+    """The number of model calls that were replayed."""
     cost: Cost
     recall: tuple[RecallPoint, ...]
+    """The recall curve, from k = 1."""
     with_gold: int
+    """The number of questions that name gold passages."""
     right: RightAnswers
+    """The number of right answers, and the cost of one."""
     repeats: RepeatFigures | None = None
+    """How far the repeats agree; None if the run was not repeated."""
     confidence: ConfidenceFigures | None = None
+    """How well confidences separate right answers from wrong ones; None if there are no confidences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Difference of run `name` to run `base` in one metric, on the questions that both have scored.
-
-    corrected_p: the permutation test's p value, corrected by Holm's method for all differences that were looked at.
-    """
+    """The difference of run `name` to run `base` in one metric, on the questions that both have scored."""
 
     name: str
     base: str
     metric: str
     comparison: Comparison
     corrected_p: float = 1.0
+    """The p value of the permutation test, corrected by Holm's method for all differences that were tested."""
 
 
 def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
-    """Read the runs in `folders`; runs of one name get a number each. Without `traces` these are left out.
+    """Read the runs in `folders`. Runs with the same name get a number each.
 
-    Raises RunError for a folder that holds no run, a line that is no result, or a run without any result yet.
+    Args:
+        traces: whether to keep the traces of the results.
+
+    Raises:
+        RunError: a folder holds no run, a line is not a result, or a run has no result yet.
     """
     runs: list[Run] = []
     for path in folders:
@@ -177,7 +187,7 @@ def _read_run(path: Path, traces: bool) -> Run:
 
 
 def _read_results(folder: RunFolder, traces: bool) -> tuple[Result, ...]:
-    folder.manifest()  # a missing one is an error
+    folder.manifest()  # raises if there is none
     results: dict[str, Result] = {}
     for result in folder.results():
         if not traces:
@@ -193,7 +203,8 @@ def _read_results(folder: RunFolder, traces: bool) -> tuple[Result, ...]:
 
 
 def metric_names(runs: Iterable[Run]) -> list[str]:
-    """Return all metrics of the runs, in the order of their manifests, then of their results."""
+    """Return all metrics that the runs' results have scores for, in the order of their manifests, then of their
+    results."""
     names: dict[str, None] = {}
     for run in runs:
         scored = score_columns(run.results)
@@ -204,7 +215,7 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
-    """Return the one or two metrics of narrow tables: the deciding one, and F1 or else the first of the others."""
+    """Return the one or two metrics of narrow tables: the deciding one, and another, preferably an F1."""
     others = sorted(
         (name for name in names if name != deciding),
         key=lambda name: "f1" not in name.lower(),
@@ -213,7 +224,7 @@ def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
 
 
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
-    """Compute one run's figures; `metric` decides whether an answer is right."""
+    """Compute the figures of a run. `metric` decides whether an answer is right."""
     results = run.results
     models = _summed(model_tokens(result.usage) for result in results)
     with_gold = [result for result in results if result.supporting]
@@ -253,7 +264,7 @@ def _summed(parts: Iterable[Mapping[str, Tokens]]) -> dict[str, Tokens]:
 
 
 def models_of(runs: Iterable[RunFigures]) -> dict[str, Tokens]:
-    """Return the models of all runs with their tokens."""
+    """Return the tokens of each model, summed over all runs."""
     return _summed(run.models for run in runs)
 
 
@@ -266,7 +277,7 @@ def kinds_of(runs: Iterable[RunFigures]) -> list[str]:
 
 
 def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]:
-    """Return the reasons for which loops have stopped, and for each run how often it did for each."""
+    """Return the reasons why loops stopped, and for each run how often each reason occurred, as texts."""
     reasons: dict[str, None] = {}
     for run in runs:
         reasons.update(dict.fromkeys(run.stop_reasons))
@@ -277,10 +288,10 @@ def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]
 
 
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
-    """Compare every other run with the first, metric by metric, on common questions.
+    """Compare each later run with the first in each metric, on their common questions.
 
-    A question is the same where its id, text, gold answers and gold passages are: scores by other gold differ without
-    any difference of the runs.
+    Two runs share a question if its id, text, gold answers and gold passages are equal: with other gold, the scores
+    would differ even if the runs did not.
     """
     rows: list[Versus] = []
     for run in runs[1:]:
@@ -327,7 +338,7 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
         for result in results:
             parts.setdefault(key(result), []).append(result)
         if len(parts) < 2:
-            continue  # a single group is the whole run once more
+            continue  # a single group would repeat the figures of the whole run
         ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
         listed = []
         for name, part in ordered:
@@ -346,7 +357,7 @@ def _distribution(values: Sequence[float]) -> Distribution:
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
-    """Return the curve of recall up to the longest ranked list, at most 50."""
+    """Return the points of the recall curve up to the longest ranked list, at most 50."""
     longest = 0
     for result in results:
         longest = max(longest, len(result.retrieved))

@@ -1,4 +1,4 @@
-"""Meanings of the figures of a report, for a reader who does not know them."""
+"""Explains the figures of a report to readers who do not know them."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _OF_FIRST_SEARCH = "Passages come in the order of the searches, so that it is mo
 def explained(metrics: Iterable[str]) -> dict[str, str]:
     """Return each metric, and then each other figure of a report, with its meaning in plain words.
 
-    A metric of another package is explained by the first sentence of its function's docstring; without one it is left
-    out.
+    A metric of another package is explained by the first paragraph of its function's docstring, and left out if it has
+    none.
     """
     words = {name: about for name in metrics if (about := _about(name))}
     return words | _FIGURES

@@ -1,7 +1,7 @@
-"""A report as one self-contained page: figures and plots, and a browser for single questions with their traces.
+"""A report as one self-contained HTML page: figures, plots, and a browser of single questions with their traces.
 
-A trace is in the page as gzip in base64, which takes about a third of its JSON; the browser's own DecompressionStream
-unpacks it when the question is looked at.
+A trace is stored in the page as gzip in base64, about a third of the size of its JSON. The browser's
+DecompressionStream unpacks it when its question is opened.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from ras_agent.records import JSON
 def make_report(
     runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True
 ) -> Report:
-    """Compute all figures of the runs and, if wanted, draw their plots.
+    """Compute all figures of the runs and, unless `plots` is False, draw their plots.
 
-    metric: decides whether an answer is right; by default the metric that decides before the others (`Metric.decides`).
+    Args:
+        metric: decides whether an answer is right; by default the first deciding metric of the runs (`Metric.decides`).
     """
     metrics = metric_names(runs)
     deciding = metric or deciding_metric(metrics)
@@ -77,14 +78,16 @@ def report_html(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> str:
-    """Return the report as one self-contained page.
+    """Return the report as one self-contained HTML page.
 
-    traces: whether the runs' traces can be opened in it. They are drawn in `workers` processes, and `progress` is
-    called with how many are done, and of how many.
+    Args:
+        traces: whether the runs' traces can be opened in the page.
+        workers: the number of processes that draw the traces.
+        progress: is called with the number of traces that are drawn, and the number of all.
     """
     style = page_file("report.css")
     script = page_file("report.js")
-    # an inner page obeys the outer page's policy as well
+    # the page of a trace, in a frame, must obey this page's policy as well
     inner = (trace_script(), page_file("trace.css"))
     if traces:
         packed = _pack_traces(report.runs, workers, progress)
@@ -111,7 +114,7 @@ def report_html(
 def _pack_traces(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
-    """Return the packed traces by (run, the result's place in it). Traces that cannot be read are left out."""
+    """Return the packed traces by run number and the place of the result in its run. Unreadable traces are left out."""
     traces = {}
     for number, run in enumerate(runs):
         for place, result in enumerate(run.results):
@@ -122,7 +125,7 @@ def _pack_traces(
 
 
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
-    """Return the JSON that the browser of questions lists: every question once, with each run's result."""
+    """Return the data for the page's browser of questions: each question once, with the result of each run."""
     questions: dict[str, JSON] = {}
     traced = []
     for number, run in enumerate(report.runs):

@@ -1,4 +1,4 @@
-"""A report as Markdown tables, and how scores, differences and sums are written in text."""
+"""Writes a report as Markdown tables, and scores, differences and sums of money as text."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def report_markdown(
     metrics: Sequence[str],
     metric: str,
 ) -> str:
-    """Return the tables, with scores in percent and 95 % intervals.
+    """Return the tables of a report, with scores in percent and 95 % intervals.
 
-    metric: the one that decided whether answers are right.
+    Args:
+        metric: the metric that decides whether an answer is right.
     """
     parts = [_scores(runs, metrics)]
     if differences:
@@ -54,7 +55,7 @@ SURENESS_HEADS = (
 
 
 def sureness_cells(run: RunFigures) -> list[str]:
-    """Return the figures of a run's confidences, under SURENESS_HEADS; dashes without any."""
+    """Return the cells of a run under SURENESS_HEADS; dashes if it has no confidences."""
     figures = run.confidence
     if figures is None:
         return [run.name, *["–"] * (len(SURENESS_HEADS) - 1)]
@@ -65,12 +66,12 @@ def sureness_cells(run: RunFigures) -> list[str]:
 
 
 def percent(value: float) -> str:
-    """Return a share as percent, with one decimal."""
+    """Return a share as percent with one decimal, without the sign."""
     return f"{100 * value:.1f}"
 
 
 def score_text(score: Estimate | None, n: int | None = None) -> str:
-    """Return mean and interval in percent, and how many questions have the score if they are not all `n`."""
+    """Return the mean and its interval in percent, with the number of scored questions if it is not `n`."""
     if score is None:
         return "–"
     text = f"{percent(score.mean)} ({percent(score.low)} to {percent(score.high)})"
@@ -88,20 +89,20 @@ def difference_text(comparison: Comparison | None) -> str:
 
 
 def ceiling_note(ceilings: Mapping[str, float]) -> str:
-    """Return a sentence on the scores that no ranking can pass."""
+    """Return a sentence on the highest scores that any ranking can reach."""
     bounds = [f"{name} {percent(bound)}" for name, bound in ceilings.items()]
     return f"At most {', '.join(bounds)}: some questions have more gold passages than that."
 
 
 def money(value: float) -> str:
-    """Write a sum of money, with more decimals the smaller it is."""
+    """Return a sum of money as text: two decimals, or four if it is below 1."""
     if value >= 1 or not value:
         return f"{value:.2f}"
     return f"{value:.4f}"
 
 
 def cost_text(cost: Cost, calls: int) -> str:
-    """Return the cost, or the reason why it is unknown."""
+    """Return the cost as text, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
     missing = ""
@@ -115,7 +116,7 @@ def cost_text(cost: Cost, calls: int) -> str:
 def markdown_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
 ) -> str:
-    """Return a Markdown table; the columns behind the first `texts` are aligned to the right."""
+    """Return a Markdown table. The columns after the first `texts` are aligned to the right."""
     alignment = ["---"] * texts + ["---:"] * (len(head) - texts)
     return "\n".join(
         "| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows)
@@ -123,7 +124,8 @@ def markdown_table(
 
 
 def _cell(text: str) -> str:
-    """Return a cell that ends neither its cell nor its line nor begins markup; names come from users and files."""
+    """Return the text of a cell, escaped so that it cannot end the cell or begin markup: names come from users and
+    files."""
     return (
         " ".join(text.split())
         .replace("\\", "\\\\")
@@ -169,14 +171,15 @@ def _differences(differences: Sequence[Versus]) -> str:
 
 
 def _of_all(count: int) -> str:
-    """Return the heading of p values that are corrected for `count` differences."""
+    """Return the heading of the p values that are corrected for `count` differences."""
     return f"p of {count}, Holm"
 
 
 def at_once_text(count: int, queued: float) -> str:
-    """Return a note on the questions that were under way, for a cell of seconds; "" for one, or an unknown number.
+    """Return a note on how many questions were asked at the same time, for a cell of seconds; "" for one or if unknown.
 
-    queued: the mean of the seconds that a question waited for its turn.
+    Args:
+        queued: the mean of the seconds that a question waited for its turn.
     """
     if count > 1:
         return f", {count} at once, {queued:.2f} s queued apart"
@@ -210,7 +213,7 @@ def _effort(runs: Sequence[RunFigures]) -> str:
 
 
 def right_text(right: RightAnswers) -> str:
-    """Return the cost of a right answer, in tokens and in money where that is known."""
+    """Return the cost of a right answer, in tokens, and in money if it is known."""
     if right.tokens is None:
         return "–"
     text = f"{right.tokens:,.0f} tokens"
@@ -220,7 +223,7 @@ def right_text(right: RightAnswers) -> str:
 
 
 def spread_text(spread: Spread | None) -> str:
-    """Return the mean over repeats with its standard deviation, and the least and most of them."""
+    """Return the mean over repeats with its standard deviation, and the lowest and highest repeat, in percent."""
     if spread is None:
         return "–"
     ends = f"{percent(spread.least)} to {percent(spread.most)}"

@@ -1,4 +1,4 @@
-"""HTML in which all text is escaped: `el("td", name)` shows whatever `name` is, as text."""
+"""Builds HTML in which all text is escaped: `el("td", name)` shows `name` as text, whatever it holds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _VOID = frozenset({"input", "br", "hr", "meta"})
 
 
 class Html(str):
-    """String of markup, made by `el` or as an SVG of our own. Every other string is text."""
+    """A string of markup, made by `el` or an SVG of this package. Every other string is treated as text."""
 
     __slots__ = ()
 
 
 def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -> Html:
-    """Return an element.
+    """Return an HTML element.
 
-    Attributes are written `class_`, `aria_label` for class, aria-label. One that is True has no value, one that is
-    False or None is left out.
+    Attributes are passed as `class_` for class and `aria_label` for aria-label. An attribute that is True is written
+    without a value; one that is False or None is left out.
     """
     opening = f"<{tag}"
     for name, value in attributes.items():
@@ -33,7 +33,7 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
 
 
 def join(children: Iterable[str | Html]) -> Html:
-    """Join children one after another."""
+    """Return the children joined, with text escaped."""
     return Html("".join(map(_escaped, children)))
 
 
@@ -50,9 +50,10 @@ def table(
     caption: str,
     texts: int = 1,
 ) -> Html:
-    """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others figures.
+    """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others are figures.
 
-    A first cell that is a <th> of its own is used as it is; None leaves it out, where the cell above spans it.
+    A first cell that is a <th> element is used unchanged. A cell that is None is left out, for a row that a cell above
+    spans.
     """
 
     def cells(tag: str, row: Iterable[str | Html | None]) -> Html:

@@ -1,7 +1,7 @@
-"""The plots of a report, drawn by matplotlib as SVG that is part of the page and takes its colours from it.
+"""The plots of a report, drawn by matplotlib as SVG elements of the page that take their colours from its style sheet.
 
-Colours become classes of the page's style sheet, so that a plot follows light and dark, and nothing is left that a
-Content-Security-Policy without inline styles would refuse. Names are text, never formulas or markup.
+Colours become CSS classes, so that a plot follows the page's light and dark modes and has no inline styles that a
+Content-Security-Policy would refuse. Names are drawn as plain text, never as formulas or markup.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 _LINES = [(0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))]
 STYLE: Any = {
     "svg.hashsalt": "ras-agent",  # the same figures give the same file
-    "svg.fonttype": "none",  # text stays text: searchable, in the page's own face
+    "svg.fonttype": "none",  # text stays text: it can be searched and uses the page's typeface
     "font.family": "sans-serif",
     "font.size": 10.5,
     "text.parse_math": False,  # a model's name may hold dollars
@@ -56,12 +56,12 @@ _STYLE: Any = STYLE | {
     "legend.frameon": False,
     "legend.fontsize": 10,
 }
-_NAME = 26  # characters of a name next to an axis
+_NAME = 26  # the maximum number of characters of a name in a plot
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """An SVG element and a description of it in words."""
+    """A plot as an SVG element, with its caption."""
 
     name: str
     caption: str
@@ -75,9 +75,14 @@ def drawn_plots(
     metric: str,
     seconds: Mapping[str, Sequence[float]],
 ) -> dict[str, Plot]:
-    """Draw all plots that the runs have figures for, by name. seconds: of each question, by run.
+    """Draw all plots that the runs have figures for. Return them by name.
 
-    Raises MissingExtra without matplotlib.
+    Args:
+        metric: the metric of the plots by kind of question.
+        seconds: the seconds of each question, by the run's name.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
     """
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
     drawings: list[tuple[str, str, float, Callable[[Axes], object]]] = [
@@ -132,7 +137,11 @@ def drawn_plots(
 
 @contextmanager
 def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figure]:
-    """Yield an empty figure, in inches, that is drawn and saved in `style`. Raises MissingExtra without matplotlib."""
+    """Yield an empty figure of `width` by `height` inches that is drawn and saved in `style`.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -142,7 +151,7 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
         yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
 
 
-# the characters that an XML file cannot hold, and a name of a user's can
+# the characters that an XML file cannot hold, but a run's name can
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -150,7 +159,7 @@ def svg_of(figure: Figure) -> str:
     """Return a figure as the text of an SVG file; the same figure gives the same text."""
     file = io.StringIO()
     with warnings.catch_warnings():
-        # a name may have any characters, and matplotlib's own font draws a box for those that it does not have
+        # a name may have characters that matplotlib's font lacks: it draws a box for each, and warns
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(
             file,
@@ -193,7 +202,7 @@ def _whiskers(
     runs: Sequence[RunFigures],
     score: Callable[[RunFigures, str], Any],
 ) -> None:
-    """Draw a row for each name, under its label, with a dot and its interval for each run."""
+    """Draw one row for each name in `rows` (name to label), with a dot and its interval for each run."""
     step = 1 / (len(runs) + 0.7)
     for number, run in enumerate(runs):
         heights = []
@@ -217,7 +226,7 @@ def _whiskers(
 def _dots(
     axes: Axes, heights: Sequence[float], estimates: Sequence[Any], **look: Any
 ) -> None:
-    """Draw means in percent with their intervals, each at its height."""
+    """Draw means in percent with their intervals, each at its height on the y axis."""
     means = [100 * one.mean for one in estimates]
     below = [100 * max(0.0, one.mean - one.low) for one in estimates]
     above = [100 * max(0.0, one.high - one.mean) for one in estimates]
@@ -307,7 +316,7 @@ def _seconds(
 
 
 def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
-    """Return the colour and marker of run `number`: markers differ, so that colours are not needed."""
+    """Return the matplotlib style of run `number`. Runs also differ by marker, so that colour is not needed."""
     place = number % len(_SERIES)
     look = {
         "color": _SERIES[place],
@@ -334,7 +343,7 @@ def _short(name: str) -> str:
 
 
 def _inline(figure: Figure, name: str, caption: str) -> str:
-    """Return the figure as an <svg> element without style sheets or foreign namespaces; its ids begin with `name`."""
+    """Return the figure as an <svg> element without style sheets or foreign namespaces. Its ids begin with `name`."""
     root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
@@ -361,7 +370,10 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
 
 
 def _plain(element: ElementTree.Element, name: str) -> None:
-    """Turn styles into attributes and classes, make references point into this plot, drop tags' namespaces."""
+    """Turn an element's inline styles into attributes and classes.
+
+    Its references are changed to point into this plot, and the namespace of its tag is dropped.
+    """
     element.tag = element.tag.removeprefix(_SVG)
     rules = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.attrib.pop("style", "")))
     classes = []
@@ -387,7 +399,7 @@ def _plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:
-    """Turn a rule of a style into attributes; rules of typefaces give no attributes: the page chooses its own."""
+    """Return the attributes for one rule of a style. Rules of typefaces give none, as the page chooses its typeface."""
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
         if size:

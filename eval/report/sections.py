@@ -1,4 +1,5 @@
-"""The sections of a report's page: figures in tables with plots next to them, and the browser for questions."""
+"""The sections of a report's HTML page: tables of figures with plots next to them, and the browser of single
+questions."""
 
 from __future__ import annotations
 
@@ -43,23 +44,23 @@ _ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Runs with all their figures and plots.
-
-    metric: decides whether an answer is right. missing: why there are no plots.
-    """
+    """Runs with all their figures and plots."""
 
     runs: tuple[Run, ...]
     figures: tuple[RunFigures, ...]
     differences: tuple[Versus, ...]
     metrics: tuple[str, ...]
     metric: str
+    """The metric that decides whether an answer is right."""
     prices: Prices
     plots: Mapping[str, Plot]
+    """The plots by name; empty if they could not be drawn."""
     missing: str = ""
+    """Why there are no plots; "" if there are."""
 
 
 def body(report: Report) -> Html:
-    """Return the page from <body> to the scripts."""
+    """Return the content of the page's <body>: the header, the links to the sections, and the sections."""
     sections = [
         ("scores", "Scores", _scores(report)),
         ("differences", "Differences", _differences(report)),
@@ -104,7 +105,7 @@ def _header(report: Report) -> Html:
     if started := str(first.get("started") or ""):
         parts.append(started.replace("T", " ")[:16] + " UTC")
     title: list[Html] = []
-    for number in [*range(2, len(report.runs) + 1), 1]:  # the others against the first
+    for number in [*range(2, len(report.runs) + 1), 1]:  # "run 2, run 3 against run 1"
         between = ", "
         if number == 1:
             between = " against "
@@ -151,7 +152,7 @@ def _scores(report: Report) -> Html:
     else:
         missing = Html("")
     words = _glossary(report)
-    if len(report.runs) > 2:  # as wide as the page
+    if len(report.runs) > 2:  # the score table takes the full width
         column = el("div", _verdicts(report), missing, class_="stack")
         return el("div", score_table, _pair(column, _figure(report, "scores")), words)
     column = el("div", score_table, _verdicts(report), missing, class_="stack")
@@ -176,7 +177,7 @@ def _definitions(meanings: Mapping[str, str | Html]) -> Html:
 
 
 def _verdicts(report: Report) -> Html:
-    """Return a bar for each run: how many questions were right, wrong, abstained or ended in an error."""
+    """Return a bar for each run that shows how many questions were right, wrong, abstained or ended in an error."""
     bars = []
     for number, run in enumerate(report.figures, 1):
         rects = []
@@ -303,7 +304,7 @@ def _kinds(report: Report) -> Html:
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
-    """Return a sort key: numbers in their order, then names, then "not given"."""
+    """Return a sort key that puts numbers first, in numeric order, then names, then "not given"."""
     return name == "not given", int(name) if name.isdecimal() else 0, name
 
 
@@ -368,7 +369,8 @@ def _manifests(report: Report) -> Html:
 
 
 def _manifest_value(value: Any) -> Html | str:
-    """Return a value of the manifest; a long list, such as the hashes of all prompts, is folded."""
+    """Return a value of the manifest as text; a mapping of more than 8 entries, such as the hashes of all prompts, is
+    folded."""
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
     plain = {str(key): _plain(item) for key, item in value.items()}
@@ -386,7 +388,7 @@ def _plain(value: Any) -> str:
 
 
 def _repeats(report: Report) -> Html:
-    """Return how far the repeats of runs agree; empty if no run was repeated."""
+    """Return tables of how far the repeats of runs agree; empty if no run was repeated."""
     rows: list[list[str | Html | None]] = []
     deepest = 0
     for number, run in enumerate(report.figures, 1):
@@ -484,7 +486,8 @@ def _effort(report: Report) -> Html:
 
 
 def _price_table(report: Report) -> Html:
-    """Return the models with their tokens and a price to fill in; the page's script sums the costs up."""
+    """Return a table of the models with their tokens and fields for their prices; the page's script computes the
+    costs."""
     models = models_of(report.figures)
     if not models:
         return Html("")
@@ -561,7 +564,7 @@ def _questions(report: Report) -> Html:
 
 
 def _run_name(report: Report, number: int) -> Html:
-    """Return a run's name with its colour, `number` from 1; a single run needs no colour."""
+    """Return the name of run `number` (counted from 1), with its colour if there are several runs."""
     name = report.runs[number - 1].name
     if len(report.runs) > 1:
         key = el("i", class_=f"key run{(number - 1) % 8 + 1}")
@@ -571,7 +574,7 @@ def _run_name(report: Report, number: int) -> Html:
 
 
 def _score_cell(score: Estimate | None, n: int) -> Html:
-    """Return mean and interval in percent, and how many questions have the score if they are not all `n`."""
+    """Return the mean and its interval in percent, with the number of scored questions if it is not `n`."""
     if score is None:
         return Html("–")
     interval = el("small", f"{percent(score.low)} – {percent(score.high)}")
@@ -591,5 +594,5 @@ def _figure(report: Report, name: str) -> Html:
 
 
 def _pair(first: Html, second: Html) -> Html:
-    """Return two elements next to each other where there is room; only one of them if the other is empty."""
+    """Return two elements side by side where there is room. An empty element is left out."""
     return el("div", *filter(None, (first, second)), class_="pair")

@@ -1,7 +1,7 @@
-"""Traces as a report's page holds them: each is a trace page's data as gzip in base64, made in several processes.
+"""Packs the traces for a report's page: the data of each trace page as gzip in base64, made in several processes.
 
-A question's graph takes 0.1 s to lay out, so that five hundred of them are worth more than one processor core. This
-module is imported in the processes before numpy is, and must not import it: see `_use_one_thread`.
+Laying out a question's graph takes 0.1 s, so that several processor cores help with five hundred of them. Each process
+imports this module before numpy, so it must not import numpy itself: see `_use_one_thread`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-_FEW = 24  # traces for which starting a process takes longer than it saves
+_FEW = 24  # up to this many traces, starting a process takes longer than it saves
 
 
 def packed_traces(
@@ -24,10 +24,12 @@ def packed_traces(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[str]:
-    """Pack each trace (`Trace.to_dict()`), in order; the result is "" for one that cannot be read.
+    """Pack each trace (`Trace.to_dict()`), in order; the result is "" for a trace that cannot be read.
 
-    progress: is called with the number of traces that are done and the number of all. With several `workers` the
-        program that calls this must be importable, as multiprocessing requires.
+    Args:
+        workers: the number of processes. With several, the program that calls this must be importable, as
+            multiprocessing requires.
+        progress: is called with the number of traces that are done, and the number of all.
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:
@@ -52,7 +54,7 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[str]]]:
 
 
 def _use_one_thread() -> None:
-    """Give linear algebra one thread in this process, which works only before numpy is imported."""
+    """Limit linear algebra to one thread in this process. This works only before numpy is imported."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
 

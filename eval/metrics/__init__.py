@@ -1,4 +1,4 @@
-"""Scores as the papers report them, all in 0..1: pure functions, and metrics by name that apply them to a question."""
+"""Metrics, all scored in 0..1 as the papers report them: pure functions, and metrics by name that score a question."""
 
 from ras_agent.eval.metrics.answers import (
     exact_match,

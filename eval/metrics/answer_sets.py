@@ -1,4 +1,5 @@
-"""Questions with several right answers, as over knowledge graphs: precision, recall, F1 and hits of answer sets."""
+"""Metrics for questions with several right answers, as over knowledge graphs: precision, recall, F1 and hits of
+sets."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetSco
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """Return the `set_score` of normalised answers; an answer that normalises to "" is compared unnormalised."""
+    """Return the `set_score` of normalised answers. An answer whose normalised text is empty is compared
+    unnormalised."""
     return set_score(_keys(predicted), _keys(gold))
 
 
@@ -41,7 +43,7 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
     """Return the looser precision, recall and F1 that the published scripts for WebQSP and CWQ compute.
 
     A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
-    of predictions; where one prediction holds several gold answers that would exceed 1.0, and is cut to 1.0 here.
+    of predictions. If one prediction contains several gold answers this could exceed 1.0, and is limited to 1.0 here.
     """
     answers = [normalise_answer(answer) for answer in gold]
     joined_text = normalise_answer(" ".join(predicted))
@@ -52,17 +54,17 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1.0 if one of the first `k` predictions is a gold answer once normalised, else 0.0: Hit@k, HR@k."""
+    """Return 1.0 if one of the first `k` predictions, normalised, is a gold answer, else 0.0: Hit@k, HR@k."""
     return hit_at(k, list(_keys(predicted)), _keys(gold))
 
 
 def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """Return precision, recall and F1 where an answer is right if it has a gold answer in it: LEGO-GraphRAG's rule.
+    """Return precision, recall and F1 by LEGO-GraphRAG's rule: an answer is right if it contains a gold answer.
 
     Both are normalised as for EM, and the gold answer may begin inside a word, as in golden match. Precision counts the
-    predictions that have a gold answer in them, recall the gold answers that are in a prediction. As published,
-    predictions that differ count apart, however alike; a gold answer that normalises to "" is compared unnormalised,
-    where the published rule finds it in everything.
+    predictions that contain a gold answer, recall the gold answers that a prediction contains. As published, repeated
+    predictions are not merged. A gold answer that normalises to "" is compared unnormalised, whereas the published rule
+    finds it in every prediction.
     """
     predictions = list(predicted)
     answers = list(gold)
@@ -74,9 +76,10 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
 
 
 def split_answers(answer: str) -> list[str]:
-    """Return the answers that an answer lists, in its order: by lines, semicolons and bars, or else by commas.
+    """Return the answers that a text lists, in order: split at lines, semicolons and bars, or if it has none, at
+    commas.
 
-    Bullets and numbers at the front, stars around an answer and repeated answers are dropped.
+    Leading bullets and numbers, stars around an answer, and repeated answers are dropped.
     """
     parts = _BREAK.split(answer)
     if len(parts) == 1:
@@ -131,7 +134,7 @@ def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float 
 
 
 def _parts(answer: str) -> list[str]:
-    """Return the answers of a reply as the published scripts part them, at bars and lines."""
+    """Return the answers of a reply, split at bars and lines as in the published scripts."""
     return [part for part in re.split(r"[|\n]", answer) if part.strip()]
 
 

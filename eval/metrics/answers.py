@@ -1,4 +1,4 @@
-"""Short and long answers against gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE score them."""
+"""Metrics that compare short and long answers with gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def normalise_answer(text: str) -> str:
 
 
 def holds(text: str, answers: Iterable[str]) -> bool:
-    """Tell whether the normalised text holds one of the normalised answers as whole words."""
+    """Tell whether the normalised text contains one of the normalised answers as whole words."""
     padded = f" {normalise_answer(text)} "
     normal = filter(None, map(normalise_answer, answers))
     return any(f" {answer} " in padded for answer in normal)
@@ -42,7 +42,8 @@ def exact_match(prediction: str, golds: Iterable[str]) -> float:
 def token_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best token F1 over the gold answers, in 0..1.
 
-    HotpotQA's and 2WikiMultihopQA's rule: where one side is yes, no or noanswer, only an exact match scores.
+    By HotpotQA's and 2WikiMultihopQA's rule, only an exact match scores if the prediction or the gold answer is yes, no
+    or noanswer.
     """
     predicted = normalise_answer(prediction)
     normal = map(normalise_answer, golds)
@@ -65,8 +66,8 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
 def golden_match(prediction: str, golds: Iterable[str]) -> float:
     """Return 1.0 if the normalised prediction contains a normalised gold answer (RAS, equation 9), else 0.0.
 
-    As published, the gold answer may begin inside a word: "Ely" is in "likely". A gold answer that normalisation leaves
-    empty ("A", "!!!") is searched for as it is written, because the empty text is in every prediction; a blank one
+    As published, the gold answer may begin inside a word: "Ely" is in "likely". A gold answer whose normalised text is
+    empty ("A", "!!!") is searched for unnormalised, because the empty text is in every prediction. A blank gold answer
     never matches.
     """
     predicted = normalise_answer(prediction)
@@ -81,9 +82,9 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Return the share of an ambiguous question's readings with an answer in the prediction: STR-EM of ALCE's ASQA.
+    """Return the share of an ambiguous question's readings whose answer the prediction contains: STR-EM of ALCE's ASQA.
 
-    gold_sets: one set of equivalent short answers for each reading. 0.0 without readings.
+    gold_sets: one set of equivalent short answers for each reading; without readings the share is 0.0.
     """
     matches = [golden_match(prediction, golds) for golds in gold_sets]
     if matches:
@@ -105,8 +106,8 @@ def _answer_coverage(question: Question, outcome: Outcome) -> float | None:
 def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
     """Return ROUGE-Lsum's F-measure, best over the references, in 0..1, as ALCE reports it for long answers.
 
-    It is the rouge-score package's, stemmed, over texts in lower case with a line for each sentence. Sentence ends are
-    found by our own rules where ALCE uses NLTK's, which can split a text differently. Raises MissingExtra without the
+    The rouge-score package computes it with stemming over texts in lower case, one sentence a line. Sentences are split
+    by this package's rules; ALCE uses NLTK's, which can split a text differently. Raises MissingExtra without the
     rouge-score package.
     """
     predicted = _lines(prediction)
@@ -119,13 +120,17 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
 
 
 def _lines(text: str) -> str:
-    # sentences first: lower case would hide the capital that marks an abbreviation
+    # split before lowering the case: the rules use capitals to recognise abbreviations
     return "\n".join(text[start:end] for start, end in sentence_spans(text)).lower()
 
 
 @cache
 def rouge_scorer(kind: str) -> Any:
-    """Return the rouge-score package's scorer of "rouge1", "rougeLsum" ..., stemmed. Raises MissingExtra."""
+    """Return the rouge-score package's scorer of `kind` ("rouge1", "rougeLsum" ...), with stemming.
+
+    Raises:
+        MissingExtra: the package is not installed.
+    """
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
@@ -146,7 +151,7 @@ def _open_f1(predicted: str, gold: str) -> float:
 
 
 def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
-    """Return the F1 of two lists of words, each as often as it occurs; 0.0 without one in common."""
+    """Return the F1 of two lists of words, where a word counts as often as it occurs; 0.0 if they share no word."""
     common = sum((Counter(predicted) & Counter(gold)).values())
     if not common:
         return 0.0

@@ -25,11 +25,11 @@ _TRUE = frozenset({"true", "correct", "yes", "support", "supports", "supported"}
 
 
 def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
-    """Return the label of the option that an answer names, as `choices` ({label: text}) writes it.
+    """Return the label of the option that an answer names, in the spelling of `choices` ({label: text}).
 
     "" if the answer names no option, or several.
 
-    Tried in this order: a label in front ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
+    Tried in this order: a leading label ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
     option, the text of exactly one option somewhere in the answer.
     """
     labels = {label.casefold(): label for label in choices}
@@ -59,9 +59,9 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
 
 
 def stated_verdict(answer: str) -> str:
-    """Return "true" or "false" as the answer states it, else "".
+    """Return the verdict that an answer states, "true" or "false"; "" if it states none.
 
-    An answer that states both counts only if one of them comes first in it, before any other word.
+    An answer that states both counts only if it begins with one of them.
     """
     verdicts = []
     for match in _VERDICT.finditer(answer):
@@ -78,7 +78,7 @@ def stated_verdict(answer: str) -> str:
 def chosen_class(answer: str, classes: Iterable[str]) -> str:
     """Return the first of `classes` that the answer mentions, in any case; "" if it mentions no class.
 
-    ExplaGraphs' answers are read in this way.
+    ExplaGraphs reads answers in this way.
     """
     by_key = {name.casefold(): name for name in classes}
     pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
@@ -94,7 +94,7 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
 def _accuracy(question: Question, outcome: Outcome) -> float | None:
     """Compare the chosen option, verdict or class with the label.
 
-    Where the question has no label the normalised answers must be equal.
+    Without a label the normalised answer must equal a gold answer.
     """
     if outcome.abstained:
         if question.label or question.answers:

@@ -1,7 +1,7 @@
 """Checks the nodes and edges that an answer cites against the graph: G-Retriever's hallucination check (appendix F).
 
-A model that is asked to show the evidence for its answer lists nodes and edges behind it. The answer is scored without
-that list, and the list by whether the graph has its nodes and edges.
+A model that is asked for the evidence of its answer lists nodes and edges. The answer is scored without this list, and
+the list by whether the graph contains its nodes and edges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Edge = tuple[str, str, str]
 """The texts of head, relation and tail."""
 _Section = Literal["", "nodes", "edges", "both", "csv nodes", "csv edges"]
 
-# characters of a line that is read as an arrow; the patterns below may take the square of its length
+# the longest line that is read for arrows: the patterns below may take time quadratic in its length
 _LONGEST = 500
 _NODE_WORD = r"(?:nodes?|entity|entities|vertex|vertices)"
 _EDGE_WORD = r"(?:edges?|triples?|triplets?|relations|relationships?)"
@@ -33,7 +33,7 @@ _HEADING = re.compile(
     rf"|(?P<edges>{_EDGE_WORD}))(?: [a-z]+){{0,8}}(?: ?\(\d+\))?[*_ ]*+(?::(?P<inline>.*))?",
     re.IGNORECASE,
 )
-# words of a line such as "The nodes that support this answer are:"; without a colon a heading has fewer
+# the maximum number of words of a heading such as "The nodes that support this answer are:", and of one without a colon
 _MOST_HEADING_WORDS = 10
 _MOST_WORDS_WITHOUT_COLON = 7
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
@@ -42,7 +42,7 @@ _CSV: Mapping[str, _Section] = {
     "src,edge_attr,dst": "csv edges",
 }
 _ITEM = re.compile(r"\s*+(?:[-*•–]|\d{1,3}[.)])\s++(?P<item>\S.*)")
-# marked as a number, since a figure in front of a name may belong to it
+# only marked numbers, since a bare number before a name may belong to it
 _NUMBERED = re.compile(
     r"(?:node\s*+[\[(#]?\d++[\])]?|\[\d++\]|#\d++)[:,.|\s]\s*+(?=\S)", re.IGNORECASE
 )
@@ -50,11 +50,11 @@ _ROW = re.compile(r"(?:node *)?[\[(#]?(?P<number>\d{1,4})[\])]?", re.IGNORECASE)
 _NUMBER_BEHIND = re.compile(r"\((?:node|id|node_id)\W?+\s*+\d+\)$", re.IGNORECASE)
 _EXPLANATION = re.compile(r"\s[—–]\s.*")
 _WRAPPING = " \t*_`\"'“”,;"
-# from a parenthesis to the next, so a text is read once; the fields' white space and marks are taken off afterwards
+# from one parenthesis to the next, so a text is read once; white space and marks of the fields are stripped later
 _EDGE = re.compile(r"\(([^()|;]*+)([|;])([^()|;]*+)\2([^()|;]*+)\)")
 _COMMA_EDGE = re.compile(r"\(([^(),|;]*+),([^(),|;]*+),([^(),|;]*+)\)")
 _ARROW = re.compile(r"-+>|=+>|[→⟶➔➜]")
-# head and relation in front of an arrow: "mill --river", "(mill)-[:river]", "mill - river", "mill —river"
+# head and relation before an arrow: "mill --river", "(mill)-[:river]", "mill - river", "mill —river"
 _TO_RELATION = re.compile(
     r"(?P<head>.+?)(?:\s*-{1,2}[\[(]:?|--|\s-\s|[—–])(?P<relation>.+?)[\])]?[\s—–-]*"
 )
@@ -76,7 +76,7 @@ _COLUMNS = frozenset(
 
 
 class CitedGraph(NamedTuple):
-    """The nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
+    """The nodes and edges that an answer cites. An edge is its (head, relation, tail) texts."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -84,7 +84,7 @@ class CitedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphValidity:
-    """Counts of the `nodes` and `edges` that an answer cites, and of those among them that exist in its graph."""
+    """Counts of the nodes and edges that an answer cites, and of those of them that exist in the graph."""
 
     nodes: int
     valid_nodes: int
@@ -93,12 +93,12 @@ class GraphValidity:
 
     @property
     def cites(self) -> bool:
-        """Tell whether anything is cited."""
+        """Tell whether any node or edge is cited."""
         return self.nodes + self.edges > 0
 
     @property
     def fully_valid(self) -> bool:
-        """Tell whether something is cited, and all of it exists."""
+        """Tell whether something is cited and all of it exists in the graph."""
         return self.cites and (self.nodes, self.edges) == (
             self.valid_nodes,
             self.valid_edges,
@@ -106,23 +106,24 @@ class GraphValidity:
 
 
 def read_cited_graph(reply: str) -> CitedGraph:
-    """Return the nodes and edges that a reply refers to, each once.
+    """Return the nodes and edges that a reply cites, each once.
 
     Edges in parentheses, (head; relation; tail), (S> head | P> relation | O> tail) or (head, relation, tail), and edges
     with arrows, head --relation--> tail or head -> relation -> tail, are read anywhere. Below a line such as "Nodes:",
-    "Entities used:" or "Edges:", and behind its colon, each item is a node or an edge: behind a bullet or a number, on
-    a line of its own, between commas, in a table, in JSON. G-Retriever's two CSV blocks and a JSON object with `nodes`
-    and `edges` are read, too. Every item listed as a node or an edge counts, whatever it says: an edge that cannot be
-    read has its text for its head, and no relation. An edge's ends count as nodes only if they are listed.
+    "Entities used:" or "Edges:", and after its colon, each item is a node or an edge: after a bullet or a number, on a
+    separate line, between commas, in a table, or in JSON. G-Retriever's two CSV blocks and a JSON object with `nodes`
+    and `edges` are read, too. Every item listed as a node or an edge counts: an edge that cannot be parsed gets the
+    whole text as its head, and an empty relation and tail. An edge's ends count as nodes only if they are listed as
+    nodes.
     """
     return _read(reply)[1]
 
 
 def answer_apart(reply: str) -> str:
-    """Return a reply's answer without the nodes and edges that it lists, and without the numbers of its citations.
+    """Return the answer in a reply, without the listed nodes and edges and without the numbers of citations.
 
-    The answer is the text before the list, or the text behind it if there is no text before it. A reply that is only a
-    list is its own answer.
+    The answer is the text before the list, or the text after it if there is none before. A reply that is only a list is
+    returned as the answer.
 
     >>> answer_apart("yellow [1]\\n\\nNodes:\\n- banana")
     'yellow'
@@ -130,11 +131,12 @@ def answer_apart(reply: str) -> str:
     answer = _read(reply)[0] or reply
     return re.sub(
         rf"(?<!\s)\s*+{NUMBER.live}", "", answer
-    ).strip()  # white space is read only from its beginning
+    ).strip()  # (?<!\s): run over white space only once
 
 
 def apart(outcome: Outcome) -> Outcome:
-    """Return the outcome with only its answer as the answer, and all of it as the reply (see `answer_apart`)."""
+    """Return the outcome with its answer split: `answer` without the list (see `answer_apart`), `reply` the whole
+    text."""
     return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
 
 
@@ -143,9 +145,9 @@ def graph_validity(
 ) -> GraphValidity:
     """Count which of the cited nodes and edges the graph has.
 
-    Texts are compared by canonical key, edges with their direction. A node is a whole text or, of a scene graph's
-    "name: banana; attribute: ...", its name, or its name with its attributes. A number in front of a node ("Node 3:
-    mill") and an explanation behind a long dash are left away where the whole is no node.
+    Texts are compared by canonical key, edges with their direction. A node may be cited by its whole text; a node
+    "name: banana; attribute: ..." of a scene graph also by its name, or its name with its attributes. A number before a
+    cited node ("Node 3: mill") and an explanation after a long dash may be left out.
     """
     names: set[str] = set()
     for node in nodes:
@@ -167,7 +169,8 @@ def graph_validity(
 
 
 def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
-    """Return what is cited with names in place of row numbers. shown: the nodes' texts as the prompt numbered them.
+    """Return the cited graph with row numbers replaced by names. shown: the texts of the nodes, as the prompt numbered
+    them.
 
     >>> named_rows(CitedGraph(("0", "Node 1"), (("0", "on", "1"),)), ("cup", "table"))
     CitedGraph(nodes=('cup', 'table'), edges=(('cup', 'on', 'table'),))
@@ -192,7 +195,7 @@ def _name_of_row(text: str, shown: Sequence[str]) -> str:
 
 
 def name_in_edges(node: str) -> str:
-    """Return the name by which an edge cites a node: an object of a scene by its name, without the marks of an edge.
+    """Return the name by which an edge cites a node. An object of a scene graph is cited by its name alone.
 
     >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
     ('banana', 'mill')
@@ -227,7 +230,7 @@ def _fully_valid(question: Question, outcome: Outcome) -> float | None:
 
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
-    """Count the reply's citations of the question's own graph, or else of the graph that the agent built.
+    """Count the citations of the reply that exist in the question's graph, or else in the graph that the agent built.
 
     Returns None if there is no graph.
     """
@@ -245,7 +248,7 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
 
 
 def _read(reply: str) -> tuple[str, CitedGraph]:
-    """Return the answer of a reply, "" if it has no answer, and the graph that it lists."""
+    """Return the answer of a reply ("" if it has none) and the graph that the reply lists."""
     if item := _json_object(reply):
         return _read_object(item)
     reader = _Reader()
@@ -261,7 +264,8 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
 
 
 def _lines_and_headings(reply: str) -> Iterator[str]:
-    """Yield a reply's lines; a heading with its items that follows a sentence on its line is a line of its own."""
+    """Yield the lines of a reply. A heading with items that follows a sentence on the same line is yielded as a new
+    line."""
     for line in lines_of(reply):
         begun = 0
         for end in _SENTENCE_END.finditer(line[:_LONGEST]):
@@ -274,7 +278,7 @@ def _lines_and_headings(reply: str) -> Iterator[str]:
 
 
 def _heading_of(text: str) -> re.Match[str] | None:
-    """Return the match of a line that says that nodes or edges follow."""
+    """Return the match of a line that announces nodes or edges; None for any other line."""
     heading = _HEADING.fullmatch(text[:_LONGEST])
     if heading is None:
         return None
@@ -308,16 +312,15 @@ def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reader of a reply's lines. It knows under which heading it is.
-
-    bulleted: whether the list that it is in has bullets; unknown before its first item. numbers: a CSV block's nodes.
-    """
+    """A reader of a reply's lines that keeps track of the heading it is under."""
 
     nodes: list[str] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     numbers: dict[str, str] = field(default_factory=dict)
+    """The nodes of a CSV block by their numbers."""
     section: _Section = ""
     bulleted: bool | None = None
+    """Whether the items of the current list have bullets; None before its first item."""
 
     def graph(self) -> CitedGraph:
         """Return the nodes and edges that were read, each once."""
@@ -333,7 +336,7 @@ class _Reader:
         return CitedGraph(tuple(nodes.values()), tuple(dict.fromkeys(listed)))
 
     def reads(self, line: str) -> bool:
-        """Read a line, and tell whether it belongs to a list, and so not to the answer."""
+        """Read a line. Tell whether it belongs to a list and so not to the answer."""
         text = line.strip()
         if text.startswith("```"):
             return True
@@ -373,7 +376,7 @@ class _Reader:
         )
 
     def add_value(self, value: object, *, is_edge: bool) -> None:
-        """Add a node or an edge of JSON: a text, an object or a list."""
+        """Add the node or edge of a JSON value: a text, an object or a list."""
         if isinstance(value, Mapping):
             named = {str(key).lower(): part for key, part in value.items()}
             ends = []
@@ -400,7 +403,7 @@ class _Reader:
         self.bulleted = None
 
     def _read_inline(self, text: str) -> None:
-        """Read the items behind a heading's colon."""
+        """Read the items after a heading's colon."""
         if (values := _json_list(text)) is not None:
             for value in values:
                 self.add_value(value, is_edge=self.section == "edges")
@@ -416,7 +419,7 @@ class _Reader:
             self._read_item(text.strip())
 
     def _read_item(self, text: str) -> None:
-        """Read an item of a list: a table's row, JSON, an edge, or the text of a node."""
+        """Read an item of a list: a row of a table, JSON, an edge, or the text of a node."""
         if text.startswith("|"):
             cells = []
             for cell in text.strip("| ").split("|"):
@@ -440,7 +443,7 @@ class _Reader:
             self.nodes.append(text.strip(_WRAPPING))
 
     def _reads_row(self, text: str) -> bool:
-        """Read a row of a CSV block, and tell whether it is one."""
+        """Read a row of a CSV block. Tell whether the line is such a row."""
         cells = _cells(text)
         if self.section == "csv nodes" and len(cells) >= 2 and cells[0].isdigit():
             self.numbers[cells[0]] = name = ",".join(cells[1:])
@@ -453,7 +456,7 @@ class _Reader:
 
 
 def _edges_in(text: str) -> list[Edge]:
-    """Return the edges in parentheses or with arrows that stand in a text."""
+    """Return the edges in a text that are written in parentheses or with arrows."""
     edges = []
     for head, _, relation, tail in _EDGE.findall(text):
         edges.append(
@@ -468,7 +471,8 @@ def _edges_in(text: str) -> list[Edge]:
 
 
 def _edges_of_item(text: str) -> list[Edge]:
-    """Return the edges of an item that is listed as an edge: as in any text, or three texts between | ; or commas."""
+    """Return the edges of an item that is listed as an edge: edges as in any text, or three texts split by |, ;, tab or
+    commas."""
     if edges := _edges_in(text):
         return edges
     for mark in ("|", ";", "\t"):
@@ -487,7 +491,7 @@ def _edges_of_item(text: str) -> list[Edge]:
 
 
 def _cells(text: str) -> list[str]:
-    """Return the fields of a line of CSV; [] for a line longer than `_LONGEST`."""
+    """Return the fields of a CSV line; [] for a line longer than `_LONGEST`."""
     if len(text) > _LONGEST:
         return []
     cells = []
@@ -497,7 +501,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _whole_edges(text: str) -> list[Edge]:
-    """Return the edge that an item is, where it is listed as a node; [] for a node with parentheses in its text."""
+    """Return the edge that makes up a whole item listed as a node; [] for a node with parentheses in its text."""
     bare = text.strip(_WRAPPING)
     is_whole = (
         _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
@@ -508,7 +512,7 @@ def _whole_edges(text: str) -> list[Edge]:
 
 
 def _arrow_edges(text: str) -> list[Edge]:
-    """Return the edges along a line of arrows; [] if it has other text, or no arrows."""
+    """Return the edges along a line of arrows; [] if it has no arrows or other text."""
     parts = []
     for part in _ARROW.split(text[: _LONGEST + 1]):
         parts.append(part.strip(_WRAPPING))
@@ -533,7 +537,7 @@ def _arrow_edges(text: str) -> list[Edge]:
 
 
 def _node_of_arrow(text: str) -> str:
-    """Return a node's text without the parentheses that may stand around it in front of or behind an arrow."""
+    """Return the text of a node next to an arrow, without parentheses around it."""
     bare = text.strip(_WRAPPING)
     inner = bare[1:-1]
     if bare.startswith("(") and bare.endswith(")") and "(" not in inner:
@@ -548,7 +552,7 @@ def _without_arrows(text: str) -> str:
 
 
 def _json_object(reply: str) -> dict[str, Any] | None:
-    """Return the reply's JSON object that lists nodes or edges, with its keys in lower case, or None."""
+    """Return the reply's JSON object that lists nodes or edges, with its keys in lower case; None without one."""
     try:
         value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
     except (ValueError, RecursionError):
@@ -562,7 +566,7 @@ def _json_object(reply: str) -> dict[str, Any] | None:
 
 
 def _json_list(text: str) -> list[Any] | None:
-    """Return the list that a JSON text holds; None for any other text."""
+    """Return the list in a JSON text; None for any other text."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -585,7 +589,7 @@ def _names(node: str) -> Iterator[str]:
 
 
 def _readings(node: str) -> Iterator[str]:
-    """Yield the canonical keys of the possible readings of a cited text: as it is, or without number or explanation."""
+    """Yield the canonical keys of a cited text: unchanged, and without a number or an explanation."""
     yield canonical_key(node)
     for bare in (
         _NUMBERED.sub("", node, count=1),
@@ -597,10 +601,10 @@ def _readings(node: str) -> Iterator[str]:
 
 
 def _bare(text: str, mark: Mark) -> str:
-    """Return the text of an edge's part without the mark in front of it, if there is one."""
+    """Return the text of a part of an edge without the mark before it."""
     return text.strip(_WRAPPING).removeprefix(str(mark)).strip()
 
 
 def _is_box(head: str) -> bool:
-    """Tell whether a triple in commas is a box (x,y,w) of a scene graph and no edge."""
+    """Tell whether a triple between commas is a box (x,y,w) of a scene graph and not an edge."""
     return head == "x" or head.lstrip("-").isdigit()

@@ -1,4 +1,5 @@
-"""How far the confidences of answers are from how often they are right, and how well they sort right from wrong."""
+"""Measures how well the confidences of answers agree with how often the answers are right, and sort right from
+wrong."""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ COVERAGES = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceFigures:
-    """Figures of the answers of a run that have a confidence."""
+    """Figures of a run's answers that have a confidence."""
 
     n: int
-    """how many answers"""
+    """The number of answers."""
     error: Estimate
-    """the expected calibration error (ECE), 0..1, with its bootstrap interval"""
+    """The expected calibration error (ECE), 0..1, with its bootstrap interval."""
     area: Estimate
-    """the mean share of wrong answers over all coverages (AURC), with its bootstrap interval"""
+    """The mean share of wrong answers over all coverages (AURC), with its bootstrap interval."""
     risks: tuple[tuple[float, float], ...]
-    """coverage, and the share of wrong answers among that share of the surest"""
+    """Pairs of a coverage and the share of wrong answers among that share of the answers with the highest
+    confidence."""
 
     def risk_at(self, coverage: float) -> float:
-        """Return the share of wrong answers among the surest part of all."""
+        """Return the share of wrong answers among the given share of the answers with the highest confidence."""
         place = max(1, round(coverage * self.n)) - 1
         return self.risks[place][1]
 
@@ -37,7 +39,12 @@ class ConfidenceFigures:
 def confidence_figures(
     confidences: Sequence[float], right: Sequence[float], seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return the figures of answers, given the confidence of each and 1 for a right one, else 0; None without any."""
+    """Return the figures of answers; None without answers.
+
+    Args:
+        confidences: the confidence of each answer, 0..1.
+        right: 1 for each right answer, 0 for a wrong one.
+    """
     if not confidences:
         return None
     sure = np.asarray(confidences, dtype=np.float64)
@@ -60,10 +67,10 @@ def calibration_error(
     worths: Sequence[float] | Doubles,
     bins: int = BINS,
 ) -> float:
-    """Return the expected calibration error, 0..1. confidences and worths: 0..1, one of each for an answer.
+    """Return the expected calibration error, 0..1. `confidences` and `worths` have one value in 0..1 for each answer.
 
-    It is the mean distance of confidence and worth over equally wide bins, each counted by its answers (Guo et al. 2017,
-    arXiv:1706.04599).
+    It is the mean distance between confidence and worth over equally wide bins, weighted by their numbers of answers
+    (Guo et al. 2017, arXiv:1706.04599).
 
     >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
     0.267
@@ -77,7 +84,8 @@ def calibration_error(
 def risks_by_coverage(
     confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
 ) -> Doubles:
-    """Return the share of wrong answers among the surest 1, 2, ... n; equal confidences share their wrong ones evenly.
+    """Return the share of wrong answers among the 1, 2, ... n answers of highest confidence. Answers of equal
+    confidence share their number of wrong answers evenly.
 
     >>> risks_by_coverage([0.9, 0.5, 0.5], [1, 0, 1]).round(3).tolist()
     [0.0, 0.25, 0.333]
@@ -94,7 +102,8 @@ def risks_by_coverage(
 def area_under_risk(
     confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
 ) -> float:
-    """Return the mean share of wrong answers over all coverages (AURC); the lower, the better confidences sort."""
+    """Return the mean share of wrong answers over all coverages (AURC). Lower means that confidences sort answers
+    better."""
     return float(risks_by_coverage(confidences, right).mean())
 
 
@@ -104,7 +113,7 @@ def _estimate(
     worth: Doubles,
     seed: int,
 ) -> Estimate:
-    """Return a measure of all answers, and its interval over answers drawn with replacement."""
+    """Return a measure of all answers with its interval by bootstrap: answers are drawn with replacement."""
     draw = np.random.default_rng(seed)
     values = []
     for _ in range(_DRAWS):

@@ -1,4 +1,4 @@
-"""Triples against gold triples, and the entities of a retrieved graph against the gold answers."""
+"""Metrics that compare triples with gold triples, and the entities of a retrieved graph with the gold answers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ _TripleScore = Callable[[Iterable[TripleTexts], Iterable[TripleTexts]], SetScore
 def triple_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 of triples; two are the same if all three parts have the same canonical key."""
+    """Return precision, recall and F1 of triples. Two triples are equal if their parts have equal canonical keys."""
     return set_score(map(_key, predicted), map(_key, gold))
 
 
 def ends_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 of (subject, object) pairs by canonical key, whatever their predicate."""
+    """Return precision, recall and F1 of the triples' (subject, object) pairs by canonical key; predicates are
+    ignored."""
     return set_score(map(_ends, predicted), map(_ends, gold))
 
 
 def soft_triple_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 where a triple is worth the token F1 of its words with those of a gold triple.
+    """Return precision, recall and F1 where a triple scores the token F1 of its words and those of a gold triple.
 
     Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
     the predicted, then of the gold triples. A repeated triple counts once.
@@ -69,10 +70,17 @@ def soft_triple_score(
 def triple_rouge(
     kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> float:
-    """Return ROUGE's F-measure of the triples' words against those of the gold ones, in their orders, in 0..1.
+    """Return ROUGE's F-measure, in 0..1, of the words of the triples against the words of the gold triples, in their
+    order.
 
-    kind: "rouge1", "rouge2" or "rougeL". RAS measures text-to-triples so; the marks between the parts, which any two
-    lists of triples share, do not count here. Raises MissingExtra without the rouge-score package.
+    Args:
+        kind: "rouge1", "rouge2" or "rougeL".
+
+    RAS measures text-to-triples in this way, but its texts include the marks between a triple's parts, which any two
+    lists of triples share.
+
+    Raises:
+        MissingExtra: the rouge-score package is not installed.
     """
     prediction = " ".join(map(" ".join, predicted))
     reference = " ".join(map(" ".join, gold))
@@ -81,7 +89,7 @@ def triple_rouge(
 
 
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
-    """Score gold answers against the entities (heads and tails) of a retrieved graph, as LEGO-GraphRAG does."""
+    """Score the entities (heads and tails) of a retrieved graph against the gold answers, as LEGO-GraphRAG does."""
     entities = set[str]()
     for triple in triples:
         entities.update(_ends(triple))

@@ -1,4 +1,4 @@
-"""Metrics of grounding: does the evidence hold the answer? Words decide, without a judge model."""
+"""Metrics of grounding: whether the evidence contains the answer, judged by words and not by a judge model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 
 
 def checkable(answer: str) -> bool:
-    """Tell whether a text could state the answer word for word; it cannot state a yes or a no."""
+    """Tell whether a text could contain the answer word for word. A yes or a no cannot be checked in this way."""
     return normalise_answer(answer) not in _UNSTATED
 
 
 def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
-    """Return 1.0 if at least one text holds one of the answers as whole words, else 0.0."""
+    """Return 1.0 if at least one text contains one of the answers as whole words, else 0.0."""
     golds = tuple(answers)
     return float(any(holds(text, golds) for text in texts))
 
@@ -67,7 +67,8 @@ def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
 
 
 def _support(question: Question, outcome: Outcome) -> list[bool | None]:
-    """Return whether each citation supports the answer: as its run has recorded it, else by its words."""
+    """Return for each citation whether it supports the answer (None: unknown): as the run recorded it, else by its
+    words."""
     recorded = [one.supported for one in outcome.citations]
     if any(one is not None for one in recorded):
         return recorded

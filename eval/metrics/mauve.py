@@ -1,7 +1,7 @@
-"""MAUVE (Pillutla et al., 2021) of a run: how near the distribution of its long answers is to that of human ones.
+"""MAUVE (Pillutla et al., 2021) of a run: how close the distribution of its long answers is to that of human answers.
 
-It compares two sets of texts, so it belongs to a run and not to a question. The package mauve-text computes it from
-vectors; these are made here, since its own code takes no models but GPT-2 and BERT.
+It compares two sets of texts, so it is a score of a run and not of a question. The package mauve-text computes it from
+vectors. The vectors are made here, since the package's models are limited to GPT-2 and BERT.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.result import Result
 
 PUBLISHED = "gpt2-large"
-"""The featuriser of ALCE and RAS."""
+"""The language model whose vectors ALCE and RAS compare."""
 LEAST = 20
-"""Fewer texts say nothing about a distribution; the package's authors advise thousands."""
+"""The minimum number of texts. Fewer do not show a distribution; the package's authors advise thousands."""
 _WORDS = 100
 _TOKENS = 512
 _BATCH = 8
@@ -32,17 +32,27 @@ _BATCH = 8
 
 @dataclass(frozen=True, slots=True)
 class Mauve:
-    """The score, 0 to 1, higher is nearer; the number of pairs of texts; and the model whose vectors compare them."""
+    """A MAUVE score."""
 
     score: float
+    """From 0 to 1; higher is closer to the human answers."""
     texts: int
+    """The number of pairs of texts."""
     featuriser: str
+    """The language model whose vectors are compared."""
 
 
 def require_mauve(texts: int, model: str | Path = "") -> None:
-    """Raise MissingExtra where MAUVE cannot be computed, SettingsError for too few texts.
+    """Raise an error if MAUVE cannot be computed.
 
-    With a model, raise WeightsError where its tokeniser or its configuration cannot be loaded; its weights are not.
+    Args:
+        texts: the number of answers.
+        model: if given, its tokeniser and configuration are loaded as a check, but not its weights.
+
+    Raises:
+        MissingExtra: a package is not installed.
+        SettingsError: there are too few texts.
+        WeightsError: the tokeniser or the configuration of the model cannot be loaded.
     """
     if not all(map(find_spec, ("mauve", "torch", "transformers"))):
         raise MissingExtra("MAUVE", "mauve")
@@ -60,8 +70,9 @@ def require_mauve(texts: int, model: str | Path = "") -> None:
 def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
     """Return the MAUVE of a run's answers against the first gold answer of each question, as ALCE computes it.
 
-    Of question and answer together, the first 100 words count. model: a causal language model of transformers, its
-    name or the folder of its safetensors weights. Raises MissingExtra, SettingsError and WeightsError.
+    The first 100 words of question and answer together are compared. model: the name of a causal language model of
+    transformers, or the folder of its safetensors weights. Raises MissingExtra, SettingsError and WeightsError (see
+    `require_mauve`).
     """
     pairs = []
     for result in results:
@@ -81,7 +92,7 @@ def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
 
 
 def mauve_of_vectors(human: Floats, ours: Floats) -> float:
-    """Return the MAUVE of two sets of vectors, (n, d) and (m, d), by the package mauve-text."""
+    """Return the MAUVE of two sets of vectors, shapes (n, d) and (m, d), computed by the package mauve-text."""
     try:
         from mauve import compute_mauve
     except ImportError as error:
@@ -97,7 +108,7 @@ def compared_text(question: str, answer: str) -> str:
 
 
 def features(texts: Sequence[str], model: str | Path) -> Floats:
-    """Return the last layer's state at each text's last token, shape (len(texts), d), float32."""
+    """Return the state of the model's last layer at each text's last token, shape (len(texts), d), float32."""
     import torch
     from transformers import AutoModel
 
@@ -115,7 +126,7 @@ def features(texts: Sequence[str], model: str | Path) -> Floats:
                         text, truncation=True, max_length=_TOKENS, return_tensors="pt"
                     )[0]
                 )
-            # padded behind: a causal model's earlier states do not see it
+            # padded at the end: the earlier states of a causal model do not depend on it
             ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
             mask = torch.nn.utils.rnn.pad_sequence(
                 [torch.ones_like(row) for row in tokens], batch_first=True

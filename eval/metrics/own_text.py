@@ -1,7 +1,8 @@
-"""Answers to questions of one's own: equal where a reader takes them for the same text, in any script.
+"""Metrics for a user's own questions: two answers are equal if a reader would take them for the same text, in any
+script.
 
-SQuAD's rule, which published figures follow, deletes ASCII punctuation wherever it stands: "3.5" is "35", "C#" is "C",
-and an answer between curly quotes or in another Unicode form is wrong. Here punctuation is ignored only at a word's
+SQuAD's rule, which published figures follow, deletes ASCII punctuation everywhere: "3.5" equals "35" and "C#" equals
+"C", while an answer in curly quotes or in another Unicode form is wrong. Here punctuation is ignored only at a word's
 ends.
 """
 
@@ -22,7 +23,7 @@ _SPELLINGS = str.maketrans(
         **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
     }
 )
-"""Characters that are typed one for the other, and those that nobody sees"""
+"""Maps characters that are typed for each other to one of them, and invisible characters to nothing."""
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _INITIALS = re.compile(r"\b(?:[a-z]\.){2,}")
@@ -34,7 +35,8 @@ _CLOSED = frozenset({("yes",), ("no",)})
 
 
 def text_tokens(text: str) -> list[str]:
-    """Return the words of an answer as they are compared; of Chinese and Japanese its characters.
+    """Return the words of an answer in the form in which they are compared. In Chinese and Japanese each character is a
+    word.
 
     >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")
     (['water', 'of', 'leith', '3000', 'm'], ['c#'], ['-5', '°c'])
@@ -59,7 +61,7 @@ def text_tokens(text: str) -> list[str]:
 
 @answer_metric("em_text", decides=9)
 def exact_text(prediction: str, golds: Iterable[str]) -> float:
-    """Return 1.0 if the answer has the words of a gold answer, in whatever spelling of Unicode, else 0.0.
+    """Return 1.0 if the answer has the same words as a gold answer, in any Unicode spelling, else 0.0.
 
     Decimals, signs and the marks of names such as C# count; capitals, accents of Latin letters, articles, and
     punctuation at the ends of words do not.
@@ -72,7 +74,7 @@ def exact_text(prediction: str, golds: Iterable[str]) -> float:
 def text_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best F1 of words over the gold answers, in 0..1, by the words that em_text compares.
 
-    Where one side is yes or no, only an exact match scores.
+    If the prediction or the gold answer is yes or no, only an exact match scores.
     """
     predicted = text_tokens(prediction)
     best = 0.0
@@ -90,7 +92,8 @@ def _f1(predicted: list[str], gold: list[str]) -> float:
 
 
 def _without_punctuation(word: str) -> str:
-    """Return a word without the punctuation at its ends, but for a sign, and marks that are a part of it."""
+    """Return a word without the punctuation at its ends, except a sign of a number and marks that are part of the
+    word."""
     start = 0
     end = len(word)
     while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):

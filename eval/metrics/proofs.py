@@ -1,4 +1,4 @@
-"""Metrics of the proof that is shown with an answer ("How the answer follows"): is there one, and does it prove?"""
+"""Metrics of the proof that is shown with an answer ("How the answer follows"): whether it is there and complete."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ras_agent.text.canonical import canonical_key
 
 
 def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
-    """Return the citations of the proof, in its order; [] if no proof is shown, None if no proof is due.
+    """Return the citations of the proof, in its order; [] if no proof is shown, None if a proof is not expected.
 
-    No proof is due where nothing is answered, and for answers that are not led to: yes, no, and one of the things that
-    the question names.
+    A proof is not expected for an abstention, nor for an answer that no chain of facts leads to: yes, no, or one of the
+    things that the question names.
     """
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
     if outcome.abstained or not checkable(outcome.answer) or named:
@@ -36,7 +36,8 @@ def _proof_shown(question: Question, outcome: Outcome) -> float | None:
 
 @metric("proof_complete")
 def _proof_complete(question: Question, outcome: Outcome) -> float | None:
-    """Tell whether a shown proof has a sentence of every gold passage; None if there is no proof or no known gold."""
+    """Tell whether a shown proof cites every gold passage; None if no proof is shown or the gold passages are
+    unknown."""
     proof = proof_citations(question.question, outcome)
     if not proof or not question.supporting:
         return None

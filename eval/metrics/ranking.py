@@ -1,4 +1,5 @@
-"""Ranked passages against gold passages, by their names. A repeated name counts at its first place only."""
+"""Metrics that compare the names of ranked passages with those of gold passages. A repeated name counts only once, at
+its first rank."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ def all_recalled_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float
 
 @ranking_metric("hit", decides=40)
 def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1.0 if any gold name is among the first `k` ranked ones, else 0.0. Its mean is the hit ratio.
+    """Return 1.0 if any gold name is among the first `k` ranked ones, else 0.0. The mean is the hit ratio.
 
-    With answers in place of passages this is LEGO-GraphRAG's HR@k of generated answers.
+    With answers instead of passages this is LEGO-GraphRAG's HR@k of generated answers.
     """
     return float(not set(gold).isdisjoint(_first(k, ranked)))
 
@@ -38,9 +39,12 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 def ceilings(
     metrics: Iterable[str], golds: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return the mean score of perfect rankings, for each `recall@k` and `all_recall@k` for which it is below 1.
+    """Return the mean score of perfect rankings, for each `recall@k` and `all_recall@k` whose mean is below 1.
 
-    It is where questions have more gold names than `k`. golds: the gold names of each question that has any.
+    It is below 1 if questions have more than `k` gold names.
+
+    Args:
+        golds: the gold names of each question that has any.
     """
     rules = {"recall": recall_at, "all_recall": all_recalled_at}
     bounds = {}
@@ -73,7 +77,8 @@ def _mrr(question: Question, outcome: Outcome) -> float | None:
 
 @metric("ndcg", of_passages=True, cutoff="optional")
 def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float | None:
-    """Score the ranking by the question's grades of relevance (BEIR's `qrels`); without grades each gold passage is 1.
+    """Score the ranking by the question's grades of relevance (BEIR's `qrels`). Without grades each gold passage has
+    grade 1.
 
     Järvelin and Kekäläinen (2002) with linear gains, as trec_eval's ndcg_cut and BEIR have it.
     """
@@ -85,7 +90,7 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
 
 
 def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
-    """Return the discounted gain of the first `k` ranked names over that of the best order, in 0..1.
+    """Return the discounted gain of the first `k` ranked names, divided by that of the best order, in 0..1 (nDCG@k).
 
     It is 0.0 without grades. The gain of rank r is grade / log2(r + 1); a grade below 0 gains nothing.
     """

@@ -1,13 +1,13 @@
-"""Metrics by name. A metric is registered where it is defined: one function under one decorator, and no list elsewhere.
+"""Registers metrics by name. A metric is a function under a decorator, which registers it; there is no list to extend.
 
     @metric("brief")
     def brief(question: Question, outcome: Outcome) -> float | None:
         return float(len(outcome.answer.split()) <= 5) if outcome.answer else None
 
-A metric scores one question's outcome in 0..1, or returns None where it does not apply; a run averages the scores of
-the questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules of this
-folder register themselves. A metric of another package is known once its module has been imported, or by its name if
-the package names it in its entry points `ras_agent.metric`.
+A metric scores one question's outcome in 0..1, or returns None if it does not apply; a run averages the scores of the
+questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules of this folder
+register themselves. A metric of another package is known once its module has been imported, or by its name if the
+package names it in its entry points `ras_agent.metric`.
 """
 
 from __future__ import annotations
@@ -24,32 +24,31 @@ from ras_agent.records import Citation, Passage, Triple
 
 Cutoff = Literal["none", "optional", "required"]
 ScoreQuestion = Callable[..., float | None]
-"""Scores (question, outcome); that of a metric with a cutoff also takes the keyword `k`."""
+"""A function that scores (question, outcome). With a cutoff it also takes the keyword `k`."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An agent's answer to one question and its evidence, which is all that a metric looks at.
-
-    passages: in the order of retrieval (by hop, then by rank within the hop). facts: the question graph's, by id.
-    reply: the answer with the nodes and edges that it lists, where these were asked for; "" where they were not.
-    shown_nodes: the texts of the nodes that a prompt showed with row numbers, in their order.
-    """
+    """An agent's answer to a question with its evidence: all that a metric reads."""
 
     answer: str
     abstained: bool = False
     citations: tuple[Citation, ...] = ()
     passages: tuple[Passage, ...] = ()
+    """In the order of retrieval: by hop, then by rank within the hop."""
     facts: Mapping[str, Triple] = field(default_factory=dict)
+    """The facts of the question graph, by id."""
     hops: int = 0
     stop_reason: str = ""
     reply: str = ""
+    """The answer with the nodes and edges that it lists, if the model was asked for them; otherwise ""."""
     shown_nodes: tuple[str, ...] = ()
+    """The texts of the nodes that a prompt showed with row numbers, in order."""
 
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:
-        """Return the outcome in an agent's output, or in a trace's `to_dict()`."""
+        """Return the outcome of an agent's output, or of a trace's `to_dict()`."""
         graph = out.get("graph") or {}
         facts = graph.get("facts", ())
         return cls(
@@ -66,11 +65,12 @@ class Outcome:
         )
 
     def ranked(self, question: Question) -> list[str]:
-        """Return the retrieved passages' names, each once: titles or ids, as the question names its gold passages."""
+        """Return the names of the retrieved passages, each once: titles or ids, as the question names its gold
+        passages."""
         return list(dict.fromkeys(question.names(self.passages)))
 
     def triples(self) -> list[tuple[str, str, str]]:
-        """Return the question graph's facts as (subject, predicate, object)."""
+        """Return the facts of the question graph as (subject, predicate, object)."""
         triples = []
         for fact in self.facts.values():
             triples.append((fact.subject, fact.predicate, fact.object))
@@ -79,19 +79,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered metric.
-
-    of_passages: it needs nothing but the retrieved passages, so that a bare search can be scored by it.
-    decides: its rank among the metrics that can say whether an answer is right. Of those that a run has, the one with
-    the lowest rank does so in reports. A metric without a rank never does.
-    cutoff: whether its name may or must be followed by a cutoff, as in `recall@5`, which is `score`'s `k`.
-    """
+    """A registered metric."""
 
     name: str
     score: ScoreQuestion
     of_passages: bool = False
+    """Whether it needs only the retrieved passages, so that it can score a search without an answer."""
     decides: int | None = None
+    """Its rank among the metrics that can decide whether an answer is right; None if it cannot. Reports use the metric
+    of the run with the lowest rank."""
     cutoff: Cutoff = "none"
+    """Whether its name may or must have a cutoff, as in `recall@5`, which is passed to `score` as `k`."""
 
 
 def metric(
@@ -103,7 +101,8 @@ def metric(
 ) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of question and outcome as the metric `name` (see `Metric`).
 
-    Raises ValueError where the name is that of a metric of this folder.
+    Raises:
+        ValueError: a metric of this folder has this name.
     """
 
     def registered(function: _Function) -> _Function:
@@ -124,7 +123,7 @@ def answer_metric(
 ) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of an answer and the gold answers as the metric `name`.
 
-    It applies to questions with gold answers. An abstention scores 0.0, whatever words it shares with them.
+    The metric applies to questions with gold answers. An abstention scores 0.0.
     """
 
     def registered(rule: _Function) -> _Function:
@@ -145,9 +144,10 @@ def answer_metric(
 def ranking_metric(
     name: str, *, decides: int | None = None
 ) -> Callable[[_Function], _Function]:
-    """Return a decorator that registers a function of k, ranked and gold names as the metric `name@k`, and as `name`.
+    """Return a decorator that registers a function of k, ranked names and gold names as the metrics `name@k` and
+    `name`.
 
-    Without `@k` all ranks count. It applies to questions that name gold passages.
+    Without `@k` all ranks count. The metric applies to questions that name gold passages.
     """
 
     def registered(rule: _Function) -> _Function:
@@ -170,18 +170,22 @@ def ranking_metric(
 
 
 _RENAMED = {"citation_precision": "supporting_citations"}
-"""Names under which metrics are known too"""
+"""Earlier names of metrics, which are still accepted."""
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric called `name`. Raises UnknownName with the names there are."""
+    """Return the metric called `name`.
+
+    Raises:
+        UnknownName: there is no such metric; the message lists the names.
+    """
     _own_names()
     name = _RENAMED.get(name, name)
     base, at, cutoff = name.partition("@")
     if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())
     plugin = registry.find("metric", base)
-    # the function of an entry point, which its decorator has registered by now
+    # loading an entry point gave its function; its decorator has registered the metric by now
     if not isinstance(plugin, Metric):
         plugin = registry.find("metric", base)
     if not isinstance(plugin, Metric):
@@ -194,7 +198,7 @@ def find_metric(name: str) -> Metric:
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return all names, sorted; `@k` stands for any cutoff."""
+    """Return all names of metrics, sorted; `@k` stands for any cutoff."""
     _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
@@ -214,14 +218,19 @@ def metric_names() -> tuple[str, ...]:
 def score(
     question: Question, outcome: Outcome, metrics: Iterable[str]
 ) -> dict[str, float]:
-    """Return the score of each metric that applies to the question, in 0..1. Raises UnknownName."""
+    """Return the score in 0..1 of each metric that applies to the question.
+
+    Raises:
+        UnknownName: there is no such metric.
+    """
     scored = ((name, find_metric(name).score(question, outcome)) for name in metrics)
     return {name: value for name, value in scored if value is not None}
 
 
 @cache
 def _own_names() -> frozenset[str]:
-    """Import the modules of this folder, whose decorators register their metrics, and return the metrics' names."""
+    """Import the modules of this folder, so that their metrics are registered, and return the names of these
+    metrics."""
     registry.import_modules_of(_FOLDER)
     table = registry.PLUGINS["metric"].items()
     names = []

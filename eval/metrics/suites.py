@@ -1,4 +1,5 @@
-"""FanOutQA, MultiHop-RAG and GraphRAG-Bench as their own programs score them, as far as that takes no judge."""
+"""Metrics of FanOutQA, MultiHop-RAG and GraphRAG-Bench, as the benchmarks' programs compute them without a judge
+model."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _INSUFFICIENT = "insufficient information"
 
 
 def reference_texts(reference: Any) -> list[str]:
-    """Return the texts in a reference answer: of a mapping its keys and values, of a list its items, "yes" for True."""
+    """Return the texts in a reference answer: keys and values of a mapping, items of a list, "yes" for True."""
     if isinstance(reference, dict):
         return reference_texts([*reference, *reference.values()])
     if isinstance(reference, list | tuple):
@@ -33,7 +34,7 @@ def reference_texts(reference: Any) -> list[str]:
 
 
 def reference_text(reference: Any) -> str:
-    """Return a reference answer as one text: a line an item, "key - value" for a mapping."""
+    """Return a reference answer as one text: a line for each item, "key - value" for a mapping."""
     if isinstance(reference, dict):
         lines = [f"{key} - {reference_text(reference[key])}" for key in reference]
         return "\n".join(lines)
@@ -47,9 +48,8 @@ def reference_text(reference: Any) -> str:
 def fanout_share(answer: str, reference: Any) -> float:
     """Return the share of the reference's texts that the answer holds as whole words, in 0..1 (FanOutQA's "loose").
 
-    Case, punctuation and the commas of numbers do not count, and words are compared by their stems, in place of the
-    lemmas of spaCy that FanOutQA takes: the share of a text may differ where a stem is no lemma. A list in a mapping
-    counts with each of its items.
+    Case, punctuation and the commas of numbers are ignored. Words are compared by their stems; FanOutQA uses spaCy's
+    lemmas, so its share may differ. Each item of a list in a mapping counts.
     """
     texts = reference_texts(reference)
     held = f" {_normal(answer)} "

@@ -1,7 +1,7 @@
-"""The supporting evidence that an answer names, as the multi-hop sets score it: its citations against the gold ones.
+"""Metrics of the supporting evidence of an answer: its citations against the gold evidence, as multi-hop sets score it.
 
-MuSiQue scores paragraphs (support F1), HotpotQA and 2WikiMultihopQA sentences (supporting-fact EM and F1), and these
-two together with the answer (joint EM and F1). An agent states its support by its citations.
+MuSiQue scores paragraphs (support F1). HotpotQA and 2WikiMultihopQA score sentences (supporting-fact EM and F1), and
+sentences and answer together (joint EM and F1). An agent states its supporting evidence by its citations.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
 
 
 def _supporting_facts(question: Question) -> set[Hashable]:
-    """Return the gold (title, sentence) pairs; no pairs if the question's contexts do not say where sentences end."""
+    """Return the gold (title, sentence number) pairs; an empty set if the question does not say where sentences end."""
     if not question.metadata.get("sentence_ends"):
         return set()
     facts: set[Hashable] = set()
@@ -94,7 +94,8 @@ def _supporting_facts(question: Question) -> set[Hashable]:
 
 
 def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
-    """Return the (title, sentence) pairs in which citations lie; a sentence is counted from 0, as the sets do."""
+    """Return the (title, sentence number) pairs that citations overlap. Sentences are counted from 0, as in the
+    benchmarks."""
     ends_of = question.metadata.get("sentence_ends") or {}
     titles = {passage.id: passage.title for passage in outcome.passages}
     cited: set[Hashable] = set()
@@ -112,14 +113,14 @@ def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
 
 
 def _of_sets(predicted: set[str] | set[Hashable], gold: Iterable[Hashable]) -> _Pair:
-    """Return precision and recall."""
+    """Return the precision and recall of a set against the gold set."""
     wanted = set(gold)
     common = len(wanted & predicted)
     return common / (len(predicted) or 1), common / (len(wanted) or 1)
 
 
 def _of_answer(question: Question, outcome: Outcome) -> _Pair:
-    """Return precision and recall of the answer's words, against the gold answer by which its F1 is the best."""
+    """Return the precision and recall of the answer's words against the gold answer that gives the best F1."""
     if outcome.abstained:
         return 0.0, 0.0
     best = max(question.answers, key=lambda gold: token_f1(outcome.answer, [gold]))

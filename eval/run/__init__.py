@@ -1,11 +1,12 @@
-"""Evaluation runs: an agent is asked a task, every result is on disk when it counts, and a killed run is resumed.
+"""Evaluation runs: an agent is asked the questions of a task, each result is written to disk, and a killed run can be
+resumed.
 
     settings = Settings(llm="openai:gpt-4o-mini")
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
 
 A task has questions, a corpus or graphs to search, and metrics; an agent is any async function from a question to an
-output; a scorer is a function from both to metrics. docs/evaluation.md has one of each of your own.
+output; a scorer is a function from both to metrics. docs/evaluation.md shows how to write each of them.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ras_agent.graphs.state import Inputs
 
 AnswerQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
-"""From a question to an output, as ras_agent.graphs.state.Outputs has it."""
+"""An async function from a question to an output (see ras_agent.graphs.state.Outputs)."""
 MakeAnswerer = Callable[[Task, Settings], AnswerQuestion]
 
 NO_ANSWER: Mapping[str, Any] = {
@@ -47,11 +47,11 @@ NO_ANSWER: Mapping[str, Any] = {
     "steps": [],
     "stop_reason": "error",
 }
-"""The output of a question that failed"""
+"""The output that is scored for a question that failed."""
 
 
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return a function that asks the agent which `settings` describe."""
+    """Return a function that asks the agent described by `settings`."""
     parts = resolve_parts(
         settings.loop, settings=settings, index=task.index, task=task.instruction_text
     )
@@ -64,9 +64,10 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
-    """Search once, so that the time a retriever takes to load at its first search is in no question's seconds.
+    """Search once, so that the time a retriever takes to load is not counted in a question's seconds.
 
-    Returns the passage that was found. An error here occurs again where a question is asked, and is reported there.
+    Returns the passage that was found. An error is ignored here: it occurs again when a question is asked, and is
+    reported then.
     """
     if not task.questions or task.questions[0].metadata.get("graph"):
         return ()
@@ -77,9 +78,10 @@ def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
 
 
 def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) -> None:
-    """Plan, read and answer once, so that the time these roles take to load is in no question's seconds.
+    """Plan, extract and answer once, so that the time these roles take to load is not counted in a question's seconds.
 
-    No chat model is asked: the ledger admits no call. An error here occurs again where a question is asked.
+    Chat models are not asked, as the limits admit no call. An error is ignored here: it occurs again when a question is
+    asked, and is reported then.
     """
     if not passages:
         return
@@ -90,7 +92,7 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
         (parts.extractor, "extract", (passages, question)),
         (parts.answerer, "answer", (question, nothing_known, passages, ())),
     ]
-    # one is kept for an answerer in a run, which this is not
+    # a limit of 1 admits no call here: it is reserved for the answerer of a real run
     no_calls = Limits(max_llm_calls=1)
     for role, method, arguments in first:
         if not hasattr(role, method):
@@ -100,14 +102,14 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
 
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return a function that searches for the question with the retriever of `settings`, and answers nothing."""
+    """Return a function that searches for the question with the retriever of `settings`, and does not answer."""
     retriever = search_from_settings(settings, task.index)
     warm_up(retriever, task)
     return retriever_answerer(retriever, settings.k)
 
 
 def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
-    """Return a function that searches for the question with `retriever`, and answers nothing."""
+    """Return a function that searches for the question with `retriever`, and does not answer."""
 
     async def answer(question: Question) -> Mapping[str, Any]:
         ledger = Ledger(role="retriever")
@@ -128,35 +130,37 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {
     "settings": settings_answerer,
     "search": search_answerer,
 }
-"""Agents that another process can make, by the name that is sent to it"""
+"""The makers of agents that another process can call, by the name that is sent to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalAgent:
-    """An agent under evaluation, and how its runs are described.
-
-    name: in reports.
-    make: takes the settings with the run's pace and cache, and returns the function that answers.
-    graph, limits: as the manifest states them, in place of those of `settings`.
-    roles: the players of roles, where they are not those of `settings`. only_roles: all roles there are, in place of
-    both.
-    variant: what a study changed. seed: of random choices. traces: whether results hold their traces.
-    """
+    """An agent under evaluation, with the description of its runs."""
 
     name: str
+    """Its name in reports."""
     settings: Settings
     make: MakeAnswerer = settings_answerer
+    """Takes the task and the settings, with the run's pace and cache, and returns the function that answers."""
     graph: str | None = None
+    """The graph in the manifest, in place of the one in `settings`."""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """The models or rules of roles that differ from those of `settings`."""
     only_roles: Mapping[str, str] | None = None
+    """If given, all roles of the agent; `settings` and `roles` are ignored."""
     limits: Limits | None = None
+    """The limits in the manifest, in place of those in `settings`."""
     variant: Mapping[str, Any] = field(default_factory=dict)
+    """What a study changed."""
     seed: int = 0
+    """Of random choices."""
     traces: bool = True
+    """Whether results hold their traces."""
 
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent that is a function. described: other fields; `roles` name the player of each role."""
+        """Return an agent from a function. described: other fields of the agent; `roles` names the model or rule of
+        each role."""
         return cls(
             name,
             Settings(),
@@ -166,12 +170,12 @@ class EvalAgent:
 
     @property
     def searches_only(self) -> bool:
-        """Tell whether the agent answers nothing."""
+        """Tell whether the agent only searches and does not answer."""
         return self.make is search_answerer
 
 
 def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
-    """Return the agent that searches with the retriever of `settings` and answers nothing.
+    """Return an agent that searches with the retriever of `settings` and does not answer.
 
     `Task.for_search` leaves out the metrics of answers. described: other fields of EvalAgent.
     """
@@ -189,9 +193,9 @@ BASELINES = tuple(_ANSWERS)
 def baseline_agent(
     name: str, settings: Settings, baseline: str, **described: Any
 ) -> EvalAgent:
-    """Return the agent that searches once and answers "yes", "no", or the best passage's title ("top-title").
+    """Return an agent that searches once and answers "yes", "no", or the title of the best passage ("top-title").
 
-    described: other fields of EvalAgent. Raises UnknownName for another baseline.
+    described: other fields of EvalAgent. Raises UnknownName for an unknown baseline.
     """
     if baseline not in _ANSWERS:
         raise UnknownName("baseline", baseline, BASELINES)
@@ -215,9 +219,12 @@ def baseline_agent(
 def graph_answerer(
     agent: Agent, inputs: Callable[[Question], Inputs] | None = None
 ) -> AnswerQuestion:
-    """Return a function that asks a compiled agent. inputs: makes the agent's input, by default of only the question.
+    """Return a function that asks a compiled agent.
 
-    The function raises ModelRefused where a model cannot be asked at all, since no other question could be answered.
+    The function raises ModelRefused if a model refuses every call, since other questions could not be answered either.
+
+    Args:
+        inputs: makes the agent's input from a question; by default the input is only the question.
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
@@ -230,9 +237,10 @@ def graph_answerer(
 
 
 def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
-    """Return the input of an agent of the graph called `graph`: the question, and passages that the benchmark gives.
+    """Return the input for an agent whose graph is called `graph`: the question, and the passages that the benchmark
+    gives.
 
-    A graph without a static mode gets these for its first hop.
+    A graph without a static mode gets the passages for its first hop.
     """
     inputs = task.benchmark.inputs(question)
     if "static_passages" in inputs and not graph_spec(graph).static:

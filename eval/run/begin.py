@@ -1,4 +1,4 @@
-"""From a task and an agent to a run: a folder that is filled, killed and resumed.
+"""Begins a run of a task by an agent, or resumes it from its folder after an interruption.
 
 task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
 summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
@@ -33,7 +33,7 @@ from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
 
-# how models are asked, in addition to the limits; where replies are kept and how fast they come changes no figure
+# how models are asked, in addition to the limits; the cache and the pace are left out, since they change no figure
 _ASKING = (
     "preset",
     "layout",
@@ -44,7 +44,7 @@ _ASKING = (
     "temperature",
     "context_window",
 )
-# other choices: a manifest does not name those that were not made, and older ones do not know them
+# other choices: a manifest only has those that the user made, and older manifests lack them
 _CHOICES = (
     "weights",
     "starts",
@@ -60,18 +60,16 @@ _CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that can be finished.
-
-    done: the results that were in the folder before, and stay. retry_errors: whether questions with an error are asked
-        again.
-    """
+    """A run that can be finished."""
 
     task: Task
     pool: Pool
     folder: RunFolder
     concurrency: int
     done: tuple[Result, ...]
+    """The results that the folder already had."""
     retry_errors: bool = False
+    """Whether questions that ended in an error are asked again."""
 
     @property
     def questions(self) -> Sequence[Question]:
@@ -84,7 +82,8 @@ class Run:
         return self.task.metrics[0]
 
     def to_pandas(self) -> Any:
-        """Return the results so far as a pandas DataFrame: a row a question, in their order, and a column a score.
+        """Return the results so far as a pandas DataFrame: one row for each question, in the order of the task, and one
+        column for each score.
 
         Raises MissingExtra without pandas.
         """
@@ -98,9 +97,15 @@ class Run:
     ) -> JSON:
         """Ask the remaining questions, write summary.json and return it.
 
-        prices: for the cost in the summary. mauve: the language model whose vectors compare the answers with the gold
-            ones; without it MAUVE is not computed. Raises MissingExtra, SettingsError or WeightsError before the first
-            question if it cannot be.
+        Args:
+            on_end: is called with each new result.
+            prices: for the cost in the summary.
+            mauve: the language model whose vectors are used to compare the answers with the gold answers; without it
+                MAUVE is not computed.
+
+        Raises:
+            MissingExtra, SettingsError, WeightsError: MAUVE cannot be computed; raised before the first question is
+            asked.
         """
         if mauve:
             answered = [question for question in self.questions if question.answers]
@@ -130,11 +135,16 @@ def begin_run(
     concurrency: int = 32,
     workers: WorkerPlan = LOCAL,
 ) -> Run:
-    """Begin or resume the folder `out`, and set the agent up.
+    """Begin a run in the folder `out`, or resume it, and set up the agent.
 
-    concurrency: how many questions are under way at once. workers: the processes in which they are asked.
-    Raises RasError children: for a folder that another task or agent began, for roles that cannot be set up, and for an
-    agent that no other process can make.
+    Args:
+        retry_errors: whether questions that ended in an error are asked again.
+        concurrency: the maximum number of questions that are asked at the same time.
+        workers: the processes in which the questions are asked.
+
+    Raises:
+        RasError: another task or agent began the folder, a role cannot be set up, or another process cannot make the
+            agent.
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
         raise SettingsError(
@@ -185,9 +195,9 @@ def begin_run(
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
-    """Return settings with the benchmark's form and length of the answer, where the settings leave them open.
+    """Return the settings with the benchmark's form and length of answers where the settings do not choose them.
 
-    A graph may have a form of its own for short answers, as IRCoT's reader.
+    A graph may have its own form for short answers, such as IRCoT's reader.
     """
     form = benchmark.style
     if form == "short":
@@ -202,7 +212,7 @@ def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Setting
 
 
 def with_default_cache(settings: Settings, folder: RunFolder) -> Settings:
-    """Return settings that cache replies in the run's folder, if they name no other place."""
+    """Return the settings with replies cached in the run's folder, unless they name another place."""
     if settings.cache:
         return settings
     return settings.model_copy(update={"cache": folder.replies_path.resolve()})
@@ -215,11 +225,16 @@ def remote_questions(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Set up in another process what `begin_run` sets up here. All arguments are plain values, which can be sent there.
+    """Set up in another process what `begin_run` sets up in this one. All arguments are plain values that can be sent
+    to it.
 
-    task: arguments of `load_task`. agent: its maker's name, settings, metrics, graph, roles and traces. replies, facts:
-        the files in which models' replies and extracted facts are cached, unless the settings name others. The process
-        opens its own index and clients.
+    The process opens its own index and clients.
+
+    Args:
+        task: the arguments of `load_task`.
+        agent: the maker's name, settings, metrics, graph, roles and traces.
+        replies: the file in which model replies are cached, unless the settings name another.
+        facts: the file in which extracted facts are cached, unless the settings name another.
     """
     caches = {}
     for name, place in (("cache", replies), ("triple_cache", facts)):
@@ -229,7 +244,7 @@ def remote_questions(
     corpus = None
     if task["corpus"]:
         corpus = Path(task["corpus"])
-    # bad records were reported where the questions come from
+    # the process that sends the questions has reported bad records
     loaded = load_task(**{**task, "corpus": corpus}, settings=settings, strict=False)
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
     scorer = metric_scorer(agent["metrics"], cites=settings.style == "citing")
@@ -250,7 +265,7 @@ def _pool(
     graph: str,
     roles: Mapping[str, str],
 ) -> Pool:
-    """Return the pool that asks the questions, in this process or in others."""
+    """Return the pool that asks the questions, in this process or in other processes."""
     if not workers.remote:
         answer = agent.make(task, settings)
         scorer = metric_scorer(task.metrics, cites=settings.style == "citing")
@@ -285,7 +300,7 @@ def _pool(
 
 
 def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
-    """Map each role to the name of the model or rule that plays it, without secrets."""
+    """Return a mapping from each role to the name of its model or rule, without secrets."""
     if agent.only_roles is not None:
         return dict(agent.only_roles)
     if agent.searches_only:
@@ -300,7 +315,7 @@ def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
 
 
 def _described_settings(task: Task, settings: Settings) -> JSON:
-    """Return the settings that a manifest states: how models are asked, and the options that the user chose."""
+    """Return the settings for a manifest: how models are asked, and the options that the user chose."""
     described = settings.model_dump(include=set(_ASKING))
     if task.embedder is not None:
         described["embedder"] = task.embedder
@@ -320,7 +335,8 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
 
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:
-    """Return the fingerprint of the index's knowledge graph, or None without a graph or a retriever that reads it."""
+    """Return the fingerprint of the index's knowledge graph; None without a graph, or if the retriever does not use
+    it."""
     if not reads_graph(settings.retriever) or not KGIndex.exists(task.index):
         return None
     return KGIndex.open(task.index).fingerprint

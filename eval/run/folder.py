@@ -1,4 +1,4 @@
-"""An evaluation on disk: a folder with a manifest, one line a question, and a summary of them.
+"""An evaluation run on disk: a folder with a manifest, the results, one line for each question, and their summary.
 
     manifest.json   which system was asked which questions; a run is resumed only under the same manifest
     results.jsonl   one `Result` a line, in the order in which the questions ended
@@ -6,7 +6,7 @@
     summary.json    always re-computable from results.jsonl
     questions.jsonl the questions, where they were given as rows and not as a file
 
-A line is on the disk before the question counts as done. A half last line, which a crash leaves, is cut off when the
+A question counts as done when its line is on disk. A crash may leave an incomplete last line: it is removed when the
 run is resumed, and its question is asked again.
 """
 
@@ -31,7 +31,7 @@ _QUESTIONS = ("questions", "questions_sha256")
 
 
 class RunFolder:
-    """Folder of a run. Thread safe; one process at a time writes to it, which `writing` makes sure of."""
+    """The folder of a run. Thread safe. Only one process at a time can write to it, which `writing` ensures."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -56,7 +56,7 @@ class RunFolder:
 
     @property
     def questions_path(self) -> Path:
-        """Return the file of the questions, which a run has that was given rows and no file."""
+        """Return the file of the questions. A run has it if its questions were given as rows and not as a file."""
         return self.path / "questions.jsonl"
 
     @property
@@ -70,13 +70,15 @@ class RunFolder:
         manifest: Mapping[str, Any],
         asked: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the folder of a new run, or of the one begun there under the same manifest.
+        """Return the folder of a new run, or of a run that was begun there under the same manifest.
 
-        asked: the texts of the questions by id. A run that was begun with some of them goes on with all of them, and
-        its manifest says so then.
+        Args:
+            asked: the texts of the questions by id. A run that was begun with some of these questions is continued with
+                all of them, and its manifest is updated.
 
-        Raises RunError if another configuration began it, naming the differences, if the folder holds something else,
-        and while another process writes to it.
+        Raises:
+            RunError: another configuration began the folder (the message names the differences), the folder holds
+                something else, or another process writes to it.
         """
         folder = cls(path)
         folder._check_content()
@@ -105,7 +107,7 @@ class RunFolder:
     def _has_more_questions(
         self, changes: Sequence[str], asked: Mapping[str, str]
     ) -> bool:
-        """Tell whether nothing differs but that more questions are asked than those that have a result."""
+        """Tell whether the only difference is that questions were added to those that have a result."""
         if any(change.partition(":")[0] not in _QUESTIONS for change in changes):
             return False
         return all(asked.get(result.id) == result.question for result in self.results())
@@ -113,7 +115,7 @@ class RunFolder:
     def undo_begin(self) -> None:
         """Undo the `begin` of a new run that could not be set up, so that another configuration can use the folder.
 
-        A run that another process has begun since, or that was there before, stays.
+        Nothing is removed if the run existed before, or if another process has begun it since.
         """
         if not self._is_new:
             return
@@ -133,9 +135,9 @@ class RunFolder:
             return
 
     def _check_content(self) -> None:
-        """Raise RunError if there is a folder that holds something else than a run."""
+        """Raise RunError if the folder exists and holds something other than a run."""
         half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
-        # one look: another process may begin it now
+        # listed only once: another process may begin the run at the same time
         there = set(self.path.iterdir()) if self.path.is_dir() else set()
         if repeat_folders(self.path):
             raise RunError(
@@ -147,7 +149,11 @@ class RunFolder:
             )
 
     def manifest(self) -> JSON:
-        """Return the manifest, which describes task and agent. Raises RunError if it is missing or cannot be read."""
+        """Return the manifest, which describes task and agent.
+
+        Raises:
+            RunError: the manifest is missing or cannot be read.
+        """
         try:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
@@ -166,7 +172,7 @@ class RunFolder:
         return data
 
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
-        """Note in the manifest the versions under which the run goes on, if they differ from its first ones."""
+        """Add the current versions to the manifest if they differ from those of the run's last sitting."""
         manifest = self.manifest()
         last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
         changed = {}
@@ -190,7 +196,7 @@ class RunFolder:
             yield
 
     def append(self, result: Result) -> None:
-        """Write a result's line, and return when it is on the disk."""
+        """Write a result's line. Return when it is on disk."""
         line = _json(result.to_dict()) + b"\n"
         with (
             self._lock,
@@ -202,7 +208,11 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def results(self) -> Iterator[Result]:
-        """Yield the results, without an incomplete last line. Raises RunError with the number of a bad line."""
+        """Yield the results. An incomplete last line is skipped.
+
+        Raises:
+            RunError: a line is not a result; the message has its number.
+        """
         if not self.results_path.exists():
             return
         with self.results_path.open("rb") as lines:
@@ -218,16 +228,20 @@ class RunFolder:
                     ) from error
 
     def rows(self) -> list[JSON]:
-        """Return the results as rows of a table: a column for each score, lists as JSON, without traces.
+        """Return the results as rows of a table, with a column for each score and lists as JSON, without traces.
 
         `ras-agent export RUN --to csv` or `parquet` writes a file of them.
         """
         return table_rows(tuple(self.results()))
 
     def to_pandas(self, order: Sequence[str] = ()) -> Any:
-        """Return the results as a pandas DataFrame: a row a question, a column a score. Raises MissingExtra.
+        """Return the results as a pandas DataFrame with a row for each question and a column for each score.
 
-        order: the ids of questions, in the order of their rows; by default that in which they ended.
+        Args:
+            order: the ids of the questions in the order of the rows; by default the order in which they ended.
+
+        Raises:
+            MissingExtra: pandas is not installed.
         """
         try:
             import pandas  # pyright: ignore[reportMissingImports]
@@ -240,7 +254,7 @@ class RunFolder:
         return pandas.DataFrame(rows)
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove these questions' lines, so that they are asked again. Call it while `writing`."""
+        """Remove the lines of these questions, so that they are asked again. Call it inside `writing`."""
         lines = []
         for result in self.results():
             if result.id not in ids:
@@ -248,7 +262,7 @@ class RunFolder:
         replace_file(self.results_path, b"".join(lines))
 
     def write_questions(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace the file of the questions by these rows."""
+        """Replace the content of the file of questions by these rows."""
         lines = [_json(row) + b"\n" for row in rows]
         replace_file(self.questions_path, b"".join(lines))
 
@@ -269,7 +283,7 @@ class RunFolder:
 
 
 def repeat_folders(path: Path) -> list[Path]:
-    """Return the folders of a run's repeats below `path`, in their order; [] if it holds no repeats."""
+    """Return the folders of a run's repeats in `path`, by number; [] if it holds no repeats."""
     numbered = {}
     for folder in path.glob("repeat-*"):
         number = folder.name.removeprefix("repeat-")
@@ -279,7 +293,8 @@ def repeat_folders(path: Path) -> list[Path]:
 
 
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Encode a value as JSON in UTF-8 that any reader takes: lone surrogates become "?", NaN and infinities null."""
+    """Encode a value as JSON in UTF-8 that every parser accepts: lone surrogates become "?", NaN and infinities
+    null."""
     try:
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, indent=indent, default=str
@@ -303,7 +318,11 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def sole_writer(lock: Path) -> Iterator[None]:
-    """Hold the lock in the file `lock` during the block. Raises RunError if another process writes to that folder."""
+    """Hold the lock file `lock` inside the block.
+
+    Raises:
+        RunError: another process holds it.
+    """
     locks = ExitStack()
     try:
         locks.enter_context(writer_lock(lock, wait=False))

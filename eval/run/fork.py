@@ -1,8 +1,8 @@
-"""An evaluation's run asked again: replayed whole, or forked at a hop from which other roles go on.
+"""Asks the questions of a run again: replays the run, or forks it at a hop from which other roles decide.
 
-Before the fork, planner and extractor are those of the run and answer only from its replies; retrieval and offline
-roles repeat their work, since they do it alike each time. From the fork on the roles are the new ones, and a call in
-words that the run has a reply to gets that reply, so that differences between two runs come only from the new roles.
+Before the fork, planner and extractor are those of the run, and answer only from its cached replies. Retrieval and
+offline roles do their work again, since its result is the same each time. From the fork on the new roles decide. A call
+with the same words as a call of the run gets the run's reply, so that the two runs differ only by the new roles.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ from ras_agent.tools.chat.cache import ReplyCache
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A run to ask again. from_hop: the first hop that the new roles decide; without it, all of the run is replayed."""
+    """A run to ask again."""
 
     folder: RunFolder
     from_hop: int | None = None
+    """The first hop that the new roles decide; None to replay the whole run."""
 
     @property
     def settings(self) -> Settings:
         """Return the settings of the run, as far as its manifest has them.
 
-        Raises RunError for an agent without any, and for a fork, as its manifest names only the roles after it.
+        Raises:
+            RunError: the run has no settings of an agent, or is a fork itself: its manifest lacks the roles before its
+                hop.
         """
         manifest = self.folder.manifest()
         variant = manifest.get("variant") or {}
@@ -77,7 +80,12 @@ class Fork:
         corpus: Path | None = None,
         embedder: str | None = None,
     ) -> Task:
-        """Read the questions that the run has results of. corpus, the settings' index: in place of the run's own."""
+        """Return the task of the questions that have a result in the run.
+
+        Args:
+            settings: an index in them replaces the run's corpus.
+            corpus: replaces the run's corpus.
+        """
         manifest = self.folder.manifest()
         own = manifest.get("settings", {})
         named = manifest.get("corpus")
@@ -100,7 +108,7 @@ class Fork:
         return replace(task, questions=questions)
 
     def agent(self, name: str, settings: Settings) -> EvalAgent:
-        """Return the agent that asks again. settings: of the roles from the fork on."""
+        """Return the agent that asks again. settings: describe the roles from the fork on."""
         variant: JSON = {
             "replay_of": str(self.folder.manifest().get("name", "")),
             "from_hop": self.from_hop,
@@ -108,7 +116,7 @@ class Fork:
         return EvalAgent(name, settings, self._answerer, variant=variant)
 
     def _answerer(self, task: Task, settings: Settings) -> AnswerQuestion:
-        # the new run's own, which begins with the replies of the earlier one
+        # the new run's cache, which begins with the replies of the earlier run
         if settings.cache is not None:
             copy_replies(self.folder.replies_path, settings.cache)
         parts_of = partial(resolve_parts, index=task.index, task=task.instruction_text)
@@ -137,7 +145,8 @@ class Fork:
 
 
 class _FromHop:
-    """Role that is one role before a hop and another from it on; outside a run, attributes are read from the latter."""
+    """A role that is one role before a hop and another from that hop on. Outside a run, attributes are the later
+    role's."""
 
     def __init__(self, before: Any, after: Any, hop: int) -> None:
         self._before = before
@@ -150,7 +159,7 @@ class _FromHop:
 
 
 def copy_replies(source: Path, target: object) -> None:
-    """Add the replies of the cache in the file `source`, if there is one, to that at `target`."""
+    """Add the replies cached in the file `source`, if it exists, to the cache `target`."""
     if not source.is_file() or (
         isinstance(target, Path) and target.exists() and target.samefile(source)
     ):

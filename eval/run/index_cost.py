@@ -1,7 +1,7 @@
-"""Compares the cost of text-to-triples for the whole corpus beforehand with that for each question's passages.
+"""Compares the cost of text-to-triples for the whole corpus in advance with the cost for each question's passages.
 
-RAS (arXiv 2502.10996, appendix G) sets the two against each other by rough ranges. Here they are counted: passages from
-a run, tokens from the calls it made, or estimated where no model read anything.
+RAS (arXiv 2502.10996, appendix G) compares the two by rough ranges. Here they are counted: passages and tokens from the
+calls of a run, or tokens estimated if no model read passages.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class ReadingCost:
-    """Numbers of passages read for facts, calls and tokens. `measured`: counted from calls, not estimated."""
+    """The cost of reading passages for facts: numbers of passages, calls and tokens."""
 
     passages: float = 0.0
     calls: float = 0.0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     measured: bool = False
+    """Whether the tokens were counted from calls and not estimated."""
 
     def times(self, factor: float) -> ReadingCost:
         return ReadingCost(
@@ -46,7 +47,7 @@ class ReadingCost:
         )
 
     def cost(self, price: Price) -> float:
-        """Return the price, as if the provider had cached nothing."""
+        """Return the cost at a price, as if the provider cached nothing."""
         return price.cost(round(self.input_tokens), round(self.output_tokens))
 
     def to_dict(self) -> JSON:
@@ -55,17 +56,21 @@ class ReadingCost:
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """Costs of reading the corpus (`static`), of a mean question, and of all questions if no passage is read twice."""
+    """The cost of reading the corpus in advance, compared with reading passages as questions need them."""
 
     questions: int
     static: ReadingCost
+    """The cost of reading the whole corpus."""
     per_question: ReadingCost
+    """The mean cost of a question."""
     all_questions: ReadingCost
+    """The cost of all questions if every question reads all its passages."""
     distinct_passages: ReadingCost
+    """The cost of all questions if no passage is read twice."""
 
     @property
     def break_even(self) -> int:
-        """Return how many questions, read from scratch, need as many tokens as the whole corpus; 0 if they need 0."""
+        """Return how many questions take as many tokens as reading the whole corpus; 0 if questions take none."""
         each = self.per_question.input_tokens + self.per_question.output_tokens
         if each:
             return ceil((self.static.input_tokens + self.static.output_tokens) / each)
@@ -83,7 +88,11 @@ class CostComparison:
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
-    """Return the mean of measured passages, each given by its calls. Raises ValueError if there are no passages."""
+    """Return the mean cost of measured passages, each given by its calls.
+
+    Raises:
+        ValueError: there are no passages.
+    """
     if not calls:
         raise ValueError("no passage has been measured")
     every = list(chain.from_iterable(calls))
@@ -105,11 +114,16 @@ def compare(
     output_ratio: float = 1.0,
     by_title: bool = False,
 ) -> CostComparison:
-    """Compare reading the corpus beforehand with reading the passages of a run's questions.
+    """Compare the cost of reading the corpus in advance with the cost of reading the passages of a run's questions.
 
-    corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else the mean usage of
-    the run's own extractor; else an estimate: the prompt and the passage at four characters a token, and `output_ratio`
-    tokens of facts for each token of the passage. Raises RunError for a run without results, or over another corpus.
+    Args:
+        corpus: passages by id, or by title with `by_title`, as results name passages.
+        measured: the cost of one passage; by default the mean usage of the run's extractor, or else an estimate: the
+            prompt and the passage at four characters a token, and `output_ratio` tokens of facts for each token of the
+            passage.
+
+    Raises:
+        RunError: the run has no results, or was over another corpus.
     """
     if not results:
         raise RunError("the run has no results yet")
@@ -139,7 +153,7 @@ def compare(
 def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, float]]:
     """Return the lowest and highest cost in USD of reading the corpus, by the rates of RAS's appendix G.
 
-    The rates are only for extraction; clustering, summaries and embeddings come on top.
+    The rates cover only extraction, not clustering, summaries and embeddings.
     """
     words = tokens = 0
     for passage in passages:
@@ -175,7 +189,7 @@ def _passages_of(
 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
-    """Return the mean usage of the run's extractor for a passage, replayed calls included; None without calls."""
+    """Return the mean usage of the run's extractor for one passage, including replayed calls; None without calls."""
     used: Counter[str] = Counter()
     for result in results:
         used.update(result.usage.get("by_role", {}).get("extractor", {}))

@@ -1,4 +1,4 @@
-"""Manifests of runs: everything that a run's figures depend on, written before the first question is asked."""
+"""Manifests of runs: everything that the figures of a run depend on, written before the first question is asked."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PACKAGES = (
     "numpy",
     "torch",
 )
-# when and where a run took place: these may differ between its sittings
+# these may differ between the sittings of a run
 VERSIONS = ("packages", "python", "git_commit")
-# manifests that were written before there was such a key lack it
+# keys that older manifests lack
 _LATER = frozenset({"knowledge_graph"})
 _CIRCUMSTANCES = frozenset(
     {"name", "data", "corpus", "index", *VERSIONS, "started", "resumed"}
@@ -40,30 +40,30 @@ _CIRCUMSTANCES = frozenset(
 
 
 class RunDescription(TypedDict):
-    """Description of a task and an agent in a manifest.
-
-    graph: "ras", "ircot", "single-shot", or "none" where there is no loop. corpus, index: where the passages were, if
-    they did not come with the questions. settings: how models are asked, such as temperature and style. variant: the
-    change that a study made, such as {"ablation": "no_triples"}. knowledge_graph: the fingerprint of the graph that is
-    searched.
-    """
+    """The description of a task and an agent in a manifest."""
 
     name: str
     benchmark: str
     data: str
     data_sha256: str | None
     corpus: NotRequired[str | None]
+    """The file of the passages, if they did not come with the questions."""
     index: NotRequired[str | None]
+    """The index of the passages, if they did not come with the questions."""
     corpus_sha256: str | None
     graph: str
+    """"ras", "ircot", "single-shot" ..., or "none" without a loop."""
     roles: Mapping[str, str]
     limits: JSON
     metrics: Sequence[str]
     seed: NotRequired[int]
     retrieval_only: NotRequired[bool]
     settings: NotRequired[JSON]
+    """How models are asked, such as temperature and style."""
     variant: NotRequired[JSON]
+    """What a study changed, such as {"ablation": "no_triples"}."""
     knowledge_graph: NotRequired[str | None]
+    """The fingerprint of the graph that is searched."""
 
 
 def manifest_of(
@@ -71,7 +71,8 @@ def manifest_of(
     described: RunDescription,
     prompts_dir: str | Path | None = None,
 ) -> JSON:
-    """Return the manifest of a run of `questions`. prompts_dir: prompts that replace the packaged ones."""
+    """Return the manifest of a run of `questions`. prompts_dir: the folder of prompts that replace the packaged
+    ones."""
     empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
     known: JSON = dict(described)
     for key in _LATER:
@@ -91,10 +92,10 @@ def manifest_of(
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List the differences of `now` from `before` that would change results, each as "key: there, here".
+    """Return the differences between two manifests that would change results, each as "key: ... there, ... here".
 
-    Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data do not count: a run
-    may be finished elsewhere, and its manifest then lists these changes under "resumed".
+    Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data are ignored, because
+    a run may be finished on another machine. Its manifest then lists these changes under "resumed".
     """
     there = _flat(_as_json(before))
     here = _flat(_as_json(now))
@@ -112,9 +113,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def apart_from_role(
     manifest: Mapping[str, Any], other: Mapping[str, Any], role: str
 ) -> list[str]:
-    """List the differences of two runs besides who plays `role`.
+    """Return the differences between two runs other than the model or rule of `role`.
 
-    They are in other roles and their prompts, retriever, settings, limits, corpus and graph.
+    They are in other roles and their prompts, the retriever, settings, limits, corpus and graph.
     """
     apart = []
     for line in differences(manifest, other):
@@ -130,7 +131,7 @@ _PROMPTS = {
     "answerer": ("answer", "may-", "must-", "corag-answer", "reader"),
     "extractor": ("triples", "text2triple", "mentions"),
 }
-"""How the names of each role's prompts begin"""
+"""How the names of each role's prompts begin."""
 
 
 def _is_apart(difference: str, role: str) -> bool:
@@ -146,7 +147,8 @@ def _is_apart(difference: str, role: str) -> bool:
 
 
 def file_sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal, whichever line ends it has and how many at its end."""
+    """Return the SHA-256 of a file's content in hexadecimal. The kind of its line ends, and blank lines at its end, are
+    ignored."""
     digest = hashlib.sha256()
     ends = 0
     with Path(path).open("rb") as file:
@@ -161,7 +163,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
-    """Map each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
+    """Return a mapping from each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
     hashes = {}
     for name in prompt_names(directory):
         hashes[name] = hashlib.sha256(
@@ -173,9 +175,9 @@ def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the checkout that this package runs from, with "+changes" if tracked files differ from it.
+    """Return the commit of the checkout that this package runs from, with "+changes" if tracked files were changed.
 
-    None for an installed package, and where git cannot be run.
+    Returns None for an installed package, or if git cannot be run.
     """
     folder = Path(ras_agent.__file__).resolve().parent
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
@@ -202,7 +204,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def versions() -> JSON:
-    """Return what code runs here: versions of packages and of Python, and the commit."""
+    """Return the versions of the running code: packages, Python and the commit."""
     packages = {"ras-agent": ras_agent.__version__}
     for package in _PACKAGES:
         try:

@@ -1,8 +1,8 @@
-"""Searches the graph that a question brings with it: a small index in memory, made when the question is asked.
+"""Searches the graph that a question has: a small index in memory, made when the question is asked.
 
-GraphQA's and the Freebase sets' questions have a graph each, which is all there is to search for them. An `OwnGraphs`
-takes the place of the index: its retrievers search the graph of the question that `asking` names, in whatever thread or
-task they are called.
+Each question of GraphQA and the Freebase benchmarks has its own graph, and nothing else is searched for it. An
+`OwnGraphs` takes the place of the index: its retrievers search the graph of the question that `asking` sets, in
+whatever thread or task they are called.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _ONE_FACT = Question(
 
 
 def graph_passages(question: Question) -> list[Passage]:
-    """Return the facts of a question's graph as passages, one or more for each head, then nodes without any fact.
+    """Return the facts of a question's graph as passages, one or more for each head, then the nodes without facts.
 
-    The facts are in the passages' metadata, so that no extractor has to read them. A fact of which a part has no
-    visible character is left out.
+    The facts are in the passages' metadata, so that an extractor is not needed. A fact is left out if one of its parts
+    has no visible character.
     """
     graph = question.graph
     of_nodes = chain.from_iterable(map(_of_object, graph.nodes))
@@ -61,10 +61,10 @@ def graph_passages(question: Question) -> list[Passage]:
 
 
 def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
-    """Yield facts from the text of a scene's object, "name: mill; attribute: old, white; (x,y,w,h): ...".
+    """Yield facts from the text of an object of a scene graph, "name: mill; attribute: old, white; (x,y,w,h): ...".
 
-    In these facts its name and attributes are entities, by which a question finds the object. Other texts give no
-    facts.
+    In these facts its name and attributes are entities, so that a question can find the object by them. Other texts
+    give no facts.
     """
     if not node.startswith("name: "):
         return
@@ -75,7 +75,7 @@ def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
 
 
 class QuestionGraphIndex:
-    """Index and knowledge graph of one question's graph, made when they are first needed, and its retrievers."""
+    """The index and knowledge graph of one question's graph, made when first needed, and their retrievers."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -85,7 +85,7 @@ class QuestionGraphIndex:
     def retriever(
         self, name: str, embedder: Embedder | None, options: dict[str, Any]
     ) -> Retriever:
-        """Return the retriever `name` over this graph; the same one for all sub-queries of the question."""
+        """Return the retriever `name` over this graph. All sub-queries of the question share it."""
         with self._lock:
             key = name, repr(sorted(options.items()))
             if key not in self._retrievers:
@@ -105,9 +105,9 @@ class QuestionGraphIndex:
         return retriever_over(index, name, **options)
 
     def _mentions(self, graph: KGIndex) -> Any:
-        """Return a function that finds the graph's names in a query.
+        """Return a function that finds names of the graph in a query.
 
-        For the question itself it returns the question's entities where the set names them.
+        For the text of the question it returns the question's entities, if the benchmark names them.
         """
         question = self._question
 
@@ -126,7 +126,7 @@ class QuestionGraphIndex:
 
 
 def _facts_of(passage: Passage) -> PassageFacts:
-    """Return a passage's facts; one without any is a node that has only its name."""
+    """Return the facts of a passage. A passage without facts is a node, which has only its name."""
     facts = stated_facts(passage) or ()
     return PassageFacts(passage.id, facts, () if facts else (passage.title,))
 
@@ -138,7 +138,7 @@ _ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar(
 
 @contextmanager
 def asking(question: Question) -> Iterator[None]:
-    """Make each `OwnGraphs` search the graph of `question`, in the block and in everything that it calls."""
+    """Make each `OwnGraphs` search the graph of `question`, inside the block and in everything that it calls."""
     token = _ASKED.set(QuestionGraphIndex(question))
     try:
         yield
@@ -147,17 +147,22 @@ def asking(question: Question) -> Iterator[None]:
 
 
 class OwnGraphs(PassageIndex):
-    """Stand-in for an index, for questions that bring their own graphs. It holds no passages itself."""
+    """A stand-in for an index, for questions with their own graphs. It holds no passages."""
 
     @classmethod
     def embedded_by(cls, embedder: object = None) -> Self:
-        """Make one. embedder: of passages, entities and relations; without it, only words are compared."""
+        """Return a new instance. embedder: embeds passages, entities and relations; without it, only words are
+        compared."""
         graphs = cls.in_memory()
         graphs._embedder = resolve_embedder(embedder) if embedder is not None else None
         return graphs
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return itself. Raises FilterError if there is a filter: each question searches a graph of its own."""
+        """Return this index.
+
+        Raises:
+            FilterError: a filter is given; the questions' graphs cannot be filtered.
+        """
         if Filter.of(filter):
             raise FilterError(
                 "questions that bring their own graphs are asked without a filter: leave --filter away"
@@ -165,9 +170,9 @@ class OwnGraphs(PassageIndex):
         return self
 
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
-        """Return the retriever of that name over the graph of the question that is being asked.
+        """Return the retriever `name` over the graph of the question that is being asked.
 
-        A name or an option that cannot be used raises here, before any question is asked.
+        A name or an option that cannot be used raises an error here, before any question is asked.
         """
         try:
             QuestionGraphIndex(_ONE_FACT).retriever(name, self._embedder, options)
@@ -180,7 +185,7 @@ class OwnGraphs(PassageIndex):
 
 
 class _OfTheQuestion:
-    """Retriever over the graph of the question that is being asked."""
+    """A retriever over the graph of the question that is being asked."""
 
     def __init__(
         self, name: str, embedder: Embedder | None, options: dict[str, Any]
@@ -201,7 +206,7 @@ class _OfTheQuestion:
 
 
 def bring_graphs(questions: Iterable[Question]) -> bool:
-    """Tell whether these questions have graphs of their own, and no passages."""
+    """Tell whether at least one question has its own graph, and none has passages."""
     has_graph = False
     for question in questions:
         if question.contexts:
@@ -211,7 +216,7 @@ def bring_graphs(questions: Iterable[Question]) -> bool:
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
-    """Return a digest of the questions' graphs, by which a manifest names the graphs that are searched."""
+    """Return a digest of the questions' graphs, by which a manifest identifies them."""
     digest = hashlib.sha256()
     for question in questions:
         line = json.dumps([question.id, question.graph.to_dict()])

@@ -1,8 +1,8 @@
-"""Costs of model calls, by a table of prices that the user keeps.
+"""Computes the cost of model calls from the user's table of prices.
 
-No price is built in: they change, and differ by contract. The file is JSON, `model -> {"input", "output", "cached"}`
-per million tokens, all in one currency; keys that begin with "_" are notes. eval/run/prices.json is such a file without
-any model.
+No prices are built in, since they change and differ by contract. The file is JSON, `model -> {"input", "output",
+"cached"}` per million tokens, all in one currency; keys that begin with "_" are notes. eval/run/prices.json is such a
+file without any model.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price of a million tokens. `cached`: of input tokens that the endpoint had cached."""
+    """The price of a million tokens."""
 
     input: float
     output: float
     cached: float
+    """The price of a million input tokens that the endpoint had cached."""
 
     def cost(
         self, input_tokens: int, output_tokens: int, cached_tokens: int = 0
     ) -> float:
-        """Return the cost of tokens; `cached_tokens` are part of `input_tokens`."""
+        """Return the cost of tokens. `cached_tokens` are a part of `input_tokens`."""
         fresh = max(0, input_tokens - cached_tokens)
         return (
             fresh * self.input
@@ -43,13 +44,14 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Counts of the tokens of some model calls. `input` includes `cached`, as endpoints report them.
+    """Counts of the tokens of model calls.
 
-    Calls that were answered from kept replies count as if they had been asked: the run costs anyone else that much.
+    Replayed calls count too: the run would cost that much without cached replies.
     """
 
     calls: int = 0
     input: int = 0
+    """All input tokens, including `cached` ones, as endpoints report them."""
     output: int = 0
     cached: int = 0
 
@@ -64,7 +66,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Sum in the table's currency, and the models without a price, which the sum leaves out."""
+    """A sum in the currency of the table, and the models without a price, which the sum leaves out."""
 
     total: float = 0.0
     unpriced: tuple[str, ...] = ()
@@ -78,7 +80,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Table of prices: a model is looked up by its whole name, then by the part after its provider or endpoint."""
+    """A table of prices. A model is looked up by its whole name, then by the part after its provider or endpoint."""
 
     table: Mapping[str, Price] = field(default_factory=dict)
 
@@ -89,7 +91,11 @@ class Prices:
 
 
 def load_prices(path: str | Path | None = None) -> Prices:
-    """Read the table in a file; without one, the shipped table, which is empty. Raises SettingsError."""
+    """Read the table of prices in a file; without a file, return the packaged table, which is empty.
+
+    Raises:
+        SettingsError: the file is not a table of prices.
+    """
     shipped = files("ras_agent.eval.run").joinpath("prices.json")
     where = str(path or "prices.json")
     if path is not None:
@@ -136,7 +142,7 @@ def _price(entry: Any, where: str) -> Price:
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
-    """Return the cost of the tokens of each model."""
+    """Return the cost of the tokens of all models."""
     total = Cost()
     for model, used in tokens.items():
         price = prices.of(model)

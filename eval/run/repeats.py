@@ -1,10 +1,10 @@
-"""A task that an agent is asked several times: a folder of runs, and how far they agree.
+"""Asks an agent the same task several times: a folder of runs, and figures of how far the runs agree.
 
     runs/mine/repeat-1, repeat-2, ...   runs as any other, each with replies of its own: resumed, exported, compared
     runs/mine/summary.json              all of them together
 
-A question's score is its mean over the repeats, so that the interval is still one over questions. The spread is that of
-the repeats' means, and pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
+A question's score is its mean over the repeats, so that the interval is still over questions. The spread is that of the
+repeats' means. pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from ras_agent.eval.run.verdicts import deciding_metric, verdict
 from ras_agent.records import JSON
 
 WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
-"""Called with each run that begins; the function that it yields is called with each new result."""
+"""A function that is called with each run that begins. The function that its context yields is called with each
+result."""
 
 _OF_QUESTIONS = (
     "questions",
@@ -41,31 +42,33 @@ _OF_QUESTIONS = (
     "at_coverage",
     "confidence",
 )
-"""Parts of a summary that are over questions; the others are over all that was asked"""
+"""The parts of a summary that are computed over questions. The other parts are computed over all repeats of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean of a metric over the repeats, and how far their means differ: standard deviation, smallest and largest."""
+    """The mean of a metric over the repeats, and how far the repeats' means differ."""
 
     mean: float
     deviation: float
+    """The standard deviation of the repeats' means; 0.0 for one repeat."""
     least: float
+    """The lowest of the repeats' means."""
     most: float
+    """The highest of the repeats' means."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatFigures:
-    """How far repeats agree, over the questions that all of them have asked.
-
-    by: the metric that decides whether an answer is right. all_right: pass^k by k, from 1 on: the chance that k repeats
-    of a question are all right.
-    """
+    """Figures of how far repeats agree, over the questions that all of them have asked."""
 
     count: int
+    """The number of repeats."""
     by: str
+    """The metric that decides whether an answer is right."""
     scores: Mapping[str, Spread]
     all_right: Mapping[int, float]
+    """pass^k by k, from 1: the chance that k repeats of a question are all right."""
 
 
 def ask_repeatedly(
@@ -79,9 +82,9 @@ def ask_repeatedly(
     watch: WatchRun | None = None,
     **options: Any,
 ) -> JSON:
-    """Ask the questions of a task `times` times, and return the summary of all, which is written to `out`.
+    """Ask the questions of a task `times` times. Return the summary of all repeats, which is also written to `out`.
 
-    Repeats that are there are kept, so that more can be asked later.
+    Repeats that the folder already has are kept, so that more can be added later.
 
     Args:
         task: the questions.
@@ -140,7 +143,8 @@ def read_repeats(path: Path) -> list[list[Result]]:
 def summarise_repeats(
     repeats: Sequence[Sequence[Result]], prices: Prices | None = None
 ) -> JSON:
-    """Return the content of summary.json: scores by question, effort over all repeats, and how far these agree."""
+    """Return the content of summary.json: scores by question, effort over all repeats, and how far the repeats
+    agree."""
     merged = merge_repeats(repeats)
     asked = list(chain.from_iterable(repeats))
     summary = summarise(asked, prices)
@@ -155,7 +159,8 @@ def summarise_repeats(
 def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
     """Return one result for each question that all repeats have asked.
 
-    Its scores are the means, its calls are those of all, it has an error where one has; the rest is the first repeat's.
+    Scores and seconds are means over the repeats, calls are summed, and the error is the first of any repeat. The other
+    fields are from the first repeat.
     """
     merged = []
     for group in _groups(repeats):
@@ -175,7 +180,8 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
 def figures_of_repeats(
     repeats: Sequence[Sequence[Result]], metric: str = ""
 ) -> RepeatFigures:
-    """Return how far repeats agree. metric: decides whether an answer is right; by default the run's own."""
+    """Return how far the repeats agree. metric: decides whether an answer is right; by default the deciding one of the
+    run."""
     groups = _groups(repeats)
     names = list(score_columns(chain.from_iterable(groups)))
     by = metric or deciding_metric(names)
@@ -196,9 +202,12 @@ def figures_of_repeats(
 
 
 def all_right(right: Sequence[int], times: int) -> dict[int, float]:
-    """Return pass^k for k from 1 to `times`: the mean chance that k of a question's repeats are all right.
+    """Return pass^k for k from 1 to `times`; {} without questions.
 
-    right: of each question, how many of its `times` repeats are right.
+    pass^k is the chance that k randomly drawn repeats of a question are all right, averaged over the questions.
+
+    Args:
+        right: for each question, the number of its `times` repeats that are right.
     """
     if not right:
         return {}
@@ -210,7 +219,7 @@ def all_right(right: Sequence[int], times: int) -> dict[int, float]:
 
 
 def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
-    """Return the results of each question that all repeats have asked, in the order of the first."""
+    """Return, for each question that all repeats have asked, its results, in the order of the first repeat."""
     by_id = []
     for results in repeats:
         by_id.append({result.id: result for result in results})

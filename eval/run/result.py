@@ -1,4 +1,4 @@
-"""One question's result: a line of results.jsonl, and how an agent's output becomes one."""
+"""The result of one question, which is a line of results.jsonl, and how it is made from an agent's output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_SERVERS = frozenset(
         "TimeoutError",
     }
 )
-"""How the message of a failure begins that a server is to blame for, and neither a role nor its model"""
+"""How the message of a failure begins if a server caused it, and not a role or its model."""
 
 
 _PLAIN_COLUMNS = (
@@ -44,7 +44,7 @@ _LIST_COLUMNS = ("answers", "supporting", "retrieved")
 
 
 class _Failure(TypedDict):
-    """A problem in a run that did not end it."""
+    """A problem that did not end the run of a question."""
 
     role: str
     message: str
@@ -57,68 +57,68 @@ _FAILURE = TypeAdapter(_Failure)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of one question.
-
-    supporting, retrieved: passage ids, or titles where the gold passages are named by title (`by_title`, which runs of
-        older versions do not say); `retrieved` is ranked by hop, then by rank within the hop.
-    confidence: of the answer, 0..1, also of one that was left unsaid; None if the answerer states no confidence.
-    scores: metric -> 0..1.
-    seconds: by the clock, from asked to answered, less those in which the question waited in a queue.
-    queued: the seconds in a queue.
-    at_once: how many questions were under way at most, 0 where that is unknown; several share the processor, too.
-    usage: see `token_use`.
-    failures: problems in the run that did not end it.
-    error: {"type", "message"} of the exception raised instead of an answer, within the agent ("Unanswered",
-        "ServerFailed") or out of it.
-    trace: `Trace.to_dict()`.
-    relevance: the grade of each judged passage, where the question set grades them (BEIR); else each of `supporting`
-        counts as 1.
-    """
+    """The result of one question."""
 
     id: str
     question: str
     answers: tuple[str, ...] = ()
     supporting: tuple[str, ...] = ()
+    """The gold passages: their ids, or their titles if `by_title`."""
     type: str = ""
+    """The kind of the question, as the benchmark names it."""
     gold_hops: int | None = None
     answer: str = ""
     abstained: bool = False
     confidence: float | None = None
+    """The answer's confidence, 0..1, also of an answer that was withheld; None if the answerer does not state it."""
     scores: Mapping[str, float] = field(default_factory=dict)
+    """Metric to score in 0..1."""
     retrieved: tuple[str, ...] = ()
+    """The retrieved passages, named as in `supporting` and ranked by hop, then by rank within the hop."""
     stop_reason: str = ""
     hops: int = 0
     seconds: float = 0.0
+    """The time from question to answer, without the seconds in a queue."""
     queued: float = 0.0
+    """The seconds in which the question waited in a queue."""
     at_once: int = 0
+    """The maximum number of questions that were asked at the same time; 0 if unknown. They share the processor."""
     usage: Annotated[JSON, AfterValidator(_COUNTS.validate_python)] = field(
         default_factory=dict
     )
+    """See `token_use`."""
     models: tuple[str, ...] = ()
     failures: tuple[Annotated[JSON, AfterValidator(_FAILURE.validate_python)], ...] = ()
+    """Problems that did not end the run of the question."""
     error: JSON | None = None
+    """{"type", "message"} of the exception raised instead of an answer, in the agent ("Unanswered", "ServerFailed") or
+    outside."""
     trace: JSON | None = None
+    """`Trace.to_dict()`."""
     by_title: bool = False
+    """Whether gold passages are named by title. Runs of older versions do not record it."""
     relevance: Mapping[str, float] = field(default_factory=dict)
+    """The grade of each judged passage if the question set has grades (BEIR); otherwise each passage of `supporting`
+    counts as 1."""
     suggestion: str = ""
-    """of an answer that abstained: the answer that its citations suggest without being sure"""
+    """For an abstention: the answer that its citations suggest without being sure."""
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens all model calls took."""
+        """Return the number of tokens of all model calls."""
         read: int = self.usage.get("input_tokens", 0)
         written: int = self.usage.get("output_tokens", 0)
         return read + written
 
     @property
     def response(self) -> str:
-        """The answer for others to score: where it abstained, that it did."""
+        """Return the answer as a text to score; for an abstention, a sentence that says so."""
         if self.abstained:
             return "I don't know."
         return self.answer
 
     def to_dict(self) -> JSON:
-        """Return a line of results.jsonl."""
+        """Return the result as a line of results.jsonl."""
         line = {}
         for item in fields(self):
             value = getattr(self, item.name)
@@ -129,9 +129,9 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result that `to_dict` described. Unknown keys and scores that are null are ignored.
+        """Return the result from the output of `to_dict`. Unknown keys and null scores are ignored.
 
-        Raises ValueError, which names the field, for a value of another type.
+        Raises ValueError, which names the field, if a value has the wrong type.
         """
         known = dict(data)
         scores = data.get("scores")
@@ -149,12 +149,12 @@ class Result:
 
 @cache
 def _line() -> TypeAdapter[Any]:
-    """Return the check of a line; it is made when the first line is read."""
+    """Return the type adapter that checks a line. It is built when first needed."""
     return TypeAdapter(Result)
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Return a sentence about the first value that has another type than its field."""
+    """Return a sentence about the first value of the wrong type."""
     problem = error.errors(include_url=False)[0]
     place = ".".join(map(str, problem["loc"]))
     if problem["input"] is None:
@@ -169,7 +169,7 @@ def result_of(
     seconds: float,
     trace: JSON | None = None,
 ) -> Result:
-    """Return the result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
+    """Return the unscored result of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
     passages = map(Passage.from_dict, out.get("passages", {}).values())
     calls = (out.get("usage") or {}).get("calls", ())
     return Result(
@@ -204,7 +204,8 @@ def failed_result(
 
 
 def score_columns(results: Iterable[Result]) -> dict[str, list[float]]:
-    """Return the scores of each metric, in the order of the results, without those to which it does not apply."""
+    """Return the scores of each metric, in the order of the results. Results to which a metric does not apply are left
+    out."""
     columns: dict[str, list[float]] = {}
     for result in results:
         for metric, score in result.scores.items():
@@ -213,13 +214,13 @@ def score_columns(results: Iterable[Result]) -> dict[str, list[float]]:
 
 
 def mean_scores(results: Iterable[Result]) -> dict[str, float]:
-    """Return the mean of each metric, over the results to which it applies."""
+    """Return the mean of each metric over the results to which it applies."""
     columns = score_columns(results)
     return {name: fmean(column) for name, column in columns.items()}
 
 
 def table_rows(results: Sequence[Result]) -> list[JSON]:
-    """Return results as rows of a table, all with the same columns: one for each score, lists as JSON, no traces."""
+    """Return the results as rows of a table with equal columns: one for each score, lists as JSON, no traces."""
     names = list(score_columns(results))
     rows = []
     for result in results:
@@ -237,14 +238,14 @@ def table_rows(results: Sequence[Result]) -> list[JSON]:
 
 
 def error_dict(error: BaseException) -> JSON:
-    """Return an exception as a result stores it."""
+    """Return the type and the message of an exception, as a result stores them."""
     return {"type": type(error).__name__, "message": str(error)[:2000]}
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
-    """Sum up model calls, given as `Call.to_dict()`: in all, by role and by model.
+    """Return the sums of the tokens of model calls (`Call.to_dict()`): in total, by role and by model.
 
-    `replayed` is how many calls were answered from cached replies; their tokens count as if they had been asked.
+    `replayed` is how many calls were answered from cached replies; their tokens are counted too.
     """
     calls = list(calls)
     return {
@@ -255,7 +256,8 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
 
 
 def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
-    """Return the answerer's failure in an agent's output. It makes the result an error, not an abstention."""
+    """Return the answerer's failure in an agent's output, which makes the result an error and not an abstention; else
+    None."""
     if not out.get("failed"):
         return None
     messages = []
@@ -269,9 +271,10 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
 
 
 def _server_failure(out: Mapping[str, Any]) -> JSON | None:
-    """Return the first server failure in an agent's output, after which its role has decided or read nothing.
+    """Return the first failure in an agent's output that a server caused; None if there is none.
 
-    The answer says nothing of the system then: it makes the result an error, which is asked again.
+    The answer does not show what the system can do then, so the result is an error, and the question can be asked
+    again.
     """
     for failure in out.get("failures") or ():
         if str(failure["message"]).partition(":")[0] in _OF_SERVERS:

@@ -1,11 +1,11 @@
-"""Asks a question set, many questions at a time, and has each result on disk before it counts.
+"""Asks the questions of a benchmark, many at a time, and writes each result to disk as it ends.
 
     folder = RunFolder.begin("runs/x", manifest)
     evaluate(Here(question_work(graph_answerer(agent), metric_scorer(["em"]))), questions, folder, concurrency=32)
 
-A question that fails is a result with an error. An interrupted or killed run is resumed by the same call: questions
-with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, no call with a
-reply that had arrived is made again for the others.
+A question that fails gives a result with an error. The same call resumes an interrupted or killed run: questions with a
+line in the folder are not asked again. If the models' replies are cached in `folder.replies_path`, no call that had a
+reply is repeated for the other questions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,21 @@ from ras_agent.tools.index.text_files import not_unicode
 from ras_agent.tools.workers.pool import Pool, Work, run_all
 from ras_agent.trace import Trace
 
-_ALLOCATIONS = 20_000  # between two collections of the youngest objects; Python's own number is 700
+_ALLOCATIONS = (
+    20_000  # between two collections of the youngest objects; Python's default is 700
+)
 
 Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
-"""From a question and an agent's output to metric -> 0..1. A failed question's output is `NO_ANSWER`."""
+"""A function from a question and an agent's output to metric -> score in 0..1. The output of a failed question is
+`NO_ANSWER`."""
 
 
 def metric_scorer(metrics: Sequence[str], *, cites: bool = False) -> Scorer:
     """Return a function that scores an output by registered metrics.
 
-    cites: whether the answers were asked for with the nodes and edges that they rest on, apart from which they are
-        scored then.
+    Args:
+        cites: whether the answers were asked to list the nodes and edges they are based on. If so, the answer and the
+            list are scored separately.
     """
 
     def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
@@ -63,8 +67,10 @@ def question_work(
 ) -> Work:
     """Return a function that turns a Question into its Result, for a pool of this process or of others.
 
-    traces: whether results hold their traces, which begin with `mode` and `roles`. An exception while answering becomes
-        the result's error; only a ModelRefused is raised on.
+    An exception while answering becomes the error of the result; only ModelRefused is raised.
+
+    Args:
+        traces: whether results hold their traces, with `mode` and `roles`.
     """
 
     async def work(question: Question) -> Result:
@@ -76,7 +82,7 @@ def question_work(
                 with asking(question):
                     output = await answer(question)
                 raise_if_cancelled()
-            except ModelRefused:  # so would every other question
+            except ModelRefused:  # every other question would fail too
                 raise
             except Exception as error:
                 failed = error
@@ -93,12 +99,12 @@ def question_work(
             result = failed_result(question, error, seconds=seconds)
         result = replace(result, queued=queueing.seconds)
         if result.error:
-            # a fallback's answer is no merit of the system
+            # the answer of a fallback does not count for the system
             lacking = {"answer": "", "abstained": False, "citations": ()}
             output = {**output, **lacking}
         try:
             return replace(result, scores=dict(scorer(question, output)))
-        # a user's own metric must not cost the answers of the others
+        # an error in a user's metric must not lose the other answers
         except Exception as error:
             return replace(result, error=result.error or error_dict(error))
 
@@ -108,7 +114,7 @@ def question_work(
 def _trace_of(
     output: Mapping[str, Any], mode: str, roles: Mapping[str, str]
 ) -> JSON | None:
-    """Return the trace of an output; for a bare search, of its passages; None if the output has no question."""
+    """Return the trace of an output, or of the passages of a search; None if the output has no question."""
     if "question" in output:
         return Trace.from_state(output, mode, roles).to_dict()
     if "searched" in output:
@@ -128,12 +134,18 @@ def evaluate(
     retry_errors: bool = False,
     on_end: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Ask the questions that the folder has no results of, and return all results, in the order of `questions`.
+    """Ask the questions that have no result in the folder. Return all results, in the order of `questions`.
 
-    concurrency: how many questions are under way at once. retry_errors: ask again those that ended in an error. on_end:
-    called with each new result once it is on disk.
-    KeyboardInterrupt leaves a run that can be resumed; so does ModelRefused, raised where a model cannot be asked at
-    all. Raises RunError if another process writes to the folder, or for two questions of one id.
+    KeyboardInterrupt and ModelRefused leave a run that can be resumed.
+
+    Args:
+        concurrency: the maximum number of questions that are asked at the same time.
+        retry_errors: whether questions that ended in an error are asked again.
+        on_end: is called with each new result once it is on disk.
+
+    Raises:
+        ModelRefused: a model refuses every call.
+        RunError: another process writes to the folder, or two questions have the same id.
     """
     _check_ids(questions)
     with folder.writing():
@@ -159,7 +171,7 @@ def evaluate(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect cyclic garbage less often inside the block, and only among objects made inside it."""
+    """Collect cyclic garbage less often inside the block, and only among objects created there."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS, *before[1:])
@@ -188,7 +200,7 @@ async def run_questions(
 
     async def store(result: Result) -> None:
         timed = replace(result, at_once=concurrency)
-        # only this question waits for the disk
+        # in a thread: other questions do not wait for the disk
         await asyncio.to_thread(folder.append, timed)
         if on_end:
             on_end(timed)

@@ -1,4 +1,4 @@
-"""From results to the figures that a run is known by. Pure: the same results give the same summary."""
+"""Computes the summary of a run from its results. The same results give the same summary."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens
 def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
     """Return the content of summary.json.
 
-    A question that ended in an error counts with the scores it has, which are those of no answer. Seconds are by the
-    clock; `retrieved` is how many passages a question had. `cost` is None where no call has a price, and lists the
-    models without one.
+    A question that ended in an error counts with its scores, which are those of no answer. `retrieved` is the number of
+    passages of a question. `cost` is None if no call has a price; otherwise it lists the models without one.
     """
     seconds = [result.seconds for result in results]
     names = list(score_columns(results))
@@ -95,7 +94,7 @@ _COVERAGES = (0.5, 0.8)
 def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     """Return the mean scores of the most confident 50 % and 80 % of all answers; {} if no answer has a confidence.
 
-    These are the scores if only those answers were given. An answer that was withheld comes last, as does one without a
+    These are the scores if only those answers were given. Withheld answers come last, and before them answers without a
     confidence; with `--least-confidence 0` no answer is withheld. Equal confidences are ordered by question.
     """
     if not any(result.confidence is not None for result in results):
@@ -116,7 +115,7 @@ def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
-    """Count the problems inside runs, the most frequent first, as "role: message" without passage ids."""
+    """Return counts of the problems inside runs, the most frequent first, by "role: message" without passage ids."""
     messages: Counter[str] = Counter()
     for result in results:
         for failure in result.failures:
@@ -126,7 +125,7 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
 
 
 def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
-    """Price all calls, replayed ones included."""
+    """Return the cost of all calls, including replayed ones."""
     total = Cost()
     for result in results:
         tokens = model_tokens(result.usage)
@@ -137,7 +136,7 @@ def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
 def _scores(results: Iterable[Result]) -> dict[str, JSON]:
     estimates = {}
     for metric, scores in score_columns(results).items():
-        # in one order whatever order the questions ended in, so that a resumed run has the same mean
+        # in a fixed order, so that the mean does not depend on the order in which the questions ended
         estimates[metric] = asdict(mean_interval(sorted(scores)))
     return estimates
 
@@ -160,7 +159,8 @@ def _gold_hops(result: Result) -> str:
 def _kind_of_answer(result: Result) -> str:
     """Return "yes or no" or "open"; "" without gold answers.
 
-    Scores are kept apart by it, since guessing gets half of the former right and hardly any of the latter.
+    Scores are also given by this kind, since guessing gets half of the yes-or-no questions right, but hardly any open
+    one.
     """
     gold = {normalise_answer(answer) for answer in result.answers}
     if not gold:
@@ -193,7 +193,7 @@ def _tokens(results: Sequence[Result]) -> JSON:
 
 
 def summed_usage(results: Sequence[Result]) -> JSON:
-    """Return the model calls of several results as the `usage` of one."""
+    """Return the model calls of several results, summed, in the form of a result's `usage`."""
     total = {name: _sum(results, name) for name in _COUNTED}
     return {
         **total,

@@ -1,4 +1,4 @@
-"""Tasks: the questions, the index that is searched for them, the instruction, and the metrics of the answers."""
+"""Tasks of an evaluation: questions, the index that is searched for them, the instruction, and the metrics."""
 
 from __future__ import annotations
 
@@ -24,39 +24,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Questions over an index, the same for all agents that are compared.
-
-    benchmark: how its files are read, and how a question is put and scored.
-    embedder: of an index that was made for the task.
-    instruction: which of the benchmark's instructions the answerer gets.
-    context_use: in place of the benchmark's own; None where nobody chose.
-    skipped: the errors of records of its files that were left out.
-    rows: the questions as plain JSON, where they were given as rows.
-    without_evidence: how many of the questions have a gold passage that is not in the index, so that no search finds
-        all of theirs.
-    """
+    """Questions over an index, which are the same for all agents that are compared."""
 
     benchmark: Benchmark
+    """Defines how the files are read, and how a question is asked and scored."""
     data: Path
     questions: Sequence[Question]
     index: PassageIndex
     corpus_sha256: str
     corpus: Path | None = None
     embedder: str | None = None
+    """The embedder of an index that was made for the task."""
     instruction: str = "answer"
+    """The name of the benchmark's instruction that the answerer gets."""
     context_use: str | None = None
+    """The use of the questions' contexts that replaces the benchmark's; None if not chosen."""
     skipped: tuple[IngestError, ...] = ()
+    """The errors of records that were left out because they could not be read."""
     rows: tuple[JSON, ...] = ()
+    """The questions as plain JSON if they were given as rows; otherwise ()."""
     without_evidence: int = 0
+    """The number of questions with a gold passage that the index lacks, so that a search cannot find all their gold
+    passages."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Return the names of the metrics, the first two of which reports show first."""
+        """Return the names of the metrics. Reports show the first two first."""
         return self.benchmark.metrics
 
     @property
     def evidence_note(self) -> str:
-        """Return a sentence on the effect of `without_evidence` on the scores; "" where it is 0."""
+        """Return a sentence on the effect of `without_evidence` on the scores; "" if it is 0."""
         if not self.without_evidence:
             return ""
         return (
@@ -66,16 +64,20 @@ class Task:
 
     @property
     def instruction_text(self) -> str:
-        """Return the instruction on the form of answers that the answerer gets; "" if there is no instruction."""
+        """Return the instruction on the form of answers that the answerer gets; "" without one."""
         return self.benchmark.instructions.get("answer", "")
 
     def scored_by(self, metrics: Sequence[str]) -> Self:
-        """Return the same task with other metrics. Raises UnknownName for one that is not registered."""
+        """Return the task with other metrics.
+
+        Raises:
+            UnknownName: a metric is not registered.
+        """
         names = tuple(find_metric(name).name for name in metrics)
         return replace(self, benchmark=replace(self.benchmark, metrics=names))
 
     def for_search(self) -> Self:
-        """Return the same task, scored only by its metrics of passages, for agents that answer nothing."""
+        """Return the task with only its metrics of passages, for agents that search and do not answer."""
         names = []
         for name in self.metrics:
             if find_metric(name).of_passages:
@@ -97,16 +99,25 @@ def load_task(
     metrics: Sequence[str] = (),
     strict: bool = True,
 ) -> Task:
-    """Read questions `first` (from 1) and on, at most `limit`, and the passages to search.
+    """Read the questions of a benchmark, and the passages to search.
 
-    name: the benchmark's. data: a file, a pandas DataFrame, or a list of rows. settings: name the index, where neither
-        `corpus` nor the questions bring passages. corpus: a file of passages, or BEIR's folder; by default that of the
-        folder `data`, if it has one and the questions bring no passages.
-    embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, only words are
-        compared.
-    instruction: which of the benchmark's the answerer is given. context_use, metrics: in place of the benchmark's own.
-    strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
-    Raises RasError children.
+    Args:
+        name: the benchmark's name.
+        data: a file, a pandas DataFrame, or a list of rows.
+        settings: name the index, if neither `corpus` nor the questions have passages.
+        corpus: a file of passages, or BEIR's folder; by default that of the folder `data`, if it has one and the
+            questions have no passages.
+        embedder: for the questions' passages or graphs, or for `corpus`; without one, only words are compared.
+        instruction: the name of the benchmark's instruction that the answerer gets.
+        context_use: replaces the benchmark's use of contexts.
+        first: the number of the first question to read, from 1.
+        limit: the maximum number of questions.
+        metrics: replace the benchmark's metrics.
+        strict: raise an error for a record that cannot be read; otherwise it is left out and its error listed in
+            `skipped`.
+
+    Raises:
+        RasError: a file cannot be read, or a name is unknown.
     """
     instructed = benchmark(name).instructed(instruction)
     if context_use is not None:
@@ -158,7 +169,11 @@ def load_task(
 
 
 def _context_use(name: str) -> ContextUse:
-    """Return the use of contexts with a name. Raises UnknownName."""
+    """Return the use of contexts called `name`.
+
+    Raises:
+        UnknownName: there is no such use.
+    """
     uses = get_args(ContextUse)
     if name not in uses:
         raise UnknownName("use of a question's contexts", name, uses)
@@ -166,7 +181,8 @@ def _context_use(name: str) -> ContextUse:
 
 
 def _corpus_beside(data: Path, questions: Iterable[Question]) -> Path | None:
-    """Return the corpus in the folder of the questions, as BEIR's has one, where these bring nothing to search."""
+    """Return the corpus in the folder of the questions, as in BEIR's format; None if a question has passages or a
+    graph."""
     found = corpus_file(data)
     if found == data:
         return None
@@ -177,7 +193,7 @@ def _corpus_beside(data: Path, questions: Iterable[Question]) -> Path | None:
 
 
 def questions_of(folder: RunFolder) -> list[Question]:
-    """Return the questions of a run's data, in their order; no questions if the data cannot be read any more."""
+    """Return the questions of a run's data, in order; [] if the data cannot be read any more."""
     manifest = folder.manifest()
     data = folder.questions_path
     if not data.exists():
@@ -193,10 +209,13 @@ def questions_of(folder: RunFolder) -> list[Question]:
 
 
 def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a data frame of pandas or polars, of an Arrow table, or of an iterable of rows.
+    """Return the rows of a pandas or polars data frame, of an Arrow table, or of an iterable of rows.
 
-    A row is a mapping, a dataclass or a model of pydantic, as LangSmith's examples, Inspect's samples and DeepEval's
-    goldens are. Raises SettingsError for something else.
+    A row is a mapping, a dataclass or a pydantic model, such as LangSmith's examples, Inspect's samples and DeepEval's
+    goldens.
+
+    Raises:
+        SettingsError: the data is something else.
     """
     frame: Any = data
     for method in ("to_dicts", "to_pylist"):  # of polars, of Arrow
@@ -230,9 +249,9 @@ def _row(row: Any, number: int) -> Mapping[str, Any]:
 
 
 def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -> int:
-    """Return how many questions have a gold passage that is not in the index, which is read once, as a whole.
+    """Return the number of questions with a gold passage that is not in the index. All passages are read once.
 
-    Those that bring a graph of their own are searched for in that.
+    Questions with their own graph are left out, as that graph is searched for them.
     """
     searched = []
     for question in questions:
@@ -259,7 +278,7 @@ def _index(
     questions: Sequence[Question],
     on_bad: OnBad | None,
 ) -> tuple[PassageIndex, str]:
-    """Return the index and its digest: of a file, a stored index, or the questions' own passages or graphs."""
+    """Return the index and its digest: made from a file, stored, or made from the questions' passages or graphs."""
     from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
     from ras_agent.tools.index.store import PassageIndex
 

@@ -1,4 +1,4 @@
-"""Whether an answer is right, by the metric of a run that says it best, and the cost of a right answer."""
+"""Decides whether an answer is right, by the run's best suited metric, and computes the cost of a right answer."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ _RIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RightAnswers:
-    """The right answers of a run, and the tokens and cost for one of them, wrong answers included.
-
-    by: the metric that decides. tokens, cost: of the run for each right answer; None if no answer is right, no model
-    was called, or a price is unknown.
-    """
+    """The right answers of a run, and the tokens and money spent for each."""
 
     by: str
+    """The metric that decides whether an answer is right."""
     count: int
     tokens: float | None
+    """All tokens of the run divided by the right answers; None if no answer is right or no model was called."""
     cost: float | None
+    """The cost of the run divided by the right answers; None if `tokens` is, or if a price is unknown."""
 
 
 def verdict(result: Result, metric: str) -> str:
     """Return "right", "wrong", "abstained" or "error"; right is a score of at least 0.5 in `metric`.
 
-    Where there is no gold answer, to abstain is right.
+    If the question has no gold answer, an abstention is right.
     """
     if result.error:
         return "error"
@@ -46,16 +45,16 @@ def verdict(result: Result, metric: str) -> str:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """Return the metric, of those of a run, that says best whether an answer is right; "" if there are no metrics.
+    """Return the run's metric that best tells whether an answer is right; "" if there are no metrics.
 
-    It is the one with the smallest `Metric.decides`; if no metric has such a number, the first of `names`.
+    It is the metric with the smallest `Metric.decides`, or the first of `names` if none has such a rank.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
     return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
 
 
 def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:
-    """Count the right answers by a metric, and share out among them the tokens and the cost of all questions."""
+    """Count the right answers by a metric, and divide the tokens and the cost of all questions by their number."""
     verdicts = [verdict(result, metric) for result in results]
     count = verdicts.count("right")
     tokens = sum(result.tokens for result in results)
@@ -73,7 +72,8 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
 def confidence_of(
     results: Iterable[Result], metric: str, seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return how well the confidences of the answers said sort the right ones from the wrong; None without any."""
+    """Return how well confidences separate right from wrong answers; None without confidences. Abstentions are left
+    out."""
     confidences = []
     right = []
     for result in results:
@@ -92,7 +92,7 @@ def _each(total: float | None, count: int) -> float | None:
 
 
 def _rank(name: str) -> int | None:
-    """Return the metric's rank among those that decide, or None if it never does, or is not installed here."""
+    """Return the metric's rank among those that decide; None if it has none or is not installed."""
     with suppress(UnknownName):
         return find_metric(name).decides
     return None

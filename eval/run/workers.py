@@ -1,4 +1,4 @@
-"""Which pool a command spreads its work over: `--engine` and `--workers`."""
+"""Chooses the pool that does a command's work: `--engine` and `--workers`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from ras_agent.tools.workers.pool import Pool, WorkSpec
 
 ENGINES = ("here", "processes", "ray")
 _RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
-_CALLS = 2  # under way at one endpoint for each item under way, where nothing was set
+_CALLS = 2  # by default, concurrent calls to one endpoint for each concurrent item
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """An engine of ENGINES, the number of workers (by default one for each core), and a Ray cluster's address."""
+    """A choice of the processes that do the work."""
 
     engine: str = "here"
+    """One of ENGINES."""
     workers: int | None = None
+    """The number of workers; by default one for each core."""
     address: str | None = None
+    """The address of a Ray cluster."""
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -44,8 +47,9 @@ class WorkerPlan:
     ) -> Pool:
         """Return the pool that does the work of `spec`.
 
-        caches: maps the content of a cache, "replies" or "facts", to its place. Workers that cannot reach a file get
-            another place by the argument of the spec of that name.
+        Args:
+            caches: the places of the caches "replies" and "facts". Workers that cannot reach a file get another place,
+                by the argument of `spec` with the name of the cache.
         """
         if self.engine == "processes":
             from ras_agent.tools.workers.processes import Processes
@@ -60,9 +64,13 @@ class WorkerPlan:
         return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
-        """Return settings that allow `concurrency` calls at once, and give each worker its share of the rates.
+        """Return the settings with enough calls allowed for `concurrency` questions, and each worker's share of the
+        rates.
 
-        A limiter knows only its own process. Raises SettingsError for rates with a number of workers that is not known.
+        A limiter only knows its own process.
+
+        Raises:
+            SettingsError: there are rates, but the number of workers is unknown.
         """
         update: dict[str, Any] = {}
         if "in_flight" not in settings.model_fields_set:

@@ -82,7 +82,7 @@ class FactLinker:
         cosines = self._vectors @ query_vector(self._embedder, question)
         count = min(self._most, len(cosines))
         for place in best_places(cosines, count, relative=False).tolist():
-            head, _, tail = graph.edges[place].tolist()
+            head, _, tail = map(int, graph.edges[place])
             cosine = max(float(cosines[place]), _LEAST)
             for entity in {head, tail}:
                 name = graph.entities[entity]
@@ -98,7 +98,7 @@ class FactLinker:
         texts = []
         owners = []
         for place in graph.facts:
-            head, relation, tail = graph.edges[place].tolist()
+            head, relation, tail = map(int, graph.edges[place])
             names = (
                 graph.entities[head],
                 graph.relations[relation],

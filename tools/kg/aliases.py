@@ -1,4 +1,4 @@
-"""Finds the entities that a name may mean: by their names, by other names that facts give them, or by a split."""
+"""Finds the entities that a name may mean: by their names, by other names stated in facts, or by a split."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _GLOSSES = ("is described as", "is a", "instance of", "occupation")
 
 
 def entities_called(graph: KGIndex, name: str, question: str = "") -> list[int]:
-    """Return the entities that a name may mean, of which the words of a question may choose.
+    """Return the entities that a name may mean. If there are several, the words of the question decide between them.
 
-    An entity that is nothing but another's name is not among them.
+    An entity that only serves as another entity's name is not returned.
     """
     found: list[int] = []
     entity = graph.entity_id(name)
@@ -39,7 +39,7 @@ def entities_called(graph: KGIndex, name: str, question: str = "") -> list[int]:
 
 
 def _owners(graph: KGIndex, entity: int) -> list[int]:
-    """Return the entities of which another one is a name."""
+    """Return the entities that have this entity as another name."""
     relation = graph.relation_id(ALSO_CALLED)
     if relation is None:
         return []
@@ -55,7 +55,8 @@ def _owners(graph: KGIndex, entity: int) -> list[int]:
 def _chosen(
     graph: KGIndex, entities: Sequence[int], name: str, question: str
 ) -> list[int]:
-    """Return the entities whose names and glosses share the most words with a question, all if no word is shared."""
+    """Return the entities whose names and glosses share most words with a question; all of them if no word is
+    shared."""
     words = _words(question) - _words(name)
     shared = {}
     for entity in entities:
@@ -66,7 +67,7 @@ def _chosen(
 
 
 def _gloss(graph: KGIndex, entity: int) -> set[str]:
-    """Return the words of an entity's name, and of the facts that describe it."""
+    """Return the words in an entity's name and in the facts that describe it."""
     words = _words(graph.entities[entity])
     relations = {graph.relation_id(gloss) for gloss in _GLOSSES}
     edges = graph.edges_of(entity)

@@ -1,4 +1,4 @@
-"""Makes a graph's arrays from the facts of passages: a pure function of the set of facts, whatever their order."""
+"""Makes a graph's arrays from the facts of passages: a pure function of the set of facts, regardless of their order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ras_agent.tools.kg.notes import note_of
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 EQUIVALENT = "equivalent"
-"""The name of the relation between entities with names that look the same to an embedder."""
+"""The name of the relation between entities whose names have nearly the same vector."""
 
 
 class Occurrences:
@@ -53,7 +53,7 @@ class Occurrences:
         self.notes = notes
 
     def told_apart_by(self, *, exact: bool = False) -> StringTable:
-        """Return the keys by which names are distinguished: canonical keys, or, if `exact`, the names themselves."""
+        """Return the keys by which names are told apart: the canonical keys or, if `exact`, the names themselves."""
         if exact:
             return self.names
         return (
@@ -108,9 +108,10 @@ def occurrences_of(
 
 
 class Assembled(NamedTuple):
-    """Holds a graph without vectors, and the places of its names and documents in the occurrences.
+    """Holds a graph without vectors, and where its names and documents are in the occurrences.
 
-    entities (E,), relations (R,): numbers of names, of the equivalence relation -1, which is the last; documents (D,).
+    entities (E,), relations (R,): numbers of names there, and -1 for the last relation, equivalence; documents (D,):
+    numbers of documents there.
     """
 
     graph: KGArrays
@@ -122,11 +123,11 @@ class Assembled(NamedTuple):
 def assemble(
     found: Occurrences, *, exact: bool = False, equivalences: bool = False
 ) -> Assembled:
-    """Make the graph of the occurrences that were read. Names that no fact and no mention uses leave no trace.
+    """Make the graph of the occurrences that were read. Names that no fact, mention or edge uses are left out.
 
-    A document without facts and mentions stays: it was read, and states nothing.
-    exact: names are one entity only if they are equal, instead of by their canonical keys.
-    equivalences: take those that were imported; else the graph has none.
+    A document without facts and mentions is kept: it was read, and states nothing. exact: names are one entity only if
+    they are equal, instead of by their canonical keys. equivalences: whether to include the imported equivalences;
+    without them the graph has none.
     """
     facts = found.facts
     mentions = found.mentions
@@ -172,7 +173,7 @@ def assemble(
     starts = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum(np.bincount(edge_of, minlength=len(edges)), out=starts[1:])
 
-    # a loop names its entity once
+    # a fact whose two ends are the same entity counts as one mention of it
     loops = entities.of[facts[:, 1]] == entities.of[facts[:, 3]]
     rows = np.concatenate(
         [
@@ -212,7 +213,7 @@ def assemble(
 
 
 def _numbered_notes(notes: StringTable, used: Ints) -> tuple[StringTable, Ints]:
-    """Return the used notes, "" and then the others ascending, and for each place the number of its note."""
+    """Return the notes that are used, "" first and the rest ascending, and the number of the note of each place."""
     strings = notes.encoded()
     numbers = set(used.tolist())
     numbers.add(0)
@@ -228,7 +229,7 @@ def with_equivalences(
     pairs: npt.NDArray[np.integer[Any]],
     similarities: npt.NDArray[np.float32],
 ) -> KGArrays:
-    """Return `graph` with `pairs` (P, 2) of head and tail, each given once, as its equivalences, its last edges."""
+    """Return `graph` with other equivalences, its last edges: `pairs` (P, 2) of head and tail, each pair once."""
     pairs = pairs.reshape(-1, 2)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
@@ -246,11 +247,14 @@ def with_equivalences(
 
 
 def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
-    """Return `graph` without facts and mentions that only the documents `gone` (D,) hold; all else keeps its number."""
+    """Return `graph` without the facts and mentions that only the documents in the mask `gone` (D,) have.
+
+    Entities, relations and documents keep their numbers.
+    """
     edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
     stated = ~gone[graph.sources["document"]]
     left = np.bincount(edges[stated], minlength=len(graph.edges))
-    # no document states an equivalence, nor some facts that were imported
+    # equivalences and some imported facts have no source in any document
     stays = (left > 0) | (np.diff(graph.source_starts) == 0)
     named = ~gone[graph.mentions.columns]
     rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[
@@ -270,10 +274,10 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
 def part_of(
     graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False
 ) -> KGArrays:
-    """Return the facts of the `admitted` documents (D,) as a graph of its own: no name of any other is left.
+    """Return a separate graph of the documents in the mask `admitted` (D,) only, without names from other documents.
 
-    Names are renumbered, in their order. Facts that no document states are left out, and so are the equivalences of
-    names that are left out. imported: whether the equivalences were imported; they are then left out, too.
+    Names are renumbered in the same order. Facts that no document states are left out, and so are equivalences of names
+    that are left out. imported: whether the equivalences were imported; they are then left out, too.
     """
     left = without_documents(graph, ~admitted)
     stated = np.diff(left.source_starts) > 0
@@ -287,9 +291,7 @@ def part_of(
     similarities = left.similarities[stays[left.facts :]]
     used = np.zeros(len(left.relations), dtype=np.bool_)
     used[edges[:, 1]] = True
-    used[-1] = (
-        True  # the equivalence relation has the last number, also where nothing is equivalent
-    )
+    used[-1] = True  # the equivalence relation is always kept, as the last one
     of_entity, of_relation, of_document = (
         np.cumsum(kept) - 1 for kept in (named, used, admitted)
     )
@@ -334,10 +336,10 @@ def part_of(
 
 
 class _Numbered(NamedTuple):
-    """Holds K names that are used, ascending by their distinct keys.
+    """Holds K names that are used, in ascending order of their distinct keys.
 
-    chosen: (K,) which of all names they are. of: (all names,) the number of a name's key, -1 where no name with that
-    key is used.
+    chosen: (K,) the number of each among all names. of: (all names,) the number of a name's key, or -1 if no name with
+    that key is used.
     """
 
     chosen: Ints
@@ -347,7 +349,7 @@ class _Numbered(NamedTuple):
 
 
 class _Names:
-    """Names with the keys that tell them apart, sorted once."""
+    """Holds names and the keys that tell them apart, sorted once."""
 
     def __init__(self, names: StringTable, keys: StringTable) -> None:
         self._names = names
@@ -356,12 +358,13 @@ class _Names:
         order = _ascending(strings)
         ascending = [strings[number] for number in order.tolist()]
         other = np.fromiter(map(ne, ascending, ascending[1:]), np.int64)
-        # the place of a name's key among the distinct ones
+        # for each name, the rank of its key among the distinct keys
         self._key_of = np.zeros(len(order), dtype=np.int64)
         self._key_of[order[1:]] = np.cumsum(other)
 
     def numbered(self, used: Ints) -> _Numbered:
-        """Number the keys of the `used` names; the most frequent name with a key stands for it (ties: the first)."""
+        """Number the keys of the `used` names. The most frequent name with a key stands for it; ties go to the first in
+        order."""
         counts = np.bincount(used, minlength=len(self._names))
         named = np.flatnonzero(counts)
         named = named[np.lexsort((-counts[named], self._key_of[named]))]
@@ -382,8 +385,8 @@ class _Names:
 
 
 def _ascending(strings: list[bytes]) -> Ints:
-    """Return the numbers of strings in their order."""
-    # as a database gives them: three times as fast as sorting them again
+    """Return the numbers of the strings, in the order in which the strings ascend."""
+    # a database returns them sorted already: this check is three times as fast as sorting again
     if all(map(le, strings, strings[1:])):
         return np.arange(len(strings))
     return np.array(
@@ -392,9 +395,10 @@ def _ascending(strings: list[bytes]) -> Ints:
 
 
 def _distinct(*columns: Ints) -> tuple[Ints, Ints]:
-    """Return where each distinct row of some columns (F,) first occurs, in the order of the rows, and (F,) its number.
+    """Return where each distinct row of some columns (F,) first occurs, in sorted order, and for each row (F,) its
+    number.
 
-    Columns are joined two by two, so that one number stands for a row: that sorts ten times as fast as rows do.
+    The columns are combined two at a time, so that one number stands for a row, which sorts ten times as fast as rows.
     """
     first, number = np.unique(columns[0], return_index=True, return_inverse=True)[1:]
     for column in columns[1:]:

@@ -1,4 +1,4 @@
-"""A knowledge graph's arrays in one file: the cache of an index's graph, or the training data of a network."""
+"""Saves a knowledge graph's arrays in one file: as the cache of an index's graph, or as training data of a network."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ABOUT = "ras-agent knowledge graph, version 4"
 
 @dataclass(frozen=True, slots=True)
 class KGManifest:
-    """Describes a graph.
+    """Describes a graph, with the numbers of its documents, entities, relations, facts and equivalences.
 
-    fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
-    extractor: the reader of the facts; embedder: the maker of the vectors. texts: whether the texts that were read are
-    recorded.
-    exact: whether names are one entity only if they are equal, instead of by their canonical keys.
+    fingerprint: a digest of its tables, edges, similarities, mentions and sources: equal for equal graphs. extractor:
+    the name of the reader of the facts; embedder: the embedder that made the vectors. texts: whether the hashes of the
+    texts that were read are recorded. exact: whether names are one entity only if they are equal, instead of by their
+    canonical keys.
     """
 
     documents: int = 0
@@ -58,9 +58,10 @@ class KGManifest:
 
 
 class SavedGraph(NamedTuple):
-    """Holds a graph, its manifest, and the numbers of its names in the database: entities, then relations.
+    """Holds a graph, its manifest, and the numbers of its names in the database.
 
-    names: (N + R,), -1 for a name without a number; empty for a graph that was in no database.
+    names: (N + R,) for the entities, then the relations; -1 for a name without a number. Empty for a graph that was
+    never in a database.
     """
 
     arrays: KGArrays
@@ -69,7 +70,7 @@ class SavedGraph(NamedTuple):
 
 
 def write_graph(path: Path, graph: SavedGraph) -> None:
-    """Write a graph into the file `path`, which is there whole, or not at all."""
+    """Write a graph into the file `path`. If this is interrupted, the file is as before."""
     fresh = path.with_name(f"{path.name}.new")
     about = {_ABOUT: json.dumps(asdict(graph.manifest), ensure_ascii=False)}
     with writing(path):
@@ -85,8 +86,8 @@ def write_graph(path: Path, graph: SavedGraph) -> None:
 def read_graph(path: Path, remedy: str) -> SavedGraph:
     """Open the graph in a file, memory-mapped.
 
-    Raises IndexNotFound if the file is missing, and IndexMismatch, which ends in `remedy`, if it is damaged or of
-    another version.
+    Raises IndexNotFound if the file is missing, and IndexMismatch if it is damaged or of another version. The messages
+    end with `remedy`.
     """
     try:
         arrays, about = read_arrays(path)
@@ -154,7 +155,7 @@ def described(
 
 
 def digest_of(graph: KGArrays) -> str:
-    """Return a digest of everything but vectors and texts: equal for equal graphs."""
+    """Return a digest of everything except vectors and texts: equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
     tables = [
         part
@@ -232,7 +233,7 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
 
 
 def _check(graph: KGArrays) -> None:
-    """Raise ValueError if a number points out of its array. Reads everything but text and vectors."""
+    """Raise ValueError if a number points outside its array. Reads everything except texts and vectors."""
     entities = len(graph.entities)
     relations = len(graph.relations)
     edges = graph.edges
@@ -278,7 +279,7 @@ def _check(graph: KGArrays) -> None:
 
 
 def _ascends(starts: npt.NDArray[np.int64], *parts: npt.NDArray[Any]) -> bool:
-    """Return whether rows that begin at `starts` cover each of `parts` from its first to its last number."""
+    """Return whether the offsets `starts` never decrease, begin at 0 and end at the length of each of `parts`."""
     whole = starts[0] == 0 and all(starts[-1] == len(part) for part in parts)
     return bool(whole and (starts[1:] >= starts[:-1]).all())
 

@@ -38,16 +38,19 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class EditReport:
-    """Reports an edit, made or taken back, and the graph that follows."""
+    """Reports an edit that was made or undone, and the resulting graph."""
 
     graph: KGIndex
     edit: Edit
     left_out: tuple[Triple, ...] = ()
-    """The facts between two entities that are one now"""
+    """The facts between two entities that were merged into one, which the graph no longer has"""
 
 
 def edits_of(index: str | Path | Address) -> tuple[Edit, ...]:
-    """Return the edits of the graph of the index at `index`, oldest first. Raises IndexNotFound, IndexMismatch."""
+    """Return the edits in the graph of the index at `index`, oldest first.
+
+    Raises IndexNotFound if there is no index or graph, and IndexMismatch for a damaged one.
+    """
     return KGIndex.open(_with_graph(index)).edits
 
 
@@ -70,10 +73,10 @@ def remove_fact(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Take a fact out of the graph of the index at `index`, and of every graph that is built there later.
+    """Remove a fact from the graph of the index at `index`, and from every graph that is built there later.
 
-    by: the name of the person who edits. embedder: for the vectors of new names, if its name is not enough to load it.
-    Raises EditError for a fact that the graph does not hold, IndexNotFound, IndexMismatch, and IngestError while
+    by: the name of the person who edits. embedder: embeds new names, if its name in the graph is not enough to load it.
+    Raises EditError for a fact that the graph does not have, IndexNotFound, IndexMismatch, and IngestError while
     another process writes.
     """
     with _editing(index, embedder, on_progress) as work:
@@ -93,7 +96,7 @@ def replace_fact(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Correct a fact: it is in the graph as `by_fact`, with the passages that it was read in; else as remove_fact."""
+    """Correct a fact: `by_fact` takes its place in the graph, with the same passages. Otherwise as remove_fact."""
     with _editing(index, embedder, on_progress) as work:
         edit = Edit(
             0,
@@ -116,7 +119,10 @@ def add_fact(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Add a fact; the passage that states it, and the words in it, if there is one; else as remove_fact."""
+    """Add a fact. Otherwise as remove_fact.
+
+    passage_id: the passage that states the fact, if there is one. quote: the words in the passage that state it.
+    """
     with _editing(index, embedder, on_progress) as work:
         anchors, start, end = work.place(passage_id, quote)
         edit = Edit(
@@ -140,9 +146,9 @@ def merge_entities(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Make one entity of two: all that is said of `name` is said of `into`; else as remove_fact.
+    """Merge two entities into one: all facts about `name` become facts about `into`. Otherwise as remove_fact.
 
-    A question that names the former finds the latter.
+    A question that contains `name` then finds `into`.
     """
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
@@ -172,9 +178,10 @@ def split_entity(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Make two entities of one: in some passages, or in those of some documents, `name` means `into`; else as merge.
+    """Split an entity in two: in the given passages, or in those of the given documents, `name` then means `into`.
 
-    A question that names the former finds both, and its other words choose.
+    A question that contains `name` finds both entities; its other words decide between them. Otherwise as
+    merge_entities.
     """
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
@@ -200,7 +207,8 @@ def undo_edit(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Take back the last edit, or the one with that number. Raises EditError if it is missing; else as remove_fact."""
+    """Undo the last edit, or the edit with the given number. Raises EditError if it is missing; otherwise as
+    remove_fact."""
     with _editing(index, embedder, on_progress) as work:
         edits = work.edits
         if number is None and not edits:
@@ -227,7 +235,7 @@ def _editing(
 
 
 class _Editing:
-    """Makes one edit of a graph that is up to date, while nothing else writes it."""
+    """Makes one edit in a graph that is up to date, while no other process writes it."""
 
     def __init__(self, passages: PassageIndex, writer: KGWriter) -> None:
         self._path = str(passages)
@@ -240,7 +248,8 @@ class _Editing:
         return key_of(name, exact=self.graph.manifest.exact)
 
     def of_two(self, fact: Fact) -> Fact:
-        """Return a fact to write. Raises EditError if its ends are two names of one entity, which were merged."""
+        """Return the fact, with its white space normalised. Raises EditError if its ends are two names of one merged
+        entity."""
         fact = _fact(fact)
         subject, _, object_ = fact
         merged = MergedNames(self.edits, exact=self.graph.manifest.exact)
@@ -253,7 +262,7 @@ class _Editing:
         return fact
 
     def done(self, edit: Edit) -> EditReport:
-        """Write an edit and the graph; one that is there already is not written twice."""
+        """Store an edit and publish the graph. An edit that exists already is not stored again."""
         for known in self.edits:
             if _about(known) == _about(edit):
                 return EditReport(self.graph, known)
@@ -268,7 +277,7 @@ class _Editing:
         return EditReport(graph, edit)
 
     def without(self, edit: Edit) -> EditReport:
-        """Take an edit back and write the graph."""
+        """Undo an edit and publish the graph."""
         return EditReport(
             self._writer.write(
                 [one for one in self.edits if one.number != edit.number]
@@ -277,7 +286,7 @@ class _Editing:
         )
 
     def stating(self, fact: Fact) -> tuple[Anchor, ...]:
-        """Return the passages that state a fact. Raises EditError if the graph does not hold it."""
+        """Return the passages that state a fact. Raises EditError if the graph does not have the fact."""
         subject, predicate, object_ = _fact(fact)
         edge = self._edge(fact)
         if edge is not None:
@@ -286,11 +295,12 @@ class _Editing:
             )
         for edit in self.edits:
             if edit.old == (subject, predicate, object_):
-                return edit.anchors  # a call that is given twice
+                return edit.anchors  # the same call was made before
         raise EditError(self._unknown(fact))
 
     def naming(self, name: str, *, must: bool = True) -> tuple[Anchor, ...]:
-        """Return some of the passages that name an entity. Raises EditError for an unknown entity, if `must`."""
+        """Return some of the passages that name an entity. Raises EditError for an unknown entity if `must`, otherwise
+        returns ()."""
         for edit in self.edits:
             if edit.kind == "merge" and edit.old == (name,):
                 return edit.anchors
@@ -308,7 +318,8 @@ class _Editing:
         )
 
     def naming_in(self, name: str, passages: Sequence[str]) -> tuple[Anchor, ...]:
-        """Return those of some passages that name an entity. Raises EditError for one that does not."""
+        """Return the given passages, and those of the given documents, that name an entity. Raises EditError for one
+        that does not."""
         self.naming(name)
         entity = self.graph.entity_id(name)
         if not passages:
@@ -338,7 +349,7 @@ class _Editing:
         return passage.document_id if passage else ""
 
     def _split_before(self, name: str, passage: str) -> list[str]:
-        """Return the passages of an edit that split the name in a passage already."""
+        """Return the passages of an earlier edit that already split this name in `passage`, or []."""
         for edit in self.edits:
             if edit.kind != "split" or edit.old != (name,):
                 continue
@@ -348,7 +359,7 @@ class _Editing:
         return []
 
     def facts_between(self, name: str, other: str) -> tuple[Triple, ...]:
-        """Return the facts between two entities."""
+        """Return the facts between two entities, in either direction."""
         graph = self.graph
         first = graph.entity_id(name)
         second = graph.entity_id(other)
@@ -362,7 +373,11 @@ class _Editing:
         return tuple(between)
 
     def place(self, passage_id: str, quote: str) -> tuple[tuple[Anchor, ...], int, int]:
-        """Return the passage that states an added fact, and where. Raises EditError for words that it does not hold."""
+        """Return the passage that states an added fact, and the start and end of the quote in it.
+
+        Without a passage, the result is ((), 0, 0). Raises EditError for an unknown passage and for words that it does
+        not have.
+        """
         if not passage_id:
             if quote:
                 raise EditError(
@@ -390,7 +405,7 @@ class _Editing:
         )
 
     def _edge(self, fact: Fact) -> int | None:
-        """Return the number of the fact's edge, or None if the graph does not hold it."""
+        """Return the number of the fact's edge, or None if the graph does not have the fact."""
         graph = self.graph
         subject, predicate, object_ = _fact(fact)
         head = self._entity(subject)
@@ -404,12 +419,12 @@ class _Editing:
         return int(found[0]) if len(found) and int(found[0]) in graph.facts else None
 
     def _entity(self, name: str) -> int | None:
-        """Return the number of the entity that has the name, or had it until a merge."""
+        """Return the number of the entity that has this name, or had it until a merge; None if there is none."""
         key = self.key(self.graph.merged_names.of(name))
         return self.graph.arrays.keys.find(key)
 
     def _unknown(self, fact: Fact) -> str:
-        """Return the message that a fact is missing, with some facts that the graph has."""
+        """Return the message for a missing fact, with some facts that the graph has about its subject."""
         message = f"{self._path} has no fact ({' | '.join(fact)})"
         head = self.graph.entity_id(fact[0])
         if head is None:
@@ -450,7 +465,7 @@ def _fact(fact: Fact) -> Fact:
 
 
 def _words(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts on one line each. Raises EditError for one that is blank or too long."""
+    """Return each text on one line. Raises EditError for a text that is blank or too long."""
     words = tuple(" ".join(text.split()) for text in texts)
     for text in words:
         if not key_of(text):

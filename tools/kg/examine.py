@@ -1,4 +1,4 @@
-"""Reads every byte of an index and its graph, and says of each file whether it is as it was written."""
+"""Reads every byte of an index and its graph, and reports for each file whether it is undamaged."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from ras_agent.tools.store.sqlite import ANEW, FILE, SqliteDatabase
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """Says how a file is damaged and how to mend it; `problem` is empty for a file that is as it was written."""
+    """Reports how a file is damaged and how to repair it; `problem` is empty for an undamaged file."""
 
     path: Path
     problem: str = ""
 
 
 def examine(folder: Path) -> list[FileReport]:
-    """Read all of an index, and the graph in it. Raises IndexNotFound if there is no index."""
+    """Read the whole index and its graph. Raises IndexNotFound if there is no index."""
     reports = list(_index(folder))
     if any(report.problem for report in reports):
-        reports = list(_index(folder))  # a writer may have replaced a file meanwhile
+        reports = list(
+            _index(folder)
+        )  # a second time: a writer may have replaced a file during the first
     if not reports:
         raise index_not_found(folder)
     return reports
@@ -60,7 +62,7 @@ def _index(folder: Path) -> Iterator[FileReport]:
 
 
 def _read_index(folder: Path) -> None:
-    """Read all of an index's database. Raises IndexMismatch for anything that is not as it was written."""
+    """Read the whole database of an index. Raises IndexMismatch for anything that is damaged."""
     if not (folder / FILE).exists():
         raise IndexMismatch(f"{folder / FILE} is missing: {ANEW.format(folder=folder)}")
     database = SqliteDatabase(folder)

@@ -1,4 +1,4 @@
-"""Reads the facts of passages, each on its own, so that its facts do not depend on the others that are read."""
+"""Reads the facts of passages one passage at a time, so that they do not depend on which other passages are read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ras_agent.tools.workers.pool import Here, Work, WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
 
 Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
-"""Reads passages, and yields each with its facts as they come, in any order."""
+"""Reads passages, and yields each with its facts as soon as they are found, in any order."""
 
 _BATCH = 8  # passages per message to a process: enough to be worth sending, few enough to be read again after a kill
-_BATCHES = 2  # that a process holds: one being read, one waiting
+_BATCHES = 2  # how many batches a process holds: one being read, one waiting
 
 
 def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Extract:
     """Return a function that reads passages with `extractor` and yields them in order, each with its facts.
 
-    A passage that comes with its facts states those. A call that raises a RasError is a Failure of its passage.
-    at_once: how many calls are under way, for an extractor that waits for a model. workers: how many processes read,
-    for one that computes; each has a copy of the extractor, which must survive pickling, and a script then calls this
-    under `if __name__ == "__main__":`. A kill loses the passages being read, at most 16 per process. The result raises
-    RunError if a process ends early.
+    A passage whose metadata states its facts is not given to the extractor. A call that raises a RasError becomes a
+    Failure of its passage. at_once: how many calls run at the same time, for an extractor that waits for a model.
+    workers: how many processes read, for an extractor that computes; each has a copy of the extractor, which must
+    survive pickling, and a script then calls this under `if __name__ == "__main__":`. If the run is killed, the
+    passages being read are lost, at most 16 per process. The returned function raises RunError if a process ends early.
     """
     for name, number in (("at_once", at_once), ("workers", workers)):
         if number < 1:
@@ -46,7 +46,7 @@ def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Ex
 
 
 def batch_reader(*, extractor: Extractor) -> Work:
-    """Return a function that reads a batch of passages, for a process that has nothing else to do."""
+    """Return a function that reads a batch of passages one after another, for a worker process."""
 
     async def read(batch: Sequence[Passage]) -> list[Extraction]:
         return [_read(extractor, passage) for passage in batch]
@@ -92,7 +92,7 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
 
 
 def _of(passage: Passage, found: Extraction) -> Extraction:
-    """Return the facts that were found in the passage itself, and stand there."""
+    """Return the facts that were found in this passage and that its text supports."""
     triples = (
         triple
         for triple in found.triples

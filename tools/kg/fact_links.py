@@ -1,7 +1,7 @@
-"""A linker that enters a knowledge graph by its facts, too: at the ends of those that are nearest to a question.
+"""A linker that enters a knowledge graph also through its facts: at the ends of the facts nearest to a question.
 
-HippoRAG 2 (Gutiérrez et al., 2025) links by facts alone, of which a chat model leaves some out first. Here the names of the
-question have half of the weight, and no model is asked (lab/linking.md).
+HippoRAG 2 (Gutiérrez et al., 2025) links by facts only, after a chat model has left some of them out. Here the names in
+the question have half of the weight, and no model is asked (lab/linking.md).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LEAST = 1e-6
 
 
 class FactLinker:
-    """Linker of questions to the entities that they name, and to those of the facts whose vectors are nearest to them.
+    """Linker of questions to the entities that they name, and to the ends of the facts whose vectors are nearest.
 
-    Names and facts have half of the weight each; of facts, an entity has the sum of its facts' cosines. Vectors of the
-    facts are stored next to those of the graph.
+    Names and facts have half of the weight each. For the facts, the weight of an entity is the sum of its facts'
+    cosines. The vectors of facts are stored with those of the graph.
     """
 
     name = "facts"
@@ -41,14 +41,14 @@ class FactLinker:
         graph: KGIndex | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """Take the number of facts. graph, embedder: those that `over` gives it."""
+        """most: how many facts are used. graph, embedder: set by `over`."""
         self._most = most
         self._graph = graph
         self._embedder = embedder
         self._names = None if graph is None else EntityLinker(graph, embedder)
 
     def over(self, graph: KGIndex, embedder: Embedder | None) -> FactLinker:
-        """Return the linker of a graph. Raises SettingsError for a graph without vectors."""
+        """Return this linker for a graph. Raises SettingsError for a graph without vectors."""
         if embedder is None:
             raise SettingsError(
                 "--linker facts compares vectors, and this graph has none: make the index with --embedder, build the "
@@ -57,7 +57,8 @@ class FactLinker:
         return FactLinker(self._most, graph, embedder)
 
     def links(self, question: str) -> Mapping[str, float]:
-        """Return the entities of the question's names and of the nearest facts; {} without a graph."""
+        """Return the weights of the entities named in the question and of those in the nearest facts; {} without a
+        graph."""
         weights: dict[str, float] = {}
         for part in (self._of_names(question), self._of_facts(question)):
             total = sum(part.values())
@@ -91,7 +92,7 @@ class FactLinker:
 
     @cached_property
     def _vectors(self) -> Floats:
-        """Return the unit vectors of the graph's facts, in its order."""
+        """Return the unit vectors of the graph's facts, in the order of the graph."""
         graph = self._graph
         assert graph is not None
         assert self._embedder is not None
@@ -112,7 +113,8 @@ class FactLinker:
 
 
 def _owner(graph: KGIndex, place: int, head: str) -> str:
-    """Return the passage with which a fact's vector is erased; the name of its head where no passage states it."""
+    """Return the passage that a fact's vector is deleted with, or the name of the fact's head if no passage states the
+    fact."""
     arrays = graph.arrays
     start, end = arrays.source_starts[place : place + 2]
     if start == end:

@@ -1,6 +1,6 @@
-"""Takes all that rests on deleted passages out of a graph, in the transaction that takes them out of the index.
+"""Removes what rests on deleted passages from a graph, in the transaction that deletes the passages from the index.
 
-The index finds it in the registry, as `ras_agent.tools.index.attached` says.
+The index finds this module through the registry; see `ras_agent.tools.index.attached`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 def forget_passages(connection: Connection, database: Database, table: Table) -> None:
-    """Erase all that the graph holds of passages that are not in `table`, or have another text there.
+    """Erase what the graph holds of passages that are not in `table` or have another text there.
 
-    Their facts go, names and edits that rest on nothing else, and the vectors of both. table: of the passages that the
-    index holds now.
+    That is their facts, the names and edits that rest on nothing else, and the vectors of both. table: the passages
+    that the index holds now.
     """
     if read_graph_state(connection, database) is None:
         return
@@ -46,9 +46,9 @@ def erase_read(
     passage_ids: Iterable[str],
     held: PassageLookup,
 ) -> int:
-    """Erase all that was read of some passages, and all that rests only on it; return how many passages there were.
+    """Erase everything that was read in some passages, and what rests only on it; return how many passages there were.
 
-    held: tells which passages are there with the text that an edit is about.
+    held: tells which passages still exist with the text that an edit refers to.
     """
     listed = list(passage_ids)
     erased, numbers = erase_passages(connection, listed)
@@ -69,7 +69,7 @@ def erase_read(
 
 
 def held_in(table: Table) -> PassageLookup:
-    """Return a lookup of the passages that an index holds with the text that an edit is about."""
+    """Return a lookup of the passages that an index still holds with the text that an edit refers to."""
 
     def held(anchors: Iterable[Anchor]) -> set[Anchor]:
         asked = list(anchors)
@@ -86,7 +86,8 @@ def held_in(table: Table) -> PassageLookup:
 
 
 class AttachedGraph:
-    """Graph of an index, as it hangs on the passages."""
+    """The graph of an index, as seen by the index: how to forget deleted passages, and how to keep the graph's
+    arrays."""
 
     folder = make.CACHE
 

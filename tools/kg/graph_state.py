@@ -15,7 +15,7 @@ from ras_agent.tools.store.database import Connection, Database
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """Sets how a graph is made of its facts; see KGManifest."""
+    """Sets how a graph is made from its facts; see KGManifest."""
 
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
@@ -23,7 +23,7 @@ class GraphSettings:
 
     @property
     def maker(self) -> int:
-        """Return the number that vectors of the embedder are stored under, 0 without one."""
+        """Return the number under which the embedder's vectors are stored, 0 without an embedder."""
         return (
             hash_of(f"{self.embedder.name} {self.embedder.dimension}")
             if self.embedder
@@ -31,12 +31,12 @@ class GraphSettings:
         )
 
     def to_json(self) -> str:
-        """Return the settings as the database holds them."""
+        """Return the settings in the form stored in the database."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the settings that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
+        """Return the settings that `to_json` wrote. Raises ValueError, KeyError or TypeError for any other text."""
         data = json.loads(text)
         embedder = data["embedder"]
         return cls(
@@ -58,7 +58,7 @@ class GraphState(NamedTuple):
 
 
 def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
-    """Return the state of the graph, or None if nothing was read yet."""
+    """Return the state of the graph, or None if no graph was begun. Raises IndexMismatch for damaged settings."""
     row = connection.execute(
         "SELECT published, stamp, changes, made, names, settings FROM kg_state"
     ).fetchone()
@@ -72,7 +72,7 @@ def read_graph_state(connection: Connection, database: Database) -> GraphState |
 
 
 def begin(connection: Connection) -> None:
-    """Make the state of a graph that nothing was read for yet, unless there is a state already."""
+    """Store the state of a new, empty graph, unless there is a state already."""
     row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
     connection.execute(
         "INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
@@ -80,7 +80,7 @@ def begin(connection: Connection) -> None:
 
 
 def publish(connection: Connection, settings: GraphSettings) -> int:
-    """Make all that was read the graph that readers see, and return its stamp."""
+    """Make everything that was read visible to readers as the next graph, and return the stamp of that graph."""
     stamp = _stamp()
     connection.execute(
         """UPDATE kg_state SET published = published + 1, stamp = ?, changes = changes + 1, made = changes + 1,
@@ -92,7 +92,8 @@ def publish(connection: Connection, settings: GraphSettings) -> int:
 
 
 def changed(connection: Connection, *, visible: bool) -> None:
-    """Note a change of the stored rows. visible: of the graph that readers see, which is another one from here on."""
+    """Record a change of the stored rows. visible: whether it changes the graph that readers see, which gets a new
+    stamp."""
     if visible:
         made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
         connection.execute(

@@ -33,18 +33,18 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import DOCUMENT
 
 Mentions = Callable[[str], Sequence[str]]
-"""Finds the names in a question in place of capitals and n-grams, with a model for example."""
+"""Finds the names in a question, for example with a model, instead of the search by capitals and n-grams."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-–'’.&/][^\W_]+)*\.?")
 _LONGEST = 8
-# errors of a linker that end the search: a mistake in the settings, a replay without the reply, a limit
+# errors of a linker that end the search: a mistake in the settings, a missing reply in a replay, or a limit
 _NOT_LEFT_OUT = (SettingsError, MissingExtra, ReplayMiss, BudgetExceeded)
 _QUOTES = frozenset('"“”')
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedEntity:
-    """Names an entity that a question is about; the weights of one mention's candidates add up to 1."""
+    """Names an entity that a question is about. The weights of all candidates for one mention add up to 1."""
 
     entity: int
     weight: float
@@ -53,12 +53,12 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """Sets the links of mentions that are no entity's name: up to `candidates` entities with cosines from `threshold`.
+    """Sets how questions are linked. A mention that is not the name of an entity is linked to up to `candidates`
+    entities with a cosine of at least `threshold`, whose weights are proportional to exp(cosine / temperature).
 
-    Their weights are proportional to exp(cosine / temperature). starts: the nodes of questions that somebody has linked
-    already, names by type; entities have weight 1 each, and a question with only unknown names is linked by its text.
-    Documents are for a network in whose graph they are nodes. linker: names the entities of all other questions; None to
-    find them by capitals and the graph's own names.
+    starts: the nodes of questions that are linked already, names by type; each entity has weight 1. A question with
+    only unknown names there is linked by its text. Documents are for a network in whose graph they are nodes. linker:
+    names the entities of all other questions; None to find them by capitals and by the names in the graph.
     """
 
     candidates: int = 3
@@ -80,7 +80,7 @@ class Linking:
 
 
 class EntityLinker:
-    """Finds the entities that questions name, and caches them. May be used from several threads at once."""
+    """Finds the entities that questions name, and caches the results. May be used from several threads at once."""
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class EntityLinker:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> None:
-        """Link with `embedder`, that of the graph's vectors; without one, names are linked only by their letters.
+        """Link with `embedder`, which made the graph's vectors; without one, names are linked only by their spelling.
 
-        mentions: how names are found; by default by capitals and the graph's own names.
+        mentions: finds the names; by default they are found by capitals and by the names in the graph.
         """
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
@@ -104,9 +104,10 @@ class EntityLinker:
         self._known = lru_cache(1024)(partial(self._find, linker=self._linking.linker))
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities of all mentions, each mention's likeliest first; without any, the question is one.
+        """Return the entities of all mentions, the likeliest of each mention first. If nothing is found, the whole
+        question counts as a mention.
 
-        Where a linker of somebody's fails, the question is linked without it, and the run is told.
+        If the linker of the settings fails, the question is linked without it, and the failure is noted in the run.
         """
         try:
             return self._known(question)
@@ -115,7 +116,7 @@ class EntityLinker:
         return self._find(question, None)
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
-        """Return the nodes that somebody has linked a question to, names by type; empty if nobody has."""
+        """Return the nodes that the settings give for this question, names by type; {} if there are none."""
         return (self._linking.starts or {}).get(question, {})
 
 
@@ -167,7 +168,7 @@ class _Finder:
         return tuple(found)
 
     def _put_nodes(self, links: dict[int, LinkedEntity], names: Sequence[str]) -> None:
-        """Link names of nodes, which mean no other entity."""
+        """Link names of nodes: each only to the entity with exactly this name."""
         for name in names:
             entity = self.graph.entity_id(name)
             if entity is None:
@@ -176,7 +177,7 @@ class _Finder:
             links.setdefault(entity, link)
 
     def _put(self, links: dict[int, LinkedEntity], name: str, question: str) -> bool:
-        """Link a name to the entities that it may mean; return False if it is no entity's."""
+        """Link a name to the entities that it may mean; return False if no entity has this name."""
         entities = entities_called(self.graph, name, question)
         for entity in entities:
             link = LinkedEntity(entity=entity, weight=1.0 / len(entities), mention=name)
@@ -197,7 +198,10 @@ class _Finder:
     def _nearest(
         self, names: Sequence[str], least: float | None = None
     ) -> list[LinkedEntity]:
-        """Return the candidates with the nearest vectors for each of `names`."""
+        """Return for each of `names` the candidates with the nearest vectors.
+
+        least: the lowest cosine of a candidate, by default the threshold of the settings.
+        """
         if not names or self.embedder is None or not len(self.graph.entities):
             return []
         if self._vectors is None:
@@ -221,7 +225,7 @@ class _Finder:
 
 
 def _weights_of(linker: Linker, question: str) -> dict[str, float]:
-    """Return the names that a linker finds, with their weights. Raises LinkerFailed."""
+    """Return the names that a linker finds, with their weights. Raises LinkerFailed if they cannot be used."""
     name = getattr(linker, "name", type(linker).__name__)
     try:
         links = dict(linker.links(question))
@@ -238,12 +242,12 @@ def _weights_of(linker: Linker, question: str) -> dict[str, float]:
 
 
 def _weighted(link: LinkedEntity, weights: Mapping[str, float]) -> LinkedEntity:
-    """Return a link with its mention's weight; that of a part of a name is the link's own."""
+    """Return a link with the weight of its mention; a link of a part of a name keeps its own weight."""
     return replace(link, weight=link.weight * weights.get(link.mention, 1.0))
 
 
 class LinkerFailed(RasError):
-    """Raised where a linker finds nothing that can be used; the question is then linked without it."""
+    """Raised if a linker returns nothing usable; the question is then linked without it."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(
@@ -252,7 +256,7 @@ class LinkerFailed(RasError):
 
 
 class QueryMention(NamedTuple):
-    """Marks characters `start` to `end` of a question. `known`: they are an entity's name exactly."""
+    """Marks the characters `start` to `end` of a question. `known`: whether they are exactly the name of an entity."""
 
     text: str
     start: int
@@ -263,11 +267,13 @@ class QueryMention(NamedTuple):
 def query_mentions(
     question: str, is_entity: Callable[[str], bool]
 ) -> list[QueryMention]:
-    """Return names by their capitals, and phrases of several words that are entities, in the order of the question.
+    """Return the names in a question, found by capitals, and phrases of several words that are entities, in their order
+    there.
 
-    Of phrases that overlap the longest counts. One that begins with a capital or a figure also wins over a shorter name
-    ("Beaver and Erie Canal" over "Erie Canal"); any other loses to a name that is an entity. The rest of a name
-    that is no entity counts if it is one itself. If nothing is found so, single words that are entities count.
+    Of overlapping phrases, the longest counts. A phrase that begins with a capital or a figure also wins over a shorter
+    name ("Beaver and Erie Canal" over "Erie Canal"); any other phrase loses to a name that is an entity. If part of an
+    unknown name is taken, the rest of the name counts if it is an entity. If nothing at all is found, single words that
+    are entities count.
     """
     names = [
         QueryMention(question[a:b], a, b, is_entity(question[a:b]))
@@ -292,7 +298,7 @@ def query_mentions(
             insort(taken, phrase, key=_start)
     for name in names:
         if not name.known:
-            # linked by its vector, unless part of it is an entity
+            # the whole name is linked by its vector, unless part of it is an entity
             whole = _apart(name, taken)
             for mention in (
                 [name]
@@ -310,7 +316,8 @@ def query_mentions(
 
 
 def phrases_of(question: str) -> list[str]:
-    """Return all runs of words of a question that may be names, the longest first."""
+    """Return all runs of words in a question that may be names: first the names by capitals, then all phrases, longest
+    first."""
     words = list(_WORD.finditer(question))
     found = []
     for start, end in name_spans(question):
@@ -321,9 +328,9 @@ def phrases_of(question: str) -> list[str]:
 
 
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
-    """Return the entities that a name is made of, the longest first at each place: "Scotland Edinburgh" is two.
+    """Return the entities that a name consists of, taking the longest at each place: "Scotland Edinburgh" is two.
 
-    Empty unless each of its words belongs to one; function words between them need not.
+    Returns [] unless every word belongs to an entity; function words between entities need not.
     """
     words = list(_WORD.finditer(name))
     parts = []
@@ -349,7 +356,7 @@ def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
 def _phrases(
     question: str, words: list[re.Match[str]], least: int, longest: int = _LONGEST
 ) -> list[QueryMention]:
-    """Return runs of words, the longest first, that begin and end with a content word or one with a capital."""
+    """Return runs of words, the longest first, that begin and end with a content word or a capitalised word."""
     weak = [
         _plain(word) and (number == 0 or not word.group()[0].isupper())
         for number, word in enumerate(words)
@@ -370,7 +377,7 @@ def _phrases(
 
 
 def _rests(name: QueryMention, taken: list[QueryMention]) -> list[QueryMention]:
-    """Return the runs of words of `name` that are not in `taken`, without function words at their ends."""
+    """Return the runs of words in `name` that are not in `taken`, without function words at their ends."""
     runs: list[list[re.Match[str]]] = [[]]
     for word in _WORD.finditer(name.text):
         start = name.start + word.start()
@@ -407,7 +414,7 @@ def _like_a_name(mention: QueryMention) -> bool:
 
 
 def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:
-    """Return whether a mention overlaps no other; the others are apart themselves and in order."""
+    """Return whether a mention overlaps none of `others`, which do not overlap each other and are in order."""
     place = bisect(others, mention.start, key=_start)
     before_next = place == len(others) or mention.end <= others[place].start
     return before_next and (not place or others[place - 1].end <= mention.start)

@@ -19,16 +19,16 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 512
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The maximum number of tokens in a reply, not counting a model's thoughts."""
 
 _FORM = "Sydney Opera House\nJørn Utzon"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 class LLMMentions:
-    """Linker on a chat model, which writes down the names in a question.
+    """Linker that asks a chat model for the names in a question; may also be given to EntityLinker as `mentions`.
 
-    prompts_dir: overrides the prompts mentions and repair. Also for EntityLinker's `mentions`.
+    prompts_dir: a folder whose prompts "mentions" and "repair" replace the built-in ones.
     """
 
     def __init__(
@@ -43,18 +43,19 @@ class LLMMentions:
         self._repair = load("repair", prompts_dir)
 
     def __call__(self, question: str) -> list[str]:
-        """Return names that occur in the question. Raises ParseError if no reply has any, and ModelCallError."""
+        """Return the names that the model finds in the question. Raises ParseError if no reply has any, and
+        ModelCallError."""
         return converse(self._chat, self._dialogue(question))
 
     def links(self, question: str) -> dict[str, float]:
-        """Return the names with weight 1 each. Raises as a call does."""
+        """Return the names, each with weight 1. Raises as a call does."""
         return dict.fromkeys(self(question), 1.0)
 
     def _dialogue(self, question: str) -> Dialogue[list[str]]:
         around = estimate_turns(self._prompt.fill(question=""))
 
         def render(room: int) -> Request:
-            # names may be anywhere, but they are looked up one by one: those of the beginning do without the others
+            # a question that is too long is cut: names are looked up one by one, so those at the beginning are useful alone
             return Request(
                 self._prompt.fill(
                     question=cut_to_tokens(as_data(question), room - around)
@@ -77,7 +78,7 @@ def llm_linker(model: object, options: RoleOptions) -> LLMMentions:
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:
-    """Return the lines of a reply that occur in the question; None if it has lines but no line does.
+    """Return the lines of a reply that occur in the question; None if the reply has lines, but none of them does.
 
     >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
     ['Alexander Graham Bell']

@@ -1,8 +1,8 @@
-"""Makes the graph of an index from the rows of its database: arrays, which can be made again at any time.
+"""Makes the arrays of an index's graph from the rows of its database; they can be made again at any time.
 
-The slow parts, the vectors of names and each entity's nearest, are stored, so that they are not made again for names
-that stay. In a folder the arrays are a file of its cache, named by the stamp of the graph; elsewhere each process makes
-its own.
+The slow results, the vectors of names and each entity's list of nearest entities, are stored, so that they are computed
+again only for new names. For an index in a folder, the arrays are a file in its cache, named by the stamp of the graph;
+for any other index, each process makes its own arrays.
 """
 
 from __future__ import annotations
@@ -53,17 +53,19 @@ from ras_agent.tools.kg.vector_rows import (
 from ras_agent.tools.store.database import Connection, Database
 
 CACHE = "graph"
-"""The folder of a graph's arrays in the cache of an index."""
-_HELD = 4
+"""The folder for graph arrays in the cache of an index."""
+_HELD = 4  # how many graphs of databases without a folder this process keeps
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a stage, how much of it is done, and how much there is"""
+"""Called with a stage, how many of its steps are done, and how many there are"""
 
 
 class Stored(NamedTuple):
-    """Holds the parts of an earlier graph that can be used again: vectors of names and, if any, nearest entities.
+    """Holds the parts of an earlier graph that can be used again: vectors of names and, unless None, lists of nearest
+    names.
 
-    More vectors are read from the database when they are asked for.
+    Further vectors are read from the database on demand. maker: the number of the embedder that made the vectors;
+    dimension: the number of components of a vector.
     """
 
     database: Database
@@ -73,7 +75,7 @@ class Stored(NamedTuple):
     near: NearNames | None
 
     def of(self, names: Ints) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """Return the vectors of names by their numbers, (n, d), and which of them there are."""
+        """Return the vectors (n, d) of the names with these numbers, and a mask (n,) of the names that have one."""
         vectors = np.zeros((len(names), self.dimension), dtype=np.float16)
         places = self.vectors.at(names)
         known = places >= 0
@@ -101,7 +103,7 @@ def read_stored(
 ) -> Stored:
     """Return the stored parts that a graph with the settings `now` can use again.
 
-    before: the arrays of the last graph, if at hand.
+    before: the arrays of the last graph, if they are in memory or in the cache.
     """
     was = state.settings
     vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
@@ -126,7 +128,7 @@ def read_stored(
 
 
 class _Picked:
-    """Some rows of an array, which are copied only as they are asked for."""
+    """Selected rows of an array, which are copied only on access."""
 
     def __init__(self, rows: Vectors, picked: Ints) -> None:
         self._rows = rows
@@ -137,7 +139,10 @@ class _Picked:
 
 
 def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
-    """Return the lists of entities by the numbers of their names."""
+    """Return the saved lists of nearest names for each entity, with every name given by its number.
+
+    Returns NO_LISTS if none are saved, or if the equivalences are imported.
+    """
     lists = saved.arrays.near
     count = len(saved.arrays.entities)
     if lists is None or settings.equivalence.kind == IMPORTED:
@@ -156,9 +161,10 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
 
 @dataclass(frozen=True, slots=True)
 class MadeGraph:
-    """Holds a graph that was made, with the data about it that has to be stored.
+    """Holds a new graph, with the data about it that has to be stored.
 
-    saved: its names have -1 for a number that they have not got yet. fresh: which of the names were embedded.
+    saved: the graph; names that have no number yet have -1. fresh: the positions of the names that were newly embedded,
+    entities first, then relations.
     """
 
     saved: SavedGraph
@@ -175,13 +181,14 @@ class MadeGraph:
         ]
 
     def numbered(self, numbers: Sequence[int]) -> MadeGraph:
-        """Return the same graph, in which those names have `numbers`."""
+        """Return the same graph, with `numbers` for the names that had no number."""
         names = self.saved.names.copy()
         names[names < 0] = numbers
         return replace(self, saved=self.saved._replace(names=names))
 
     def store(self, connection: Connection, before: NearNames | None) -> None:
-        """Store the vectors of names that were embedded, and lists that differ from those `before`; see put_near."""
+        """Store the vectors of newly embedded names, and the lists of nearest names that differ from `before`; see
+        put_near."""
         arrays = self.saved.arrays
         if (
             len(self.fresh)
@@ -212,14 +219,15 @@ def make_graph(
     embed: Callable[[list[str], list[int]], Vectors],
     report: OnProgress = lambda *_: None,
 ) -> MadeGraph:
-    """Make the graph of the occurrences that were read, as edits have changed them (`found`).
+    """Make the graph from what was read (`reading`) and from its occurrences after all edits (`found`).
 
-    embed: gets names that have no vector, and their numbers, -1 for those without a number.
+    stored: the parts that can be used again. embed: receives the names without a vector and their numbers, -1 for a
+    name without a number, and returns their vectors.
     """
     how = settings.equivalence
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
     graph = replace(assembled.graph, texts=reading.texts[assembled.documents])
-    # names that occur only in edits have no number yet; nor, perhaps, has the equivalence relation
+    # names that occur only in edits have no number yet, and the equivalence relation may have none either
     known = np.append(
         reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
     )
@@ -259,13 +267,13 @@ def _vectors_of(
     stored: Stored,
     embed: Callable[[list[str], list[int]], Vectors],
 ) -> tuple[Vectors, Ints]:
-    """Return the vectors of names, and where those are that had to be embedded, each name once."""
+    """Return the vectors of names, and the positions of those that had to be embedded, each name once."""
     vectors, known = stored.of(numbers)
     first: dict[str, int] = {}
     missing = np.flatnonzero(~known).tolist()
     for at in missing:
         first.setdefault(names[at], at)
-    # texts of one length share a batch: less padding
+    # sorted by length, so that texts of similar length share a batch, with less padding
     left = sorted(first.values(), key=lambda at: len(names[at]))
     if left:
         vectors[left] = embed([names[at] for at in left], numbers[left].tolist())
@@ -277,7 +285,7 @@ def _vectors_of(
 def _near(
     vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames
 ) -> SparseRows:
-    """Return the nearest of each entity: the stored lists of names that stay, and comparisons of the others."""
+    """Return the nearest entities of each entity: from the stored lists where there is one, otherwise by comparison."""
     if not len(before.names) or how.kind == IMPORTED:
         return near_lists(vectors, classes, how)
     ids = np.union1d(before.names, before.others)
@@ -294,7 +302,8 @@ def _near(
 
 
 def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vectors:
-    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch for an embedder of another width."""
+    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch if the embedder's vectors are of
+    another size."""
     vectors: Vectors = np.asarray(embedder.embed(list(names)), dtype=np.float16)
     if vectors.shape != (len(names), dimension):
         raise IndexMismatch(
@@ -310,10 +319,10 @@ def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vect
 def open_graph(
     database: Database, cache: Path | None, embedder: Embedder | None = None
 ) -> tuple[SavedGraph, tuple[Edit, ...]]:
-    """Return the graph that was last written, and the edits of persons in it.
+    """Return the last published graph, and the edits of persons in it.
 
-    embedder: for names that lack a vector, by default the one that the graph names. Raises IndexNotFound if there
-    is no graph, IndexMismatch for a damaged one.
+    cache: the cache folder of the index, None without one. embedder: embeds names that lack a vector; by default the
+    embedder that the graph names. Raises IndexNotFound if there is no graph, and IndexMismatch for a damaged one.
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
@@ -333,9 +342,10 @@ def open_graph(
 
 
 def keep_graph(database: Database, cache: Path | None) -> None:
-    """Make the arrays of the graph that was last written and save them, unless that is done; delete all others.
+    """Save the arrays of the last published graph, unless they are saved already, and delete all other arrays.
 
-    Where a vector is missing and its embedder cannot be loaded, that is left to who opens the graph with it.
+    If a vector is missing and the embedder cannot be loaded, nothing is saved: whoever opens the graph makes the
+    arrays.
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
@@ -362,7 +372,7 @@ def keep_graph(database: Database, cache: Path | None) -> None:
 
 
 def clear_away(cache: Path | None, state: GraphState | None) -> None:
-    """Delete the arrays of other graphs; readers that have mapped them can still read."""
+    """Delete the saved arrays of all other graphs. Readers that have memory-mapped them can still read."""
     keep = _file(Path(), state.stamp).name if state else ""
     for path in (
         (cache / CACHE).iterdir()
@@ -374,7 +384,7 @@ def clear_away(cache: Path | None, state: GraphState | None) -> None:
 
 
 def save_made(cache: Path | None, stamp: int, made: SavedGraph) -> None:
-    """Save the arrays of a graph that is about to be committed, or was."""
+    """Save the arrays of a graph that is about to be committed or already is."""
     if cache is None:
         _hold(stamp, made)
     else:
@@ -387,17 +397,17 @@ def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
         return
-    # in use, where files in use cannot be deleted: the next write tries again
+    # a file in use cannot be deleted on some systems: the next write tries again
     with suppress(FileNotFoundError, PermissionError):
         path.unlink()
 
 
 class _NoEmbedder(RasError):
-    """Reports that a vector is missing, and the graph's embedder cannot be loaded by its name."""
+    """Reports that a vector is missing and that the graph's embedder cannot be loaded by its name."""
 
 
 class _Work(NamedTuple):
-    """All that a graph is made of, as one transaction saw it."""
+    """Holds everything that a graph is made from, as read in one transaction."""
 
     database: Database
     settings: GraphSettings
@@ -418,7 +428,7 @@ class _Work(NamedTuple):
         return cls(database, state.settings, reading, edits, stored)
 
     def make(self, embedder: Embedder | None = None) -> MadeGraph:
-        """Make the graph. Raises _NoEmbedder where a vector is missing and its embedder cannot be loaded."""
+        """Make the graph. Raises _NoEmbedder if a vector is missing and its embedder cannot be loaded."""
 
         def embed(names: list[str], numbers: list[int]) -> Vectors:
             identity = self.settings.embedder
@@ -446,12 +456,12 @@ class _Work(NamedTuple):
 
 
 def _all(anchors: Iterable[Anchor]) -> set[Anchor]:
-    """Return all passages: the stored edits are those with passages that are there."""
+    """Return all given passages: stored edits name only passages that still exist."""
     return set(anchors)
 
 
 _held: dict[int, SavedGraph] = {}
-"""The last graphs that this process has made of databases without a folder, by their stamps."""
+"""The last graphs that this process made of databases without a folder, by stamp."""
 
 
 def _hold(stamp: int, saved: SavedGraph) -> None:
@@ -461,7 +471,7 @@ def _hold(stamp: int, saved: SavedGraph) -> None:
 
 
 def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
-    """Return the arrays of the last graph, or None if they have to be made; damaged ones are deleted."""
+    """Return the arrays of the last graph, or None if they have to be made; damaged files are deleted."""
     if cache is None:
         return _held.get(state.stamp)
     path = _file(cache, state.stamp)

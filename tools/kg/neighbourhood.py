@@ -1,4 +1,4 @@
-"""Parts of a stored knowledge graph to look at: the neighbours of an entity, and names by their beginning."""
+"""Parts of a stored knowledge graph for display: the neighbourhood of an entity, and names with a given beginning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ras_agent.tools.kg.picture import most_connected, nearby
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
+    """Node of a neighbourhood. passages: how many passages name it. steps: how many edges it is from the requested
+    entity."""
 
     name: str
     passages: int
@@ -47,7 +48,8 @@ class Equivalence:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Part of a knowledge graph. entity: the one in the middle, as the graph names it; empty without one."""
+    """Part of a knowledge graph. entity: the entity in the middle, by its name in the graph; empty if none was
+    requested."""
 
     entity: str
     entities: list[Entity]
@@ -58,7 +60,8 @@ class Neighbourhood:
 
 
 def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
-    """Return up to `limit` entities around one, or the best connected of all, and the edges among them.
+    """Return up to `limit` entities around `entity`, or the best connected ones if it is "", and the edges between
+    them.
 
     Raises KeyError for an entity that the graph does not have.
     """
@@ -106,7 +109,7 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
 
 
 def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
-    """Return at most `limit` names of entities with a key that begins with that of `prefix`, in the keys' order."""
+    """Return at most `limit` names of entities whose keys begin with the key of `prefix`, in the order of the keys."""
     keys: Any = graph.keys
     key = prefix if graph.manifest.exact else canonical_key(prefix)
     first = bisect_left(keys, key)
@@ -117,7 +120,7 @@ def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
 
 
 def _steps(graph: KGIndex, start: int, entities: Ints) -> dict[int, int]:
-    """Return for each of `entities` how many edges away from `start` it is."""
+    """Return how many edges each of `entities` is from `start`, for those that can be reached through `entities`."""
     unreached = set(entities.tolist())
     steps = {start: 0}
     last = [start]

@@ -1,4 +1,5 @@
-"""Notes of a knowledge graph about a place where a fact was read: attributes of both, and that it is unchecked."""
+"""Notes of a knowledge graph about a place where a fact was read: the attributes of the fact and of the place, and
+whether the place is unchecked."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ras_agent.text.normal_form import storable
 
 
 def note_of(triple: Triple, source: Source) -> str:
-    """Return the note about a place where a fact was read, as JSON; "" if there is nothing to note."""
+    """Return the note about a place where a fact was read, as JSON, or "" if there is nothing to note."""
     fact = all_attributes(triple)
     return _note(fact, _more(source))
 
@@ -32,9 +33,9 @@ def _note(fact: Mapping[str, Any], more: Mapping[str, Any]) -> str:
 
 
 def noted(triple: Triple, notes: Sequence[str]) -> Triple:
-    """Return a fact as the notes about its sources have it.
+    """Return a fact with the attributes in the notes about its sources, one note per source.
 
-    An attribute in which the places differ is one of each place.
+    An attribute whose values differ between sources becomes an attribute of each source.
     """
     if not any(notes):
         return triple
@@ -67,7 +68,7 @@ _NO_NOTE = NoteColumns()
 
 
 def note_columns(triple: Triple, source: Source) -> NoteColumns:
-    """Return the note about a place where a fact was read, as a row has it."""
+    """Return the note about a place where a fact was read, in the columns of its row."""
     fact = dict(all_attributes(triple))
     more = _more(source)
     if not fact and not more:
@@ -78,7 +79,7 @@ def note_columns(triple: Triple, source: Source) -> NoteColumns:
 
 
 def note_in(columns: NoteColumns) -> str:
-    """Return the note that a row has. Raises ValueError, AttributeError for columns that hold none."""
+    """Return the note in the columns of a row. Raises ValueError or AttributeError if they are damaged."""
     fact = json.loads(columns.attributes or "{}")
     more = json.loads(columns.source or "{}")
     dates = {"valid_from": columns.valid_from, "valid_until": columns.valid_until}
@@ -89,7 +90,7 @@ def note_in(columns: NoteColumns) -> str:
 
 
 def _taken_date(fact: dict[str, Any], key: str) -> str | None:
-    """Return a date and take it out of the attributes of its fact."""
+    """Remove a date from the attributes of a fact and return it, or None if it is missing or not a text."""
     if not isinstance(fact.get(key), str):
         return None
     return storable(fact.pop(key))
@@ -105,7 +106,7 @@ def _dumped(attributes: Mapping[str, Any]) -> str | None:
 
 
 def place_of(source: Source) -> list[Any]:
-    """Return [passage, start, end] of a source, followed by a mapping of anything more that is known of it."""
+    """Return [passage, start, end] of a source, followed by an object with any further details about the source."""
     place: list[Any] = [source.passage_id, source.start, source.end]
     if more := _more(source):
         place.append(more)

@@ -1,7 +1,7 @@
 """Layers of a graph made by gfm-rag, other than its entities, documents and facts.
 
-G-reasoner's graphs have four: attributes, entities, documents, communities. Nodes may be of any type, and edges may
-join any two of them. GFM-RAG's network and the walks of this package read only entities and mentions.
+The graphs of G-reasoner have four: attributes, entities, documents, communities. Nodes may be of any type, and edges
+may join any two of them. The network of GFM-RAG and the walks of this package read only entities and mentions.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Self
 
 DOCUMENT = "document"
 ENTITY = "entity"
-"""Types of nodes that every graph has."""
+"""The types of nodes that every graph has."""
 Attributes = Mapping[str, Any]
 
 
 class Node(NamedTuple):
-    """Names a node: its type, and its name; a document's is its id."""
+    """Names a node by its type and its name; the name of a document is its id."""
 
     type: str
     name: str
@@ -34,10 +34,10 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OtherNodes:
-    """Holds nodes that are neither the graph's entities nor its documents, and the edges that are not its facts.
+    """Holds the nodes that are neither entities nor documents of the graph, and the edges that are not facts.
 
-    nodes: with their attributes; an entity of no fact and no document is one of them. links: between any two nodes.
-    about: attributes of the graph's own entities, by name. relations: attributes of relations, by name.
+    nodes: the attributes of each; an entity that no fact and no document names is one of them. links: between any two
+    nodes. about: attributes of the graph's own entities, by name. relations: attributes of relations, by name.
     """
 
     nodes: Mapping[Node, Attributes] = field(default_factory=dict)
@@ -49,15 +49,15 @@ class OtherNodes:
         return bool(self.nodes or self.links or self.about or self.relations)
 
     def ends(self) -> set[Node]:
-        """Return the entities and documents of the graph that links lead to."""
+        """Return the graph's own entities and documents that links lead to."""
         return {
             end for link in self.links for end in (link.source, link.target)
         } - self.nodes.keys()
 
     def without(self, gone: Collection[Node]) -> Self:
-        """Return a copy without some entities and documents, and without the nodes that rested only on them.
+        """Return a copy without the given entities and documents, and without the nodes that rested only on them.
 
-        A node rests on those that links join it to, over any number of links.
+        A node rests on the entities and documents that it is connected to, over any number of links.
         """
         before = _joined(self.links, self.ends())
         links = [
@@ -82,7 +82,7 @@ class OtherNodes:
         )
 
     def to_json(self) -> str:
-        """Return the JSON that `from_json` reads."""
+        """Return the nodes as JSON that `from_json` reads."""
         nodes = [[*node, about] for node, about in self.nodes.items()]
         links = [[*link.source, link.relation, *link.target] for link in self.links]
         return json.dumps(
@@ -102,7 +102,8 @@ class OtherNodes:
 
 
 def node_text(attributes: Attributes, **first: str) -> str:
-    """Return the text of a node or relation, "key: value" a line, with `first` in front; null is left out."""
+    """Return the text of a node or relation, one "key: value" per line, with `first` at the start; nulls are left
+    out."""
     pairs = [*first.items(), *attributes.items()]
     return "\n".join(
         f"{key}: {value}" for key, value in pairs if value is not None
@@ -110,7 +111,7 @@ def node_text(attributes: Attributes, **first: str) -> str:
 
 
 def _joined(links: Iterable[Link], ends: Iterable[Node]) -> set[Node]:
-    """Return all nodes that links join to any of `ends`, these included."""
+    """Return all nodes that links connect to any of `ends`, including `ends`."""
     beside: dict[Node, list[Node]] = {}
     for link in links:
         beside.setdefault(link.source, []).append(link.target)

@@ -60,8 +60,8 @@ class PageRank:
         self._dtype = weights.dtype
         self._damping = self._dtype.type(damping)
         self._tolerance = tolerance
-        # each step shrinks the change, at first less than 2, by the damping; so many steps are enough, and end where
-        # rounding keeps the change above a small tolerance
+        # the change is at most 2 at first, and each step multiplies it by the damping, so this number of steps is enough;
+        # it also ends the iteration where rounding keeps the change above a small tolerance
         least = max(tolerance, 1e-9 if self._dtype == np.float32 else 1e-16)
         self._most = 3 + (ceil(log(least / 2) / log(damping)) if damping else 0)
         degree = np.asarray(weights.sum(axis=0), dtype=self._dtype).ravel()

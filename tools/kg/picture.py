@@ -1,4 +1,5 @@
-"""Draws a knowledge graph as one self-contained page: thousands of nodes on a canvas, laid out beforehand."""
+"""Draws a knowledge graph as one self-contained page: thousands of nodes on a canvas, with a layout computed
+beforehand."""
 
 from __future__ import annotations
 
@@ -16,21 +17,22 @@ from ras_agent.tools.kg.index import KGIndex
 _INSIDE = 1.0
 _ACROSS = 0.1
 _WIDER = 1.5
-_ITERATIONS = 100  # of the forces
-# turns by which no two points fall into one direction
+_ITERATIONS = 100  # of the force-directed layout
+# successive turns by this angle never repeat a direction
 _GOLDEN_ANGLE = np.pi * (3 - 5**0.5)
 _PICTURE = "the picture of a knowledge graph"
-_NAMED = 6  # passages that the panel of an entity names
+_NAMED = 6  # how many passages the panel of an entity lists
 
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
-    """Return the `limit` entities with the most edges, ties by number."""
+    """Return the `limit` entities with the most edges, ascending; ties go to the lower number."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     return np.sort(np.argsort(-degree, kind="stable")[:limit])
 
 
 def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
-    """Return up to `limit` entities around `start`, step by step, within a step the best connected first."""
+    """Return up to `limit` entities around `start`, ascending: nearest first and, at equal distance, best connected
+    first."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     found = list(dict.fromkeys(start))[:limit]
     seen = set(found)
@@ -58,11 +60,11 @@ def graph_page(
     around: Sequence[int] = (),
     name_of: Callable[[str], str] = str,
 ) -> str:
-    """Return the page of `entities` and the edges among them. Raises MissingExtra without networkx or rustworkx.
+    """Return the page of `entities` and the edges between them. Raises MissingExtra without networkx or rustworkx.
 
-    seed: of the groups and of the layout; the same graph and seed give the same page.
+    seed: for the groups and the layout; the same graph and seed give the same page.
 
-    around: entities that are marked and in the middle. name_of: returns a passage's name by its id.
+    around: entities that are marked and placed in the middle. name_of: returns a passage's name by its id.
     """
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))
@@ -93,7 +95,7 @@ def graph_page(
     read_in = [at.get(number, -1) for number in sources]
     for row, number in enumerate(numbers.tolist() if graph.edits else ()):
         edit = graph.made_by(graph.triple(number)) if number in graph.facts else None
-        if edit is not None:  # named with the passage, as if that were another one
+        if edit is not None:  # shown as a separate passage, with the person's name
             passages.append(
                 f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip()
             )
@@ -123,13 +125,13 @@ def graph_page(
 
 
 def _first_source(graph: KGIndex, edge: int) -> int:
-    """Return the number of the first passage that an edge was read in, -1 if it was read in no passage."""
+    """Return the number of the first passage in which an edge was read, or -1 if there is none."""
     start, end = graph.arrays.source_starts[edge : edge + 2].tolist()
     return int(graph.arrays.sources[start].tolist()[0]) if end > start else -1
 
 
 def _groups(ends: Ints, count: int, seed: int) -> list[int]:
-    """Return each node's group of well connected nodes, the largest group first (Blondel et al., 2008)."""
+    """Return the number of each node's group of well connected nodes; the largest group is 0 (Blondel et al., 2008)."""
     try:
         import networkx
     except ImportError as error:
@@ -150,9 +152,9 @@ def _groups(ends: Ints, count: int, seed: int) -> list[int]:
 def _layout(
     ends: Ints, groups: Sequence[int], middle: Sequence[int], seed: int
 ) -> list[int]:
-    """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are.
+    """Return the coordinates x, y of each node in turn, from 0 to 10,000; the layout is wider than high, like a screen.
 
-    With a `middle`, its nodes are there, and the others on rings around them.
+    If `middle` names nodes, these are in the middle and all other nodes on rings around them.
     """
     if not groups:
         return []
@@ -160,7 +162,7 @@ def _layout(
     places = (
         _rings(pairs, len(groups), middle) if middle else _springs(pairs, groups, seed)
     )
-    # lone nodes drift far away; moved to a rim around the others, they leave these room
+    # nodes without edges drift far away: moved to a rim around the other nodes, they leave those more room
     centred = places - (places[middle[0]] if middle else np.median(places, axis=0))
     distance = np.hypot(*centred.T)
     reach = np.quantile(distance, 0.95) or 1.0
@@ -182,7 +184,7 @@ def _layout(
 def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
     """Return a force-directed layout (Fruchterman and Reingold, 1991), shape (N, 2).
 
-    Edges inside a group pull harder, or a graph of thousands is one ball.
+    Edges inside a group pull harder; otherwise a graph of thousands of nodes would become a single ball.
     """
     try:
         from rustworkx import PyGraph, spring_layout
@@ -201,7 +203,7 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
     places = np.full((len(groups), 2), np.nan)
     if len(joined):
         places[joined] = [layout[node] for node in range(len(joined))]
-    # nodes without an edge are around the others
+    # nodes without an edge are placed around the other nodes
     lone = np.isnan(places[:, 0])
     turn = np.arange(lone.sum()) * _GOLDEN_ANGLE
     centre = np.median(places[joined], axis=0) if len(joined) else np.zeros(2)
@@ -216,10 +218,11 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
 
 
 def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
-    """Return a layout, shape (N, 2), with a ring for the nodes an edge away from the middle, two edges away, and so on.
+    """Return a layout, shape (N, 2), with one ring for the nodes one edge away from the middle, one for two edges, and
+    so on.
 
-    Each node has a sector of its ring as wide as the leaves behind it, within that of the node through which it was
-    reached. Nodes that no edges join to the middle are on one ring more.
+    The sector of a node is as wide as the number of leaves behind it, and lies within the sector of the node through
+    which it was reached. Nodes that no edges connect to the middle are on one further ring.
     """
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for one, other in pairs.tolist():
@@ -228,7 +231,7 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     ring = dict.fromkeys(middle, 0)
     children: dict[int, list[int]] = {}
     reached = list(ring)
-    for node in reached:  # breadth first: it grows as it is read
+    for node in reached:  # breadth first: the list grows during the loop
         children[node] = [
             other for other in dict.fromkeys(neighbours[node]) if other not in ring
         ]
@@ -251,7 +254,7 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     last = 1 + max(ring.values())
     for place, node in enumerate(outside):
         ring[node], angle[node] = last, 2 * np.pi * place / len(outside)
-    # a single node is in the middle itself, several are around it
+    # a single middle node is at the centre, several are on a small ring around it
     radius = np.array(
         [ring[node] + (len(set(middle)) > 1) * 0.5 for node in range(count)]
     )

@@ -13,7 +13,7 @@ _SHOWN = 50
 
 
 def counts(graph: KGIndex) -> dict[str, Any]:
-    """Return how much there is of everything, and how it is connected."""
+    """Return the numbers of passages, entities, facts and so on, and how well the graph is connected, by label."""
     manifest = graph.manifest
     ends = graph.edges[:, [0, 2]].ravel()
     degree = np.bincount(ends, minlength=len(graph.entities))
@@ -46,7 +46,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
 
 
 def about(graph: KGIndex, entity: int) -> dict[str, Any]:
-    """Return an entity's facts, equivalents and passages."""
+    """Return an entity's facts, equivalent entities and passages, as lines to show."""
     facts = []
     same = []
     for edge in graph.edges_of(entity).tolist():

@@ -1,8 +1,8 @@
-"""Stores the vectors of a graph's texts in its database, so that each is embedded once, by whichever command comes
-first.
+"""Stores the vectors of a graph's texts in its database, so that each text is embedded only once, by the first command
+that needs it.
 
-Each use and embedder has rows of its own. Texts that are new are added, those that are gone are deleted, also as soon as
-the name or passage that they are about is erased.
+Each combination of a use and an embedder has separate rows. Vectors of new texts are added. Those of texts that no
+longer exist are deleted, also as soon as the name or passage that they are about is erased.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def stored_vectors(
     seconds: float = _SECONDS,
     part: bool = False,
 ) -> Floats:
-    """Return unit vectors of `texts`, shape (len(texts), dimension), float32; embed those that are not stored.
+    """Return unit vectors of `texts`, shape (len(texts), dimension), float32; those that are not stored yet are
+    embedded.
 
-    database: of the graph; None for one in memory: then nothing is stored. use: a word that tells these texts
-    from those of other uses. owners: the name, or the id of the passage, that each text is about; by default the texts
-    are names. seconds: new vectors are stored at least that often, so that a long run that is interrupted can go
-    on. part: whether the graph has other texts too, with vectors that stay stored.
+    database: of the graph, or None for a graph in memory, for which nothing is stored. use: a word that distinguishes
+    these texts from those of other uses. owners: the name, or the passage id, that each text is about; by default the
+    texts are names themselves. seconds: new vectors are stored after about this time at the latest, so that an
+    interrupted run can continue. part: whether the graph has further texts whose stored vectors are to stay.
     """
     maker = hash_of(f"{use} {embedder.name}")
     keys = [hash_of(text) for text in texts]
@@ -49,7 +50,7 @@ def stored_vectors(
     found = dict(stored)
     lacking = set(keys) - found.keys()
     if lacking and any(len(one) != embedder.dimension for one in found.values()):
-        found = {}  # of another model that had the same name
+        found = {}  # the vectors are of another model with the same name
     text_of = dict(zip(keys, texts, strict=True))
     missing = {key: text for key, text in text_of.items() if key not in found}
     gone = stored.keys() - found.keys()
@@ -84,7 +85,7 @@ def stored_vectors(
 def _embedded(
     embedder: Embedder, missing: dict[int, str]
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield hashes and vectors of `missing` texts."""
+    """Yield the hash and the vector of each of the `missing` texts."""
     keys = list(missing)
     for begin in range(0, len(keys), _AT_ONCE):
         some = keys[begin : begin + _AT_ONCE]
@@ -108,7 +109,7 @@ def _store(
     gone: Collection[int],
     rows: Iterable[tuple[int, str, Floats]],
 ) -> None:
-    """Store vectors, and delete those of texts that are gone; warn where the database cannot be written."""
+    """Store vectors, and delete those of texts that are gone; warn if the database cannot be written."""
     listed = list(rows)
     if database is None or not (gone or listed):
         return

@@ -1,7 +1,7 @@
 """Writes a knowledge graph for other programs: RDF, GraphML, node-link JSON, CSV, tab-separated values, JSON Lines.
 
-`kg add` reads each of them again: the same entities and facts, with the lines of that file as places. Each has the
-attributes of facts, and the person who has made or corrected one: "person", or "person:Ada".
+`kg add` can read each of these files again and gets the same entities and facts, whose places are then lines of the
+file. Each format has the attributes of facts, and the person who made or corrected a fact: "person", or "person:Ada".
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ _KEYS = (
     (ATTRIBUTES, "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
-_PLAIN_PLACE = 3  # passage, start and end
+_PLAIN_PLACE = (
+    3  # the length of a place without further details: passage, start and end
+)
 
 
 def write_graphml(graph: KGIndex, path: Path) -> None:
-    """Write entities with how many documents name them, facts with their passages, equivalences with their cosine.
+    """Write the entities with their document frequency, the facts with their passages, and the equivalences with their
+    cosine.
 
-    `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids; `by` is a person. Written
-    edge by edge: a graph may be larger than memory. Characters that XML cannot hold become U+FFFD.
+    The `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids; `by` is a person. The file is
+    written edge by edge, since a graph may be larger than memory. Characters that XML cannot hold become U+FFFD.
     """
 
     def lines() -> Iterator[str]:
@@ -67,7 +70,8 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """Write head, relation, tail, passage, by, attributes: a line for each passage that states a fact, or one without."""
+    """Write head, relation, tail, passage, by, attributes: one line for each passage that states a fact, at least one
+    per fact."""
 
     def lines() -> Iterator[str]:
         for row in _rows(graph):
@@ -77,7 +81,7 @@ def write_tsv(graph: KGIndex, path: Path) -> None:
 
 
 def write_csv(graph: KGIndex, path: Path) -> None:
-    """Write the rows of `write_tsv` with commas between them."""
+    """Write the rows of `write_tsv` as comma-separated values."""
 
     with _table(path) as table:
         table.writerows(_rows(graph))
@@ -101,7 +105,8 @@ def _rows(graph: KGIndex) -> Iterator[list[str]]:
 
 
 def write_neo4j(graph: KGIndex, folder: Path) -> None:
-    """Write nodes.csv and relationships.csv as Neo4j imports them: names of entities, facts as types."""
+    """Write nodes.csv and relationships.csv for the import of Neo4j: the names of entities, and facts whose type is the
+    relation."""
     folder.mkdir(exist_ok=True)
     with _table(folder / "nodes.csv") as nodes:
         nodes.writerow([":ID", "name"])
@@ -134,10 +139,10 @@ def _table(path: Path) -> Iterator[Any]:
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
-    """Write {"head", "relation", "tail", "sources"} per line, a source being a passage id, start and end.
+    """Write {"head", "relation", "tail", "sources"} per line; a source is a list of passage id, start and end.
 
-    A fact of a person's has "by" too, and one with attributes these. A source that is unchecked or has attributes ends
-    in a mapping of both.
+    A fact that a person made also has "by", and a fact with attributes "attributes". A source that is unchecked or has
+    attributes ends with an object of these.
     """
 
     def lines() -> Iterator[str]:
@@ -209,13 +214,14 @@ def _separated(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def write_nt(graph: KGIndex, path: Path) -> None:
     """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label.
 
-    A fact that a person made, or that has attributes, is an rdf:Statement too, which names these.
+    A fact that a person made or that has attributes is also described by an rdf:Statement with these details.
     """
     _write(path, lambda: _statements(graph))
 
 
 def write_rdf(graph: KGIndex, path: Path) -> None:
-    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD, by the suffix."""
+    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD; the suffix decides. Raises MissingExtra without
+    pyoxigraph."""
     try:
         import pyoxigraph
     except ImportError as error:
@@ -288,18 +294,18 @@ def _in_one_line(text: str) -> str:
 
 
 def _attributes_text(triple: Triple) -> str:
-    """Return the attributes of a fact as JSON, "" without any."""
+    """Return the attributes of a fact as JSON, or "" if it has none."""
     return json.dumps(dict(triple.attributes)) if triple.attributes else ""
 
 
 def _passages(triple: Triple) -> list[str]:
-    """Return the passages that state a fact, each once."""
+    """Return the ids of the passages that state a fact, each once."""
     passages = [source.passage_id for source in triple.sources]
     return list(dict.fromkeys(passages))
 
 
 def _by(graph: KGIndex, edge: int) -> str:
-    """Return the person who made a fact, on one line; "" for one that was read, and for an equivalence."""
+    """Return the person who made a fact, on one line; "" for a fact that was read, and for an equivalence."""
     if not graph.edits or edge not in graph.facts:
         return ""
     triple = graph.triple(edge)

@@ -1,8 +1,8 @@
-"""Reads gfm-rag's question files: train.json and test.json, an array of questions with the nodes they start from.
+"""Reads gfm-rag's question files: train.json and test.json, each an array of questions with the nodes they start from.
 
-A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; one of
-version 1 has "question_entities", "supporting_entities" and "supporting_facts". Where nodes.csv next to the file has
-a column `uid`, nodes are named by it.
+A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; in version
+1 it has "question_entities", "supporting_entities" and "supporting_facts". If nodes.csv in the same folder has a column
+`uid`, the questions refer to nodes by it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY
 
 @dataclass(frozen=True, slots=True)
 class NodeQuestion:
-    """Holds a question, the nodes that it starts from and is to find, and the documents that support it.
+    """Holds a question, the nodes to start from, the nodes to find, and the documents that support the answer.
 
-    start, targets: names by type of node; documents are named by their ids.
+    start, targets: names by type of node; documents are named by their ids. supporting: ids of documents.
     """
 
     question: str
@@ -32,7 +32,7 @@ class NodeQuestion:
 
 
 def read_gfm_questions(path: Path) -> list[NodeQuestion]:
-    """Return the questions of a file. Raises IngestError, naming file and record, for another kind of file."""
+    """Return the questions in a file. Raises IngestError, naming file and record, for another kind of file."""
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -55,9 +55,9 @@ def read_gfm_questions(path: Path) -> list[NodeQuestion]:
 
 
 def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
-    """Return by question the nodes that it starts from, names by type, as Linking takes them.
+    """Return the nodes to start from by question, with names by type, in the form of `Linking.starts`.
 
-    Raises as `read_gfm_questions` does, and IngestError for a file in which no question has any.
+    Raises as `read_gfm_questions` does, and IngestError for a file in which no question has start nodes.
     """
     starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
     if not starts:

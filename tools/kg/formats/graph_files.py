@@ -58,15 +58,16 @@ _APOC = {
     "_end": ":END_ID",
     "_type": ":TYPE",
 }
-"""Column of the one file that Neo4j's APOC exports -> the same one of the files that Neo4j imports."""
+"""Columns of the single file that Neo4j's APOC exports, and the same columns in the files that Neo4j imports."""
 FACT = "fact"
-"""The kind of an edge of an export of ours."""
+"""The value of `kind` of a fact in an export of this package."""
 EQUIVALENCE = "equivalence"
-"""The kind of an edge that an export of ours has, and that a graph works out itself."""
+"""The value of `kind` of an equivalence in an export of this package; it is not imported, since a graph computes its
+own."""
 ATTRIBUTES = "attributes"
-"""The column or key under which an export of ours has a fact's attributes, as JSON."""
+"""The column or key that holds a fact's attributes as JSON in an export of this package."""
 _RELATED = "is related to"
-# a count in our own exports, which says nothing about the world
+# a count in exports of this package, which is not a fact
 _OWN_KEYS = frozenset(("node-documents",))
 
 
@@ -78,7 +79,7 @@ class NodesAndEdges:
     edges: list[Edge | Skipped] = field(default_factory=list)
 
     def facts(self) -> Iterator[PlacedTriple | Skipped]:
-        """Return the facts by the names of their ends."""
+        """Return the facts with the names of their ends."""
         return named_facts(self.labels, lambda: iter(self.edges))
 
     def add_node(self, entity: str, values: Mapping[str, str], place: str) -> None:
@@ -104,7 +105,8 @@ class NodesAndEdges:
     def add_edge(
         self, head: str, tail: str, values: Mapping[str, Any], place: str
     ) -> None:
-        """Add the fact of an edge: its relation is the first of its values that may name one, others are attributes."""
+        """Add the fact of an edge. The first value whose key may name a relation is its relation; other values are
+        attributes."""
         texts = texts_of(values)
         kind = texts.get("kind")
         if kind == EQUIVALENCE:
@@ -130,7 +132,7 @@ class NodesAndEdges:
 def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of a GraphML file: its edges, and the values of its nodes.
 
-    A document type is refused, since it may name other files or swell in memory.
+    A file with a document type is refused, since that may refer to other files or expand until it fills the memory.
     """
     reader = _GraphML(label)
     try:
@@ -144,7 +146,7 @@ def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 class _GraphML:
-    """Parser of GraphML, which knows the line of each node and edge."""
+    """Parser of GraphML that knows the line of each node and edge."""
 
     def __init__(self, label: str) -> None:
         self.graph = NodesAndEdges()
@@ -170,7 +172,7 @@ class _GraphML:
         kind = tag.rpartition(" ")[2]
         if kind == "key":
             key = attributes.get("id", "")
-            # yEd's labels are within its drawings
+            # yEd has its labels inside drawing data
             is_drawing = "yfiles.type" in attributes
             name = "label" if is_drawing else attributes.get("attr.name")
             self._keys[key] = name or key
@@ -203,16 +205,16 @@ class _GraphML:
 
 
 def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of node-link JSON, as NetworkX, D3 and Cytoscape write it."""
+    """Yield the facts of node-link JSON, as NetworkX, D3 and Cytoscape write it. Raises IngestError for other JSON."""
     text = "".join(read_lines(path))
     try:
         found = parse_line(text)
     except ValueError as error:
         raise IngestError(f"{path}: {error}") from error
-    # Cytoscape's
+    # the form of Cytoscape
     if isinstance(found, dict) and isinstance(found.get("elements"), dict):
         found = found["elements"]
-    # JSON Graph Format's
+    # the form of JSON Graph Format
     if isinstance(found, dict) and "nodes" not in found:
         found = found.get("graph")
     if isinstance(found, dict) and isinstance(found.get("nodes"), dict):
@@ -232,7 +234,8 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 def graph_of(
     found: Mapping[str, Mapping[int, Any]], label: str, place: str = ""
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of nodes and of the edges between them, by their numbers. place: what the numbers count."""
+    """Yield the facts of nodes and of the edges between them, given by number. place: what the numbers count, such as
+    "line"."""
     graph = NodesAndEdges()
     _add_nodes(found["nodes"], graph, f"{label} {place or 'node'}")
     for name in _LINKS:
@@ -243,7 +246,7 @@ def graph_of(
 
 
 def _with_ids(nodes: Mapping[str, Any]) -> list[Any]:
-    """Return the nodes of an object that has their ids as keys."""
+    """Return a list of nodes from an object that maps their ids to them."""
     made: list[Any] = []
     for name, node in nodes.items():
         about = node if isinstance(node, Mapping) else {}
@@ -287,7 +290,7 @@ def _add_links(links: Mapping[int, Any], graph: NodesAndEdges, begin: str) -> No
 
 
 def _end_of(link: Any, keys: Sequence[str]) -> str | None:
-    """Return the id of the node that an edge begins or ends with."""
+    """Return the id of the node at one end of an edge, which is under one of `keys`, or None."""
     for key in keys:
         end = _id_of(link, key)
         if end is not None:
@@ -296,7 +299,7 @@ def _end_of(link: Any, keys: Sequence[str]) -> str | None:
 
 
 def _id_of(item: Any, key: str) -> str | None:
-    """Return an id of an object, which Cytoscape puts under "data", or None if it has no id."""
+    """Return an id in an object, or None. Cytoscape puts ids under "data"."""
     data = _data_of(item)
     value = data.get(key)
     if isinstance(value, Mapping):
@@ -322,7 +325,7 @@ def _data_of(item: Any) -> Mapping[str, Any]:
 
 
 def other_values(values: Mapping[str, Any], used: Sequence[str | None]) -> Attributes:
-    """Return the values that are not blank, without those that are used."""
+    """Return the values that are not blank and whose keys are not in `used`, as attributes."""
     others = {}
     for key, value in values.items():
         if key not in used and value is not None and str(value).strip():
@@ -331,7 +334,7 @@ def other_values(values: Mapping[str, Any], used: Sequence[str | None]) -> Attri
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return values as texts; lists and objects as JSON."""
+    """Return the values as texts, without nulls; lists, objects and booleans become JSON."""
     texts = {}
     for key, value in values.items():
         if isinstance(value, (list, tuple, dict, bool)):
@@ -355,7 +358,7 @@ def read_csv(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of a CSV file with a header: head, relation, tail, or the columns of a file that Neo4j imports.
 
-    others: the files that are read with it; nodes of Neo4j's files have their names in them.
+    others: the files that are read together with it, which may contain the nodes, and so the names, of Neo4j's edges.
     """
     table = _table(path, label)
     if not _is_neo4j(table.header):
@@ -372,7 +375,7 @@ def read_csv(
 
 
 def _facts_at(graph: NodesAndEdges, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of one file; the edges of all files decide the names of its entities."""
+    """Yield the facts of the file `label` only; the names of its entities depend on the edges of all files."""
     beginning = f"{label} line "
     for fact in graph.facts():
         if fact.place.startswith(beginning):
@@ -433,7 +436,7 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
 def columns_of_facts(
     header: Sequence[str], parts: Sequence[Sequence[str]] = (_HEAD, _RELATION, _TAIL)
 ) -> list[str]:
-    """Return the columns of a header that hold the parts of a fact, or [] if it lacks one."""
+    """Return the columns of a header that hold the parts of a fact, or [] if a part is missing."""
     filled = {name: name for name in header}
     columns = [_first_key(filled, names) for names in parts]
     return [column for column in columns if column] if all(columns) else []
@@ -445,17 +448,18 @@ def _is_neo4j(header: Sequence[str]) -> bool:
 
 
 def _kind_of(column: str) -> str:
-    """Return the type of a column: "ID" for "personId:ID(Person)", "string[]" for "names:string[]", "" without one."""
+    """Return the type in a column's name: "ID" for "personId:ID(Person)", "string[]" for "names:string[]", "" without
+    one."""
     return column.rpartition(":")[2].partition("(")[0] if ":" in column else ""
 
 
 def _space_of(column: str) -> str:
-    """Return the space of ids that a column names, or ""."""
+    """Return the space of ids in a column's name: "Person" for "personId:ID(Person)", "" without one."""
     return column.partition("(")[2].rstrip(")")
 
 
 def _read_neo4j(table: _Table, graph: NodesAndEdges) -> None:
-    """Add nodes, or relationships, to a graph."""
+    """Add the nodes or relationships in a table to a graph."""
     for place, row in table.rows:
         ends: dict[str, str] = {}
         values: dict[str, str] = {}
@@ -482,7 +486,7 @@ def _read_neo4j(table: _Table, graph: NodesAndEdges) -> None:
 
 
 def _first_key(values: Mapping[str, str], keys: Sequence[str]) -> str | None:
-    """Return the first of some keys that has a value, whatever the case of its letters."""
+    """Return the key whose value is not blank and that comes first in `keys`, ignoring case; None if there is none."""
     lowered = {}
     for key, value in values.items():
         if value.strip():
@@ -494,7 +498,7 @@ def _first_key(values: Mapping[str, str], keys: Sequence[str]) -> str | None:
 
 
 def _words(name: str) -> str:
-    """Return a name of a relation as words, works_at and Neo4j's WORKS_AT as "works at"."""
+    """Return the name of a relation as words: "works at" for works_at and for Neo4j's WORKS_AT."""
     if name.isupper():
         name = name.lower()
     return name.replace("_", " ")

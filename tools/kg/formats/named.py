@@ -1,4 +1,5 @@
-"""Names the entities of a graph with facts between ids: each has its label, and two of one label stay two."""
+"""Names the entities of a graph whose facts are between ids: by their labels, with a mark added where two labels are
+equal."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 
 ALSO_CALLED = "is also called"
-"""The relation of an entity to another name of it."""
+"""The relation from an entity to another of its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedTriple:
-    """Holds a fact of a file, its line there ("films.nt line 3"), and its attributes."""
+    """Holds a fact of a file, its place there ("films.nt line 3"), and its attributes."""
 
     subject: str
     predicate: str
@@ -28,7 +29,8 @@ class PlacedTriple:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Holds a fact by the ids of its ends, and its place in a file. The tail of an attribute is a value, and no id."""
+    """Holds a fact by the ids of its ends, and its place in a file. If `is_attribute`, the tail is a value instead of
+    an id."""
 
     head: str
     relation: str
@@ -39,15 +41,15 @@ class Edge:
 
 
 Edges = Callable[[], Iterator[Edge | Skipped]]
-"""Reads the edges of a file from its beginning: they are read twice, since a name may stand behind its use."""
+"""Reads the edges of a file from the beginning. They are read twice, since a name may come after its use."""
 
 
 def named_facts(
     labels: Mapping[str, str], edges: Edges
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts between entities by their names. An id without a label is its own name.
+    """Yield the facts with the names of their entities. An id without a label is used as the name.
 
-    An entity that has a mark behind its name is also called by its label.
+    An entity whose name has a mark added gets a fact that it is also called by its label.
     """
     names = told_apart(labels, edges())
     marked = set()
@@ -75,9 +77,10 @@ def named_facts(
 def told_apart(
     labels: Mapping[str, str], edges: Iterable[Edge | Skipped]
 ) -> dict[str, str]:
-    """Return a name for each id: its label, with a fact behind it where other ids have the same label.
+    """Return a name for each id: its label, followed by one of its facts in parentheses if other ids have the same
+    label.
 
-    The fact is the first one that the others of that label have not; without one the id stands there.
+    That is the first fact that none of those other ids has; if there is none, the id is used.
     """
     shared = _shared(labels)
     facts: dict[str, list[str]] = {entity: [] for entity in shared}
@@ -104,7 +107,7 @@ def told_apart(
 
 
 def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the ids that share their label with others, and those others."""
+    """Return the ids that share their label with other ids, each with those ids."""
     by_key: dict[str, list[str]] = {}
     for entity, label in labels.items():
         key = canonical_key(label)
@@ -119,13 +122,13 @@ def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def place_by(place: str, by: str) -> str:
-    """Return the place of a fact, with the person who made it where an export of ours names one."""
+    """Return the place of a fact, followed by the person who made it, if an export of this package names one."""
     name = " ".join(by.split())
     return f"{place}, by {name}" if is_person(name) else place
 
 
 def written_attributes(text: str) -> Attributes:
-    """Return the attributes that an export of ours writes as JSON; none for another text."""
+    """Return the attributes that an export of this package wrote as JSON; none for any other text."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -138,7 +141,7 @@ def written_attributes(text: str) -> Attributes:
 def placed(
     fields: Sequence[str], place: str, attributes: Attributes = NO_ATTRIBUTES
 ) -> PlacedTriple | Skipped:
-    """Return the fact of three texts, or the reason why it is no fact."""
+    """Return the fact of three texts, or a Skipped with the reason if one of them is blank."""
     texts = []
     for field in fields:
         text = " ".join(field.split())

@@ -15,7 +15,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
 class ExtractedPassage(NamedTuple):
-    """Holds a passage of the file, and the facts that the file lists for it."""
+    """Holds a passage of the file and the facts that the file lists for it."""
 
     passage: Passage
     facts: PassageFacts
@@ -24,8 +24,8 @@ class ExtractedPassage(NamedTuple):
 def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
     """Yield a passage per line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities": [...].
 
-    Each triple gets the span of the sentence that states it, or shares most words with it. A bad line is skipped on its
-    own, and so is a bad triple of a good line; both are reported. Of two lines with the same id the first counts.
+    Each triple gets the span of the sentence that states it or shares most words with it. Only the bad line is skipped,
+    or only the bad triple of a good line; both are reported. If two lines have the same id, the first one counts.
     """
     places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

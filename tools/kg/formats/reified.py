@@ -1,4 +1,4 @@
-"""Statements about statements, as RDF's reification has them: who made a fact, and its attributes."""
+"""Statements about statements, in the form of RDF reification: who made a fact, and its attributes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _STATEMENT = f"{_RDF}Statement"
 _PARTS = tuple(f"{_RDF}{part}" for part in ("subject", "predicate", "object"))
 _UNSTATED = "says something about a statement, which the file does not state: write that one, too"
 BY = "urn:ras-agent:by"
-"""Names the person who made a fact, in an export of ours."""
+"""The property for the person who made a fact, in an export of this package."""
 ABOUT = "urn:ras-agent:attributes"
-"""Has the attributes of a fact as JSON, in an export of ours."""
+"""The property for the attributes of a fact as JSON, in an export of this package."""
 
 
 class Term(NamedTuple):
-    """Holds an IRI, a blank node ("_:b1") or a literal (`kind`: "iri", "blank", "literal") with its language."""
+    """Holds an IRI, a blank node ("_:b1") or a literal, with its kind ("iri", "blank" or "literal") and a literal's
+    language."""
 
     value: str
     kind: str
@@ -29,7 +30,7 @@ class Term(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Holds the three terms of one statement of RDF."""
+    """Holds the three terms of an RDF statement."""
 
     subject: Term
     predicate: Term
@@ -37,9 +38,9 @@ class Statement(NamedTuple):
 
 
 def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of N-Triples that say something about a statement of three terms.
+    """Yield the lines of N-Triples that say something about a statement, given by its three terms.
 
-    about: literals by the IRIs of their properties.
+    node: the blank node that stands for the statement. about: literals, by the IRIs of their properties.
     """
     yield f"{node} <{_TYPE}> <{_STATEMENT}> ."
     for name, part in zip(_PARTS, parts, strict=True):
@@ -49,7 +50,8 @@ def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterat
 
 
 class Notes:
-    """Collects what a file says about its own statements: first all are seen, then those about others are taken."""
+    """Collects what a file says about its own statements: `seen` reads all statements once, then `takes` collects the
+    notes."""
 
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, Term]] = {}
@@ -60,7 +62,7 @@ class Notes:
     def seen(
         self, statements: Iterable[tuple[Statement, str] | Skipped]
     ) -> Iterator[Statement]:
-        """Yield statements, and know those whose subject stands for another one."""
+        """Yield the statements, and remember which subjects stand for other statements."""
         for item in statements:
             if isinstance(item, Skipped):
                 continue
@@ -73,12 +75,12 @@ class Notes:
             yield statement
 
     def is_about(self, statement: Statement) -> bool:
-        """Tell whether a statement is about another one."""
+        """Tell whether a statement is about another statement."""
         parts = self._parts.get(statement.subject.value, {})
         return len(parts) == len(_PARTS)
 
     def takes(self, statement: Statement) -> bool:
-        """Keep a statement that is about another one; False for any other."""
+        """Collect a statement that is about another statement; return False for any other."""
         if not self.is_about(statement):
             return False
         node, predicate, value = statement
@@ -92,7 +94,7 @@ class Notes:
         return True
 
     def unstated(self, label: str) -> list[Skipped]:
-        """Return the statements that something is said about and that the file does not state."""
+        """Return reports of the statements that have notes but are not stated in the file."""
         reports = []
         for node in sorted(self._unstated):
             report = Skipped(f"{label} {node}", _UNSTATED)
@@ -100,7 +102,7 @@ class Notes:
         return reports
 
     def of(self, statement: Statement) -> tuple[str, Attributes]:
-        """Return who made the fact of a statement, or "", and its attributes."""
+        """Return the person who made the fact of a statement, or "", and the fact's attributes."""
         key = tuple(term.value for term in statement)
         node = self._nodes.get(key)
         if node is None:

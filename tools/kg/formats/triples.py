@@ -1,7 +1,7 @@
-"""Reads files of triples and graphs, by their suffix.
+"""Reads files of triples and graphs; the suffix decides the format.
 
-N-Triples (W3C, 2014), tab-separated values and JSON Lines are read here, as are Turtle, RDF/XML and JSON-LD through
-pyoxigraph; files of nodes and edges in graph_files.py.
+This module reads N-Triples (W3C, 2014), tab-separated values and JSON Lines itself, and Turtle, RDF/XML and JSON-LD
+through pyoxigraph. Files of nodes and edges are read in graph_files.py.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ENTITY = re.compile(rb"<!ENTITY\s+[^\s\"'>]+\s+[\"']([^\"']*)")
 _ELEMENT = re.compile(rb"<[A-Za-z_]")
 _LONGEST_HEAD = 1 << 20
 _LONGEST_ENTITY = 300
-"""Bytes of an entity of XML; usual ones are the beginnings of IRIs."""
+"""The maximum length of an XML entity in bytes; usual entities are the beginnings of IRIs."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _CHARACTERS = {
     "t": "\t",
@@ -65,7 +65,7 @@ _CHARACTERS = {
     "\\": "\\",
 }
 _ANY_LANGUAGE = ("mul", "und", "zxx")
-"""The tags of a name that is the same in all languages, or of an unknown one."""
+"""The language tags of a name that is the same in all languages, or in an unknown one."""
 LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -87,14 +87,14 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def load_triples(
     path: Path, label: str, others: Sequence[Path] = ()
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the file's facts, and a Skipped for each line that could not be read, with their places.
+    """Yield the file's facts, and a Skipped with its place for each line that could not be read.
 
-    RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are labels if the file has them, else the ends of
-    IRIs; two IRIs of one label are distinguished by a fact; a blank node without a label gets the file's name. .tsv:
-    head, relation, tail; a header of these words may come first, further columns are ignored. .jsonl: [head, relation,
-    tail], or objects with the keys head, relation, tail or subject, predicate, object. .csv: columns of these names, or
-    a file that Neo4j imports, with nodes that may be in one of `others`. .graphml and .json: nodes and edges. Raises
-    IngestError for another suffix.
+    RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are the labels in the file, or otherwise the last
+    parts of the IRIs; two IRIs with the same label are distinguished by a fact; a blank node without a label gets the
+    file's name. .tsv: head, relation, tail; a header of these words may come first, further columns are ignored.
+    .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object. .csv:
+    columns of these names, or a file that Neo4j imports, whose nodes may be in one of `others`. .graphml and .json:
+    nodes and edges. Raises IngestError for any other suffix.
     """
     suffix = path.suffix.lower()
     if suffix == ".csv":
@@ -108,7 +108,7 @@ def load_triples(
 
 
 def _lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
-    """Yield lines that are not blank, with their places."""
+    """Yield the lines that are not blank, each with its place; a Skipped for a line that is not Unicode."""
     for number, line in enumerate(read_lines(path), start=1):
         place = f"{label} line {number}"
         if reason := not_unicode(line):
@@ -148,7 +148,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         blank: dict[str, str] = {}
         try:
             with path.open("rb") as file:
-                # names that are relative need a base; nothing is fetched
+                # relative names need a base; nothing is fetched from it
                 parser = pyoxigraph.parse(
                     file, format=kind, base_iri=f"urn:file:{quote(label)}"
                 )
@@ -168,13 +168,13 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _check_entities(path: Path, label: str) -> None:
-    """Raise IngestError for a file of XML with entities that would fill the memory: the library writes them all out."""
+    """Raise IngestError for an XML file whose entities could fill the memory, since the library expands them all."""
     with path.open("rb") as file:
         head = file.read(_LONGEST_HEAD)
     begin = head.find(b"<!DOCTYPE")
     if begin < 0:
         return
-    # its own elements begin where a tag is neither a declaration nor an instruction
+    # the elements of the document begin at the first tag that is neither a declaration nor an instruction
     elements = _ELEMENT.search(head, begin)
     declared = head[begin : elements.start()] if elements else b""
     values = [found[1] for found in _ENTITY.finditer(declared)]
@@ -188,7 +188,10 @@ def _check_entities(path: Path, label: str) -> None:
 
 
 def _statement_of(quad: Any, blank: dict[str, str]) -> Statement:
-    """Return a statement. blank: the names of blank nodes, in their order, since the library has others each time."""
+    """Return a statement of the library as a Statement.
+
+    blank: the names of blank nodes, numbered in order, since the library gives them different names in each run.
+    """
     return Statement(
         subject=_term_of(quad.subject, blank),
         predicate=_term_of(quad.predicate, blank),
@@ -211,8 +214,9 @@ def facts_of_statements(
     label: str,
     language: str = "en",
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of statements, which are read twice, by the names of their terms in a language."""
-    # labels are collected first: one may come after the statements that need it
+    """Yield the facts of statements, with the names of their terms in `language`. The statements are read three
+    times."""
+    # labels are collected first: a label may come after the statements that need it
     notes = Notes()
     labels = labels_of(notes.seen(statements()), language)
     names: dict[str, str] = {}
@@ -287,7 +291,7 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _json(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of a list of facts, or of nodes and edges."""
+    """Yield the facts in a JSON file: a list of facts, or an object of nodes and edges."""
     text = "".join(read_lines(path))
     if not text.lstrip().startswith("["):
         yield from read_node_link(path, label)
@@ -303,7 +307,7 @@ def _json(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _records(path: Path, label: str) -> Iterator[tuple[Any, str] | Skipped]:
-    """Yield the values of lines of JSON, with their places."""
+    """Yield the values of the lines of a JSON Lines file, with their places."""
     for item in _lines(path, label):
         if isinstance(item, Skipped):
             yield item
@@ -341,7 +345,7 @@ def _facts_of_records(
 
 
 def _neo4j_lines(path: Path) -> dict[str, dict[int, Any]]:
-    """Return the nodes and relationships that Neo4j's APOC exports, by their lines; none for another file."""
+    """Return the nodes and relationships that Neo4j's APOC exported, by line number; {} for a file of another kind."""
     found: dict[str, dict[int, Any]] = {"nodes": {}, "relationships": {}}
     for number, line in enumerate(read_lines(path), start=1):
         record: Any = None
@@ -374,7 +378,7 @@ def _fields(record: Any) -> list[str] | None:
 
 
 def parse_statement(line: str) -> Statement:
-    """Return the statement of one line. Raises ValueError with the reason."""
+    """Return the N-Triples statement in a line. Raises ValueError with the reason if there is none."""
     found = _STATEMENT.match(line)
     if found is None:
         raise ValueError(
@@ -396,9 +400,10 @@ def parse_statement(line: str) -> Statement:
 
 
 def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str, str]:
-    """Return the label of each term: in `language`, else in none, else in any; of several the first.
+    """Return the label of each term: preferably in `language`, then without a language, then in any; the first of
+    several.
 
-    rdfs:label comes before the other properties that give names.
+    rdfs:label takes precedence over the other properties that give names.
     """
     ranked: dict[str, tuple[int, str]] = {}
     for statement in statements:
@@ -422,9 +427,9 @@ def _is_label(statement: Statement) -> bool:
 def relation_of(
     statement: Statement, labels: Mapping[str, str], language: str = "en"
 ) -> str | None:
-    """Return the name of a statement's relation, or None if it gives the label, or a gloss in another language.
+    """Return the name of a statement's relation; None if the statement gives the label, or a gloss in another language.
 
-    Another label of the language is a name that the entity is also called by.
+    A further label in `language` is another name of the entity (ALSO_CALLED).
 
     A direct property of Wikidata has the label of the property itself.
     """
@@ -446,13 +451,13 @@ def relation_of(
 
 
 def _is_in(term: Term, language: str) -> bool:
-    """Tell whether a literal is in a language, whichever country's, or in none."""
+    """Tell whether a literal has the given language, in the form of any country, or no particular language."""
     own = term.language.partition("-")[0]
     return own in ("", *_ANY_LANGUAGE, language)
 
 
 def direct_property(predicate: str) -> str:
-    """Return the property that a direct property of Wikidata stands for; any other predicate as it is."""
+    """Return the property that a direct property of Wikidata stands for; any other predicate is returned unchanged."""
     return _DIRECT.sub("/entity/", predicate)
 
 

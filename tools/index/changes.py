@@ -1,4 +1,4 @@
-"""Works out which passages of a write are new, replace others or need a vector, and writes these changes."""
+"""Determines which passages of a write are new, replace others or need a vector, and writes these changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EMBED_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Counts the passages that a write added, replaced and so on. `embedded`: the texts that were embedded for it."""
+    """Counts the passages that a write added, replaced and so on. embedded: how many texts were embedded for it."""
 
     added: int = 0
     replaced: int = 0
@@ -55,9 +55,9 @@ def put(
     replace_existing: bool,
     whole_documents: bool,
 ) -> Changes:
-    """Write passages to the index of which `snapshot` is the last state; a replacement keeps its place in the corpus.
+    """Write passages to the index whose last state is `snapshot`. A replacement keeps its place in the corpus.
 
-    Raises ValueError for an id given twice, or already there unless `replace_existing`.
+    Raises ValueError for an id that is given twice, or that is already stored unless `replace_existing`.
     """
     given = [storable_passage(passage) for passage in passages]
     _check_distinct(given)
@@ -119,7 +119,7 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
 
 
 def _already_there(passage_id: str) -> ValueError:
-    """Return the error of adding a passage with an id that is taken."""
+    """Return the error for adding a passage whose id is already stored."""
     return ValueError(
         f"passage id {passage_id!r} is already in the index: `upsert` replaces it"
     )
@@ -141,7 +141,7 @@ def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
 
 
 def _left_over(connection: Connection, passages: Sequence[Passage]) -> list[int]:
-    """Return the cells of the passages' documents that are not of these passages."""
+    """Return the cells of stored passages that belong to the documents of `passages` but are not among them."""
     documents = {passage.document_id for passage in passages}
     cells = cells_of_documents(connection, documents)
     for passage in passages:
@@ -152,9 +152,9 @@ def _left_over(connection: Connection, passages: Sequence[Passage]) -> list[int]
 def _vectors(
     snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None
 ) -> tuple[Floats, int]:
-    """Return the vectors of passages, (n, d), none without an embedder; and how many texts were embedded.
+    """Return the vectors of passages, (n, d), or an empty array without an embedder, and how many texts were embedded.
 
-    A text that is in the index already, or that comes twice, is not embedded again.
+    A text that is already in the index, or that occurs twice, is not embedded again.
     """
     identity = snapshot.manifest.embedder
     if identity is None or embedder is None:

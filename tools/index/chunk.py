@@ -30,7 +30,7 @@ from ras_agent.tools.index.text_tables import (
 Span = tuple[int, int]
 
 PIECE = re.compile(r"(.+)#(\d+)-[0-9a-f]{8}", re.DOTALL)
-"""The id of a passage that was cut from a document: the document's id, and the number."""
+"""The id of a passage that was cut from a document: the document's id, the passage's number, and a hash of its text."""
 
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
 _AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
@@ -44,9 +44,9 @@ _LONGEST_CHARACTER = (
 class Chunking:
     """Sets how long passages are, in characters, a unit that all scripts have (1,000 are about 170 English words).
 
-    size: the most characters of a passage. overlap: how many characters a passage may repeat from the one before, in
-    whole sentences. cut_records: whether to cut also the records of JSON Lines and tables that come with an id, as the
-    passages of a corpus do that was cut already.
+    size: the maximum number of characters in a passage. overlap: how many characters a passage may repeat from the one
+    before, in whole sentences. cut_records: whether to cut records of JSON Lines and tables even if they have an id, as
+    the passages of a corpus that is already cut do.
     """
 
     size: int = 1000
@@ -61,7 +61,7 @@ class Chunking:
 
     @classmethod
     def of(cls, size: int | None, overlap: int) -> Self:
-        """Return the chunking of a setting `chunk_size`, which cuts records too where it is given."""
+        """Return the chunking for a setting `chunk_size`; if that is given, records are cut, too."""
         return cls(
             cls().size if size is None else size, overlap, cut_records=size is not None
         )
@@ -73,12 +73,12 @@ DEFAULT_CHUNKING = Chunking()
 def passages_of(
     document: Document, chunking: Chunking = DEFAULT_CHUNKING
 ) -> Iterator[Passage]:
-    """Yield the document's passages. A document that fits in one passage gives it its own id and its whole text.
+    """Yield the document's passages. A document that fits into one passage gives that its own id and its whole text.
 
-    One of several pages has a passage a page at least. Other passages are called `document#number-hash`: the same text
-    always gets the same ids, another text others. Facts that the document states go to the passages that they are
-    about. A table is cut from the text around it, and each of its rows is a passage more, which says it in a sentence,
-    unless it is a document already.
+    A document of several pages has at least one passage per page. Other passages are called `document#number-hash`: the
+    same text always gets the same ids, and another text gets others. Facts that the document states go to the passages
+    that they are about. A table is separated from the text around it, and each of its rows also becomes a passage that
+    states it in a sentence, unless it is a document already.
     """
     text = document.text
     stays = document.record and not chunking.cut_records
@@ -104,13 +104,16 @@ def passages_of(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Holds a part of a document that becomes a passage. start: where it begins in the document's text."""
+    """Holds a part of a document that becomes a passage.
+
+    start: where it begins in the document's text. about: its metadata.
+    """
 
     start: int
     text: str
     about: Mapping[str, Any]
     headings: tuple[str, ...] = ()
-    """The headings above it, the highest first."""
+    """The headings above the piece, the highest first"""
 
 
 def _numbered(document: Document, pieces: Iterable[_Piece]) -> Iterator[Passage]:
@@ -123,7 +126,7 @@ def _numbered(document: Document, pieces: Iterable[_Piece]) -> Iterator[Passage]
 
 
 def _below_headings(document: Document, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """Yield the pieces with the headings above each, the document's title left out."""
+    """Yield the pieces with the headings above each of them, except the document's title."""
     outline = Outline(headings_of(document.text))
     title = canonical_key(document.title)
     for piece in pieces:
@@ -141,7 +144,8 @@ class _TableCutter:
         self._chunking = chunking
 
     def pieces(self, tables: Sequence[TextTable]) -> Iterator[_Piece]:
-        """Yield the text around the tables, the tables as they are written, and then their rows, each by itself."""
+        """Yield the text around the tables and the tables in their written form, and after these each row
+        separately."""
         rows: list[_Piece] = []
         end = 0
         for number, table in enumerate(tables, start=1):
@@ -160,7 +164,7 @@ class _TableCutter:
         yield from rows
 
     def _prose(self, first: int, last: int) -> Iterator[_Piece]:
-        """Yield the pieces of a text between tables, each on one page."""
+        """Yield the pieces of a text between tables, each within one page."""
         pages = sorted(set(self._document.pages))
         within = [page for page in pages if first < page < last]
         borders = [first, *within, last]
@@ -175,7 +179,8 @@ class _TableCutter:
 
 
 class _CutTable:
-    """Cuts a table into pieces of whole rows, and says each row in a sentence; a row of much text is prose."""
+    """Cuts a table into pieces of whole rows, and states each row in a sentence; a row with much text is cut like
+    prose."""
 
     def __init__(
         self, document: Document, table: TextTable, number: int, size: int
@@ -194,7 +199,7 @@ class _CutTable:
             self._named = self._read_records(place)
 
     def _read_records(self, place: str) -> dict[str, Any]:
-        """Read the rows that become passages; return how the table is named in the metadata of each."""
+        """Read the rows that become passages; return the description of the table for the metadata of each."""
         cells = [row.cells for row in self._table.rows]
         records = records_of(self._table.columns, cells)
         key_column = ""
@@ -213,7 +218,7 @@ class _CutTable:
         }
 
     def parts(self) -> Iterator[_Piece | Span]:
-        """Yield the pieces in order, each below the header, and the spans of rows that are prose."""
+        """Yield the pieces in order, each with the header on top, and the spans of rows that are cut like prose."""
         together: list[int] = []
         for number, row in enumerate(self._table.rows):
             if together and not self._fit([*together, number]):
@@ -227,7 +232,7 @@ class _CutTable:
             yield self._piece(together)
 
     def rows(self) -> Iterator[_Piece]:
-        """Yield each row as a sentence, with the row as it is written."""
+        """Yield each row as a sentence, with its written form in the metadata."""
         for number, record in self._records.items():
             row = self._table.rows[number]
             about = self._about([number])
@@ -254,7 +259,7 @@ class _CutTable:
         return _Piece(start, text, self._about(numbers))
 
     def _about(self, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return the metadata of some rows: the facts that they state, and which table they are of."""
+        """Return the metadata of some rows: the facts that they state, and the table that they belong to."""
         about = dict(self._document.metadata)
         facts: list[Sequence[str]] = []
         for number in numbers:
@@ -267,7 +272,7 @@ class _CutTable:
 
 
 def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
-    """Return the spans of a document, each on one page, so that it can be cited by that page."""
+    """Return the spans of a document's pieces, each within one page, so that it can be cited by that page."""
     text = document.text
     starts = document.pages or (0,)
     return [
@@ -278,16 +283,17 @@ def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
 
 
 def piece_number(passage: Passage) -> int:
-    """Return which piece of its document a passage is, from 1; 0 for one that was not cut by `passages_of`."""
+    """Return the number of a passage among the pieces of its document, from 1, or 0 if it was not cut by
+    `passages_of`."""
     found = PIECE.fullmatch(passage.id)
     return int(found[2]) if found and found[1] == passage.document_id else 0
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
-    """Return half-open character spans, at most `chunking.size` long, that together hold every word of `text`.
+    """Return half-open character spans, at most `chunking.size` long, that together contain every word of `text`.
 
-    They begin and end where sentences do; a sentence longer than a whole span is cut between words, or between
-    characters in scripts without spaces.
+    They begin and end with sentences. A sentence longer than a whole span is cut between words or, in scripts without
+    spaces, between characters.
     """
     pieces = [
         piece
@@ -307,7 +313,7 @@ def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
         last = last + 1
         if last == len(pieces):
             break
-        # the next chunk starts with the most pieces of this one that fit the overlap and leave room for a new one
+        # the next chunk repeats as many pieces of this one as fit into the overlap and leave room for a new piece
         earliest = max(
             end - chunking.overlap,
             pieces[last][1] - chunking.size,
@@ -320,7 +326,7 @@ def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
 
 
 def _pieces(text: str, span: Span, size: int) -> Iterator[Span]:
-    """Yield a sentence whole, or in pieces that fit."""
+    """Yield a sentence as a whole, or in pieces that fit."""
     start, end = span
     while end - start > size:
         cut = _cut(text, start, size)
@@ -332,7 +338,7 @@ def _pieces(text: str, span: Span, size: int) -> Iterator[Span]:
 
 
 def _cut(text: str, start: int, size: int) -> int:
-    """Return the best cut within `size` characters: after a word, after a comma, else between two characters."""
+    """Return the best place to cut within `size` characters: after a word, after a comma, or between two characters."""
     window = text[start : start + size + 1]
     for pattern in (_AFTER_WORD, _AFTER_CLAUSE):
         places = [

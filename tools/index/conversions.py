@@ -1,7 +1,7 @@
 """Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, always offline, PDF by pypdf, and other kinds.
 
-Files are hostile until proven otherwise: sizes are checked before anything is unpacked, and nothing that a file refers
-to is opened.
+Files are treated as hostile: sizes are checked before anything is unpacked, and nothing that a file refers to is
+opened.
 """
 
 from __future__ import annotations
@@ -52,18 +52,19 @@ from ras_agent.tools.index.word_files import prepare_word, without_large_tables
 from ras_agent.tools.index.workbooks import read_workbook
 
 LARGEST_PAGE = 1 << 23
-"""Bytes of an HTML file, or of a chapter."""
+"""The maximum size of an HTML file, or of a book's chapter, in bytes."""
 MOST_PAGES = 10_000
 MOST_CHARACTERS = 1 << 25
-"""The most characters of a file's text: a file that has more is given up as soon as that is known."""
+"""The maximum number of characters in a file's text; reading stops as soon as a file is known to have more."""
 _LARGE_TABLE = 2000
-"""Cells from which a table is read without its styles."""
+"""The number of cells from which a table is read without its styles."""
 _MOST_BODIES = 100
 _LONG_LIST = 500
-"""Bodies of a table, and numbered items, of which the library looks through all for each one."""
+"""The number of items from which a numbered list counts as long: for each item, the library looks through all of
+them."""
 _BLANKS = re.compile(r"[^\S\n]{100,}+")
 
-# the words of links stay, addresses and pictures are no text; a star or underscore inside a word is its own
+# the words of links are kept, addresses and pictures are dropped; stars and underscores inside words are not escaped
 _STYLE: Mapping[str, Any] = {
     "strip": ["a", "img", "b", "strong", "i", "em", "u", "span"],
     "table_infer_header": True,
@@ -79,10 +80,10 @@ _NAMES_OF_META = {
     "article:published_time": "date",
     "citation_publication_date": "date",
 }
-"""Name that a page has for something of itself -> its name among metadata."""
+"""Names of meta elements of a page, and the metadata fields that they are stored in."""
 _ENCRYPTION = "META-INF/encryption.xml"
 _ENCRYPTED = "encrypted, so that only its shop's or library's own reader opens it; ask for a copy without DRM"
-# fonts are scrambled by these in books that anybody may read
+# methods that only scramble fonts, in books that are otherwise not encrypted
 _OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _WORD_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
@@ -96,10 +97,10 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
 
 def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
-    """Return the text of a file with a suffix that is a key of CONVERTERS.
+    """Return the text of a file whose suffix is a key of CONVERTERS.
 
-    Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
-    and MissingExtra without the library.
+    Raises NotText with a remedy for a file that is damaged, too large or of another kind than its name says, OSError,
+    and MissingExtra if the library is not installed.
     """
     suffix = path.suffix.lower()
     kind = suffix.removeprefix(".").upper()
@@ -110,9 +111,9 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
         import_module(library)
     except ImportError as error:
         raise missing from error
-    # it warns about every oddity of a file it can read
+    # it warns about every irregularity in a file that it can read
     logging.getLogger("pypdf").setLevel(logging.ERROR)
-    # guesses at encodings are no news
+    # it reports every guess at an encoding
     logging.getLogger("bs4.dammit").setLevel(logging.ERROR)
     data = path.read_bytes()
     on_read(len(data))
@@ -181,7 +182,7 @@ def _pdf(data: bytes) -> Converted:
 
 
 def check_length(characters: int) -> None:
-    """Raise NotText for a text of more characters than are taken of a file."""
+    """Raise NotText for a text that is longer than the maximum for a file."""
     if characters > MOST_CHARACTERS:
         raise NotText(f"holds more than {MOST_CHARACTERS:,} characters; divide it")
 
@@ -215,9 +216,10 @@ def _html(data: bytes) -> Converted:
 
 
 class _Pages:
-    """Converter of pages that replaces the library's: it keeps the text that a reader sees, and counts the rest.
+    """Converter of pages that replaces the library's: it keeps the text that a reader sees, and counts what is left
+    out.
 
-    title: of the last page, its first heading, else the title that it gives itself. about: what it says of itself.
+    title: of the last page: its first heading or, without one, its title element. about: the page's author and date.
     """
 
     def __init__(self) -> None:
@@ -245,18 +247,18 @@ class _Pages:
         return written_out(_with_tables(found.markdown, tables))
 
     def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
-        """Convert a page as the library does."""
+        """Convert a page, with the interface of the library."""
         return self.convert_string(decoded_page(file.read()))
 
     def convert_string(self, page: str, **style: Any) -> Any:
-        """Convert a page as the library does."""
+        """Convert a page, with the interface of the library."""
         from markitdown import DocumentConverterResult
 
         return DocumentConverterResult(markdown=self.read(page))
 
 
 def _said_of_page(soup: Any) -> dict[str, str]:
-    """Return the author and the date that a page gives itself."""
+    """Return the author and the date in a page's meta elements."""
     about: dict[str, str] = {}
     for meta in soup.find_all("meta", content=True):
         name = str(meta.get("name") or meta.get("property") or "").lower()
@@ -267,7 +269,7 @@ def _said_of_page(soup: Any) -> dict[str, str]:
 
 
 def _taken_out(soup: Any) -> dict[str, str]:
-    """Put a mark in place of each large table of a page, and return the tables as Markdown by their marks."""
+    """Replace each large table of a page by a mark, and return the tables as Markdown, by their marks."""
     tables: dict[str, str] = {}
     seed = token_hex(8)
     for table in soup.find_all("table"):
@@ -321,7 +323,7 @@ def _docx(data: bytes) -> Converted:
 
 
 def _with_tables(text: str, tables: Mapping[str, str]) -> str:
-    """Return a text with its tables in place of their marks."""
+    """Return a text in which the marks are replaced by their tables."""
     if not tables:
         return text
     marks = re.compile("|".join(tables))
@@ -362,7 +364,7 @@ def _epub(data: bytes) -> Converted:
 
 
 def _encryption(data: bytes) -> str:
-    """Return why a book cannot be read: some of its chapters are encrypted, not only its fonts. "" if it can be."""
+    """Return why a book cannot be read, or "": because its chapters are encrypted. Encrypted fonts do not matter."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
         if _ENCRYPTION not in archive.namelist():
             return ""
@@ -379,7 +381,8 @@ def _encryption(data: bytes) -> str:
 
 
 class _Chapters:
-    """Converter of a book's chapters. One that the book names again is read once, and the text of all is bounded."""
+    """Converter of a book's chapters. A chapter that occurs again is converted only once, and the length of the text is
+    limited."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -387,7 +390,7 @@ class _Chapters:
         self._characters = 0
 
     def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
-        """Convert a chapter as the library does. Raises NotText where the book has become too long."""
+        """Convert a chapter, with the interface of the library. Raises NotText if the book has become too long."""
         data = file.read()
         name = sha256(data).digest()
         if name not in self._known:
@@ -407,7 +410,7 @@ class _Chapters:
 
 
 def _book(markdown: str) -> Converted:
-    """Return a book as the library writes it: its chapters, with the title and other facts that it gives of itself."""
+    """Return a book in the form that the library writes: its chapters, with its title and other metadata."""
     head, _, text = markdown.partition("\n\n")
     about: dict[str, str] = {}
     for line in head.splitlines():
@@ -480,4 +483,4 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".pdf": _pdf,
     ".eml": _mail,
 }
-"""Suffix of a file -> the function that converts its bytes."""
+"""The function that converts the bytes of a file, by suffix."""

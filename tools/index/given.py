@@ -27,7 +27,7 @@ Text: TypeAlias = "Passage | Mapping[str, Any] | LangChainDocument | str"
 _TEXT_KEYS = ("text", "page_content", "content")
 _OWN_KEYS = ("id", "title", "document_id", "metadata")
 _LONGEST_NAME = 1_000
-"""Characters that the path of a file has at most"""
+"""The maximum number of characters in the path of a file"""
 
 
 def given_passages(
@@ -35,10 +35,9 @@ def given_passages(
 ) -> Iterator[Passage]:
     """Yield the passages of a list of texts, of items that `passage_of` takes, or of a mix of them.
 
-    An item with an id stays whole, as the passages of a corpus that is already cut; the others are cut as files are.
-    A Path is a file, or a folder of files, which is read as `ras-agent index` reads it.
-    Items without an id that are equal in all their fields are one. Raises IngestError if this is no list, or an item is
-    no text.
+    An item with an id is not cut, like the passages of a corpus that is already cut; other items are cut as files are.
+    A Path is a file, or a folder of files, which is read as `ras-agent index` reads it. Items without an id that are
+    equal in all their fields are used once. Raises IngestError if `given` is not a list, or an item is not a text.
     """
     if (
         isinstance(given, str | bytes | Mapping | Passage)
@@ -72,12 +71,12 @@ def given_passages(
 
 
 def passage_of(item: object, name: str, place: str) -> Passage:
-    """Return a text of the caller's as one passage.
+    """Return a text given by the caller as one passage.
 
-    item: a Passage; a LangChain document; a dictionary with the text under `text`, `page_content` or `content`, where
-    other keys are a passage's own or go into its metadata; or a text. name: the id of one that comes without. A title
-    that is missing is made from the name of the file that the metadata has (Passage.file).
-    Raises IngestError, which begins with `place`, for anything else.
+    item: a Passage; a LangChain document; a text; or a dictionary with the text under `text`, `page_content` or
+    `content`, whose other keys are fields of a passage or go into its metadata. name: the id to use if the item has
+    none. A missing title is made from the file name in the metadata (Passage.file). Raises IngestError, which begins
+    with `place`, for anything else.
     """
     if isinstance(item, Passage):
         return item
@@ -123,10 +122,10 @@ def passage_of(item: object, name: str, place: str) -> Passage:
 
 
 def passage_of_document(document: LangChainDocument) -> Passage:
-    """Return LangChain's document as one passage, with the id "" if the document has no id.
+    """Return a LangChain document as one passage, with the id "" if the document has no id.
 
-    `metadata` gives id, title, document_id (or else "source"), file and page. The loaders of PDF files,
-    which say `total_pages`, count pages from 0, and a passage does from 1.
+    Its `metadata` provides id, title, document_id (or else "source"), file and page. Loaders of PDF files, which set
+    `total_pages`, count pages from 0; passages count from 1.
     """
     about = dict(document.metadata)
     about.pop("score", None)
@@ -144,7 +143,7 @@ def passage_of_document(document: LangChainDocument) -> Passage:
 
 
 def _documents_in(path: Path) -> Iterator[Document]:
-    """Yield the documents of a file or folder. Raises IngestError for a file that cannot be read."""
+    """Yield the documents in a file or folder. Raises IngestError for a file that cannot be read."""
     for found in find_files([path], SUFFIXES):
         if isinstance(found, Skipped):
             _raise_if_error(found)
@@ -162,7 +161,7 @@ def _raise_if_error(skipped: Skipped) -> None:
 
 
 def _names_a_file(text: str) -> bool:
-    """Tell whether a text is the name of a file that could be read, so that it was hardly meant as a text."""
+    """Tell whether a text is the name of an existing file of a known kind, and so was probably not meant as a text."""
     if len(text) > _LONGEST_NAME or "\n" in text or "\0" in text:
         return False
     path = Path(text)
@@ -170,7 +169,7 @@ def _names_a_file(text: str) -> bool:
 
 
 def text_id(text: str) -> str:
-    """Return an id made of a text: the same text always has the same."""
+    """Return an id computed from a text; equal texts have equal ids."""
     return hashlib.blake2b(
         text.encode("utf-8", "surrogatepass"), digest_size=8
     ).hexdigest()
@@ -183,12 +182,12 @@ def _titled(passage: Passage) -> Passage:
 
 
 def _as_json(about: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return metadata as an index stores it: a value that JSON does not know, such as a date, becomes text."""
+    """Return metadata as stored in an index: a value that JSON does not know, such as a date, becomes text."""
     values: dict[str, Any] = json.loads(json.dumps(dict(about), default=str))
     return values
 
 
 def _is_document(item: object) -> TypeGuard[LangChainDocument]:
-    """Tell whether `item` is LangChain's document; nothing is one while LangChain is not loaded."""
+    """Tell whether `item` is a LangChain document; if LangChain is not loaded, nothing is."""
     module = sys.modules.get("langchain_core.documents")
     return module is not None and isinstance(item, module.Document)

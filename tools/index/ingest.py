@@ -1,8 +1,8 @@
-"""From files to an index: load, cut, add, batch by batch, so that a run can be killed and taken up again.
+"""From files to an index: load, cut, add, batch by batch, so that a run that is killed can be continued.
 
-A file that has not changed since all of it was indexed is not read again; a document that has not changed is not
-embedded again. Files and records that cannot be loaded are skipped, counted and reported; with `strict` the first of
-them ends the run before anything is written.
+A file that has not changed since it was completely indexed is not read again, and an unchanged document is not embedded
+again. Files and records that cannot be loaded are skipped, counted and reported; with `strict`, the first of them ends
+the run before anything is written.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
 from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
 
-# Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
-# that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
+# Numbers of passages in the first and in the largest batch. The size of batches is adapted until one takes a few
+# seconds to write, so that little is repeated after a kill, whether ten or ten thousand passages are embedded a second.
 FIRST_BATCH = 128
 LARGEST_BATCH = 8192
 BATCH_SECONDS = 4.0
-# Raised when files come to be read in another way: the next run then reads all of them again.
+# Increased when a release reads files in another way: the next run then reads all of them again.
 READING = 5
 _BY_OCR = " ocr"
-# The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
+# A file that begins with this many bad records was probably meant to be read in another way; reading stops there.
 HOPELESS = 1000
 _MOST_FIELDS = 2_000_000
-"""The most fields that the passages of one document hold together."""
+"""The maximum number of fields that the passages of one document hold together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Says how far a run is: bytes of all its files, passages written so far."""
+    """Reports the progress of a run: the current file, bytes read of all files, and passages written so far."""
 
     file: str
     bytes_read: int
@@ -84,12 +84,11 @@ class Progress:
 class IngestReport:
     """Counts the files, documents and passages that a run has handled.
 
-    vanished: files that were indexed from the named folders before and are not found there now; after pruning only
-    those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
-    folders and files that were named before and are gone, if this run brought new ones; their documents stay.
-    long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
-    remaining: files that were forgotten and still lie where they were, so that the next run over their folder reads them
-    again.
+    vanished: files that were indexed from the named folders before and are missing now; after pruning, only those whose
+    folder cannot be read. moved: old and new place of folders and files that were moved. stranded: folders and files
+    that were named before and are gone, if this run brought new ones; their documents are kept. long_records: how many
+    written records are longer than a passage should be, and were not cut because they have an id. remaining: files that
+    were forgotten but still exist, so that the next run over their folder reads them again.
     """
 
     files: int
@@ -108,7 +107,7 @@ class IngestReport:
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
-        """Return the files and records that should have been indexed and could not be."""
+        """Return the files and records that should have been indexed but could not be."""
         return tuple(item for item in self.skipped if item.error)
 
 
@@ -230,7 +229,8 @@ def _text_patterns(place: Path | Address) -> tuple[str, ...]:
 
 
 def upload_label(name: str, out: str | Path | Address) -> str | None:
-    """Return the label of an uploaded file in an index, or None if the index does not know it. name: or part/name."""
+    """Return the label of an uploaded file in an index, or None if the index does not know it. name: its name, or
+    part/name."""
     path = uploaded_as(name)
     with _journal(place_of(out)) as journal:
         known = path and journal.file_at(path)
@@ -245,7 +245,7 @@ def dry_run(
     fields: FieldRules,
     metadata: Mapping[str, Any],
 ) -> IngestReport:
-    """Return the report that `ingest` would give for the same arguments, and write nothing."""
+    """Return the report that `ingest` would return for the same arguments, without writing anything."""
     with _journal(place_of(out)) as journal:
         return _IngestRun(None, journal, chunking, fields, metadata).take(
             tuple(find_files(paths, SUFFIXES))
@@ -254,7 +254,7 @@ def dry_run(
 
 @contextmanager
 def _journal(place: Path | Address) -> Iterator[Journal]:
-    """Open the journal of the index at a place; an empty one where there is no index."""
+    """Open the journal of the index at a place, or an empty journal if there is no index."""
     if not PassageIndex.exists(place):
         with open_journal(None) as journal:
             yield journal
@@ -270,7 +270,7 @@ def _journal(place: Path | Address) -> Iterator[Journal]:
 
 
 class _IngestRun:
-    """Passes over files once. Without an index everything is loaded and nothing written, as a rehearsal.
+    """A single pass over files. Without an index, everything is loaded and nothing is written, as a rehearsal.
 
     strict: raise IngestError for the first thing that cannot be loaded.
     """
@@ -349,7 +349,7 @@ class _IngestRun:
         }
         vanished = {path: label for path, label in known.items() if path not in places}
         if prune:
-            # the files of a folder that cannot be read look as if they had vanished
+            # files in a folder that cannot be read seem to have vanished, but are kept
             hidden = {
                 path: label for path, label in vanished.items() if self._is_hidden(path)
             }
@@ -400,7 +400,7 @@ class _IngestRun:
         else:
             self._journal.put_file(label, file.place, "")
             if self._take_documents(file, label, fields):
-                # documents that an error may have hidden stay in the index until the file can be read
+                # after an error, documents that were not seen stay in the index until the file can be read completely
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
             else:
@@ -413,7 +413,7 @@ class _IngestRun:
         self._read(began + _size(file) - self._bytes)
 
     def _tell_older(self, label: str) -> None:
-        """Report the documents of a file that an earlier run read, and that this one could not read again."""
+        """Report the documents of a file that an earlier run read and this run could not read."""
         count = len(self._journal.documents_of(label, unseen=True))
         if count:
             documents = "a document" if count == 1 else f"{count:,} documents"
@@ -421,7 +421,7 @@ class _IngestRun:
             self._skip(Skipped(label, reason, error=False))
 
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
-        """Index the documents of a file; return whether all of it could be loaded."""
+        """Index the documents of a file; return whether all of the file could be loaded."""
         good = bad = 0
         convert: Convert = self._process.convert
         if self._ocr:
@@ -446,7 +446,8 @@ class _IngestRun:
         return not bad
 
     def _put(self, document: Document, file: str) -> Skipped | None:
-        """Write a document that is new or changed, unless its file had one with its id before it."""
+        """Write a document if it is new or changed. Return a Skipped if it cannot be written, for example if its id is
+        repeated."""
         known = self._journal.document_of(file, document.id)
         if known and known.run == self._journal.run:
             return Skipped(
@@ -462,7 +463,7 @@ class _IngestRun:
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1
         else:
-            # a record that names a file of its own, which it was made from, is cited by that
+            # a record may name the file that it was made from in its metadata, and is then cited by it
             about = {"file": file, **_known_values(document.metadata), **self._metadata}
             self._new += passages_of(
                 replace(document, id=name, metadata=about), self._chunking
@@ -478,7 +479,8 @@ class _IngestRun:
         return None
 
     def _forget(self, name: str) -> None:
-        """Remove the documents of the file of that label, the document of that id, or all that came from that path."""
+        """Remove what `name` refers to: the documents of a file, by its label, one document, or all that came from a
+        path."""
         if self._journal.file(name):
             self._forget_file(name)
         elif self._journal.document(name):
@@ -508,7 +510,7 @@ class _IngestRun:
             self._counts["documents_removed"] += 1
 
     def _flush(self) -> None:
-        """Write the batch to the index and to the journal, in one transaction where both are in one database."""
+        """Write the batch to the index and the journal, in a single transaction if both are in one database."""
         if self._index is not None:
             began = monotonic()
             self._journal.begin()
@@ -536,7 +538,7 @@ class _IngestRun:
         self._skipped.append(item)
 
     def _read(self, count: int) -> None:
-        """Add `count` to the bytes read, and report how far the run is."""
+        """Add `count` to the bytes read, and report the progress of the run."""
         self._bytes += count
         if self._on_progress:
             written = self._counts["passages_written"]
@@ -545,12 +547,13 @@ class _IngestRun:
             )
 
     def _stamp(self, file: SourceFile) -> str:
-        """Return the file's size, time of change, and how it is loaded and cut; "" where it cannot be asked."""
+        """Return the file's size, its time of change, and how it is loaded and cut; "" if the file cannot be
+        accessed."""
         known = size_and_time(file.path) if file.data is None else ""
         return known and known + self._way
 
     def _is_hidden(self, path: Path) -> bool:
-        """Return whether the file, or a folder that it is in, could not be looked at."""
+        """Return whether the file, or a folder that contains it, could not be read."""
         places = {Path(item.hides) for item in self._skipped if item.hides}
         return not places.isdisjoint([path, *path.parents])
 
@@ -568,7 +571,8 @@ class _IngestRun:
 
 
 def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without NaN and infinities, by which tables write that there is no value; null within lists."""
+    """Return metadata without NaN and infinities, which tables use for missing values; inside lists these become
+    null."""
     known = {}
     for key, value in metadata.items():
         if not _is_unknown(value):
@@ -581,7 +585,7 @@ def _is_unknown(value: object) -> bool:
 
 
 def _with_nulls(value: Any) -> Any:
-    """Return a value of JSON with null for each unknown number in it."""
+    """Return a JSON value in which NaN and infinities are replaced by null, or left out of objects."""
     if isinstance(value, list):
         return list(map(_with_nulls, value))
     if isinstance(value, dict):
@@ -590,7 +594,8 @@ def _with_nulls(value: Any) -> Any:
 
 
 def _too_wide(document: Document, chunking: Chunking) -> Skipped | None:
-    """Return why a document is refused if its fields, repeated in each of its passages, would fill the memory."""
+    """Return a Skipped if a document's fields, repeated in each of its passages, would fill the memory; otherwise
+    None."""
     if document.record and not chunking.cut_records:
         return None
     passages = 1 + len(document.text) // chunking.size
@@ -605,7 +610,7 @@ def _too_wide(document: Document, chunking: Chunking) -> Skipped | None:
 
 
 def _files_at(path: Path, journal: Journal) -> list[JournalFile]:
-    """Return the files that came from a path, which may be a link that no longer leads there."""
+    """Return the files that came from a path, which may be a symbolic link that is now broken."""
     return journal.files_in(Path(os.path.realpath(path))) or journal.files_in(
         Path(os.path.abspath(path))
     )

@@ -30,7 +30,7 @@ _WITHIN = "(path = ? OR path >= ? AND path < ?)"
 class JournalEntry:
     """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it.
 
-    id: unique in the index. own: the id that it has in its file.
+    id: unique in the index. own: the id of the document in its file.
     """
 
     id: str
@@ -43,7 +43,10 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """Describes an indexed file: its label, its absolute path, and its stamp when all of it was indexed, or ""."""
+    """Describes an indexed file: its label, its absolute path, and its stamp.
+
+    stamp: the state of the file when it was completely indexed, or "" if it was not.
+    """
 
     label: str
     path: Path
@@ -51,10 +54,10 @@ class JournalFile:
 
 
 class Journal:
-    """Reads and writes the journal for one run. Nothing is stored before `commit`.
+    """Reads and writes the journal during one run. Nothing is stored before `commit`.
 
-    Files are known by their absolute paths and called by their labels; so are sources, the folders and files that a
-    user named, and their names.
+    Files are identified by their absolute paths and shown by their labels. Sources, the folders and files that a user
+    named, are likewise identified by their paths and shown by their names.
     """
 
     def __init__(self, database: Database) -> None:
@@ -67,19 +70,19 @@ class Journal:
         self._connection = _Unit(database, self.run)
 
     def sources(self) -> dict[Path, str]:
-        """Return the names of all sources by their paths."""
+        """Return the names of all sources, by path."""
         rows = self._connection.execute("SELECT path, name FROM sources ORDER BY path")
         return {_path(path): name for path, name in rows}
 
     def source_at(self, path: Path) -> str | None:
-        """Return the name of the source at a path, if there is one."""
+        """Return the name of the source at a path, or None."""
         row = self._connection.execute(
             "SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
         return row[0] if row else None
 
     def has_source(self, name: str) -> bool:
-        """Return whether a source has that name."""
+        """Return whether there is a source with this name."""
         return (
             self._connection.execute(
                 "SELECT 1 FROM sources WHERE name = ?", (name,)
@@ -93,7 +96,7 @@ class Journal:
         )
 
     def move_source(self, old: Path, new: Path) -> None:
-        """Record that the source at `old` is now at `new`, with all files and sources in it."""
+        """Record that the source at `old` is now at `new`, with all files and sources inside it."""
         for table in ("sources", "files", "fields", "metadata"):
             rows = self._connection.execute(
                 f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)
@@ -105,7 +108,7 @@ class Journal:
                 )
 
     def drop_empty_sources(self) -> None:
-        """Forget the sources without files, with their fields and metadata, so that their names are free."""
+        """Delete the sources without files, with their fields and metadata, so that their names can be used again."""
         for path in self.sources():
             if not self._holds_files(path):
                 self._connection.execute(
@@ -121,14 +124,14 @@ class Journal:
                     )
 
     def fields_at(self, path: Path) -> str:
-        """Return the rules for the fields of records that were stored for a folder or file, "" without any."""
+        """Return the rules stored for the fields of records in a folder or file, or ""."""
         row = self._connection.execute(
             "SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
         return row[0] if row else ""
 
     def all_fields(self) -> list[str]:
-        """Return the rules for the fields of records that were stored, of all folders and files."""
+        """Return all stored rules for the fields of records, of all folders and files."""
         rows = self._connection.execute("SELECT rules FROM fields")
         return [rules for (rules,) in rows]
 
@@ -138,7 +141,7 @@ class Journal:
         self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
 
     def metadata_at(self, path: Path) -> str:
-        """Return the metadata that was given to a folder or file, "" without any."""
+        """Return the metadata that was given for a folder or file, or ""."""
         row = self._connection.execute(
             "SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -150,15 +153,15 @@ class Journal:
         self._connection.execute("INSERT INTO metadata VALUES (?, ?)", (place, given))
 
     def file(self, label: str) -> JournalFile | None:
-        """Return the file of that label, if there is one."""
+        """Return the file with this label, or None."""
         return self._file("label", label)
 
     def file_at(self, path: Path) -> JournalFile | None:
-        """Return the file at an absolute path, if the journal knows one."""
+        """Return the file at an absolute path, or None if the journal does not know it."""
         return self._file("path", os.fsencode(path))
 
     def files_in(self, path: Path) -> list[JournalFile]:
-        """Return the files that were indexed from the folder `path`, or the one that was `path` itself, by label."""
+        """Return the files that were indexed from the folder `path`, or the file at `path`, sorted by label."""
         query = f"SELECT label, path, stamp FROM files WHERE {_WITHIN} ORDER BY label"
         return [
             JournalFile(label, _path(place), stamp)
@@ -199,20 +202,20 @@ class Journal:
         leave_remains(self._connection.begin())
 
     def document(self, name: str) -> JournalEntry | None:
-        """Return the document of that id, if there is one."""
+        """Return the document with this id, or None."""
         row = self._connection.execute(
             f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)
         ).fetchone()
         return JournalEntry(*row) if row else None
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
-        """Return the document that has the id `own` in a file, if there is one."""
+        """Return the document with the id `own` in a file, or None."""
         query = f"SELECT {_ENTRY} FROM documents WHERE file = ? AND own = ?"
         row = self._connection.execute(query, (file, own)).fetchone()
         return JournalEntry(*row) if row else None
 
     def ids_from(self, first: str, end: str) -> list[str]:
-        """Return the ids of documents from `first` on, and before `end`."""
+        """Return the ids of the documents from `first` up to, but not including, `end`."""
         rows = self._connection.execute(
             "SELECT id FROM documents WHERE id >= ? AND id < ?", (first, end)
         )
@@ -221,12 +224,12 @@ class Journal:
     def put_document(
         self, name: str, file: str, own: str, place: str, digest: bytes
     ) -> None:
-        """Record that this run saw the document."""
+        """Store a document's entry, and that this run saw it."""
         values = (name, file, own, place, digest, self.run)
         self._connection.execute(_PUT_DOCUMENT, values)
 
     def drop_document(self, name: str) -> None:
-        """Delete a document's entry, and the bytes of an upload that held it."""
+        """Delete a document's entry, and the bytes of the upload that contained it."""
         if known := self.document(name):
             self._drop_upload(known.file)
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
@@ -248,7 +251,7 @@ class Journal:
             self.drop_file(known.file)
 
     def documents_of(self, file: str, *, unseen: bool = False) -> list[str]:
-        """Return the ids of a file's documents; with `unseen`, of those that this run has not seen."""
+        """Return the ids of a file's documents; with `unseen`, only of those that this run has not seen."""
         latest = self.run - 1 if unseen else self.run
         query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
         return [name for (name,) in self._connection.execute(query, (file, latest))]
@@ -259,16 +262,16 @@ class Journal:
         return JournalFile(row[0], _path(row[1]), row[2]) if row else None
 
     def compare(self) -> None:
-        """Have the database compare files and documents with its indexes of them, once in a run.
+        """Have the database check its indexes of files and documents, once per run. Raises IndexMismatch for damage.
 
-        A file with a damaged path looks like another one that has its label. Raises IndexMismatch.
+        Otherwise a file with a damaged path could be mistaken for another file with its label.
         """
         if not self._compared:
             self._compared = True
             self._database.check(("sources", "files", "documents"))
 
     def begin(self) -> None:
-        """Begin the transaction that `commit` ends, unless one is under way."""
+        """Begin the transaction that `commit` ends, unless one has begun already."""
         self._connection.begin()
 
     def commit(self) -> None:
@@ -279,7 +282,7 @@ class Journal:
 
 
 class _Unit:
-    """Transactions of a database, one after another. Each begins when it first writes, and stores the run's number."""
+    """Transactions of a database, one after another. Each begins with its first write, and stores the run's number."""
 
     def __init__(self, database: Database, run: int) -> None:
         self._database = database
@@ -317,7 +320,7 @@ class _Unit:
 
 
 class _Rows(list[Any]):
-    """Rows of a reading that has ended, as a cursor gives them."""
+    """Rows of a read that has ended, with the interface of a cursor."""
 
     def fetchone(self) -> Any:
         return self[0] if self else None
@@ -327,14 +330,15 @@ class _Rows(list[Any]):
 
 
 class _TakenBack(Exception):
-    """Ends a transaction that is not to be stored."""
+    """Ends a transaction so that it is rolled back."""
 
 
 @contextmanager
 def open_journal(database: Database | None) -> Iterator[Journal]:
-    """Open the journal of the index in `database` for this process only; without one, an empty journal in memory.
+    """Open the journal of the index in `database` for this process only; without a database, an empty journal in
+    memory.
 
-    Raises IngestError while another process holds it.
+    Raises IngestError while another process has it open.
     """
     if database is None:
         database = SqliteDatabase()

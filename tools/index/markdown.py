@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"([^\W\d][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _COMMENT = re.compile(r" {0,3}<!--")
-# code is looked for first, in which a comment is seen
+# code is matched first, since a comment inside code is visible
 _MARKUP = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<comment>.*?)(?:-->|\Z)"
     r"|(?<!~)~~(?=[^\s~])(?P<struck>[^~\n]{1,1000})(?<=\S)~~(?!~)"
@@ -46,19 +46,19 @@ _ZERO_WIDTH = "\u200b\u2060\ufeff\u00ad"
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
-# characters; longer ones are read line by line, since YAML's reader is slow
+# in characters; longer front matter is read line by line, since YAML's reader is slow
 _LONGEST_FRONT = 1 << 14
 _BLANKS = "\r\n\t \ufeff"
-_DEEPEST = 20  # levels of lists in lists
+_DEEPEST = 20  # the maximum depth of nested lists
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the front matter at the top of a text, every value as it is written, and the text below it.
+    """Return the front matter at the top of a text, with every value as it is written, and the text below it.
 
-    It is YAML between two `---`, TOML between two `+++`, a JSON object, lines of which the first is "Title: ...", or
-    Pandoc's lines of title, author and date, each behind a `%`. Invalid YAML, such as `title: Sonar: a
-    guide`, is read line by line, as `key: value`, lists and comments. Lines that are not any of these are no front
-    matter, and stay in the text.
+    Front matter is YAML between two `---`, TOML between two `+++`, a JSON object, lines of which the first is "Title:
+    ...", or Pandoc's lines of title, author and date, each after a `%`. Invalid YAML, such as `title: Sonar: a guide`,
+    is read line by line, as `key: value`, lists and comments. Any other lines are not front matter, and stay in the
+    text.
     """
     begin = len(text) - len(text.lstrip(_BLANKS))
     for pattern, read in ((_FRONT, _from_yaml_or_lines), (_TOML, _from_toml)):
@@ -98,7 +98,8 @@ def _from_toml(block: str) -> dict[str, Any] | None:
 
 
 def _from_json(text: str) -> tuple[dict[str, Any], str]:
-    """Return the object that a text begins with, and the text below; a text that is only an object is left whole."""
+    """Return the object that a text begins with, and the text below it; a text that is only an object is not front
+    matter."""
     try:
         found, end = json.JSONDecoder().raw_decode(text[:_LONGEST_FRONT])
     except (ValueError, RecursionError):
@@ -118,13 +119,13 @@ def _from_yaml(block: str) -> dict[str, Any] | None:
     if len(block) > _LONGEST_FRONT:
         return None
     try:
-        # an alias repeats the value that it names: some lines of them make gigabytes
+        # an alias repeats the value that it names: a few lines of them can expand to gigabytes
         if any(
             isinstance(event, yaml.AliasEvent)
             for event in yaml.parse(block, yaml.BaseLoader)
         ):
             return None
-        # the base loader leaves every value a text: dates stay dates, 1.10 does not become 1.1
+        # the base loader keeps every value as text: dates are unchanged, and 1.10 does not become 1.1
         found = yaml.load(block, yaml.BaseLoader)
     except (
         yaml.YAMLError,
@@ -140,7 +141,7 @@ def _from_yaml(block: str) -> dict[str, Any] | None:
 
 
 def _is_plain(value: object, levels: int = _DEEPEST) -> bool:
-    """Return whether a value is made of texts, lists and objects with names, and is not nested too deeply."""
+    """Return whether a value consists of texts, lists and objects with names, and is not nested too deeply."""
     if isinstance(value, str):
         return True
     if not levels:
@@ -175,7 +176,8 @@ def _from_lines(block: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Holds characters `start` to `end` of a text, without the line's end. text: blank in code and in comments."""
+    """Holds characters `start` to `end` of a text, without the line end. text: the line, or "" in code and in
+    comments."""
 
     start: int
     end: int
@@ -183,7 +185,7 @@ class Line:
 
 
 def lines_of_prose(text: str) -> Iterator[Line]:
-    """Yield the lines of a Markdown text; those of fenced code and of HTML comments are blank.
+    """Yield the lines of a Markdown text; the lines of fenced code and of HTML comments have an empty `text`.
 
     A fence ends with one of the same marks that is at least as long.
     """
@@ -229,7 +231,7 @@ def headings_of(text: str) -> Iterator[Heading]:
 
 
 def _heading_of(line: Line, above: Line) -> Heading | None:
-    """Return the heading that a line is, or that it makes of the plain line above by underlining it."""
+    """Return the heading in a line, or the plain line above if this line underlines it; None if there is none."""
     marked = _ATX.fullmatch(line.text)
     if marked:
         return Heading(
@@ -244,7 +246,8 @@ def _heading_of(line: Line, above: Line) -> Heading | None:
 
 
 def without_unseen(text: str) -> tuple[str, dict[str, int]]:
-    """Return a Markdown text without comments, hidden and struck out words, and how many of each have words.
+    """Return a Markdown text without comments, hidden and struck out words, and the number of parts left out for each
+    reason.
 
     Raised and lowered text in HTML is written in the line.
 
@@ -267,9 +270,10 @@ def without_unseen(text: str) -> tuple[str, dict[str, int]]:
 def _unseen_parts(
     text: str, ends: Mapping[str, int]
 ) -> Iterator[tuple[int, int, str, str]]:
-    """Yield the places of what is not read as it is written, why it is not seen, and what stands there instead.
+    """Yield the start and end of each part to replace, the reason ("" for raised and lowered text), and its
+    replacement.
 
-    ends: where the last element of each name ends, since one that has no end hides nothing.
+    ends: where the last element of each name ends; an element that never ends hides nothing.
     """
     begun = 0
     name = ""
@@ -299,7 +303,7 @@ def _unseen_parts(
 
 
 def _reason_of(element: str, about: str) -> str:
-    """Return why the words of an element of HTML are left out, "" if they are not."""
+    """Return why the words in an element of HTML are left out, or "" if they are kept."""
     if element in _STRUCK:
         return "struck out"
     style = _STYLE_OF.search(about)
@@ -311,14 +315,14 @@ def _reason_of(element: str, about: str) -> str:
 
 
 def first_heading(text: str) -> str:
-    """Return the title of the first heading; "" without one."""
+    """Return the title of the first heading, or "" if there is none."""
     for heading in headings_of(text):
         return heading.title
     return ""
 
 
 class Outline:
-    """Looks up the headings above a place in a text."""
+    """Finds the headings above a place in a text."""
 
     def __init__(self, headings: Iterable[Heading]) -> None:
         self._starts: list[int] = []
@@ -335,7 +339,8 @@ class Outline:
             self._within.append((*above, heading.title))
 
     def above(self, place: int) -> tuple[str, ...]:
-        """Return the headings of the sections that a place is in, the highest first, without one that begins there."""
+        """Return the headings of the sections that contain a place, the highest first, without a heading that begins
+        there."""
         last = bisect_right(self._starts, place) - 1
         if last < 0:
             return ()
@@ -345,7 +350,7 @@ class Outline:
 
 
 def plain_text(text: str) -> str:
-    """Return a heading, or a cell of a table, without marks of style and addresses of links.
+    """Return a heading, or a cell of a table, without style marks and without the addresses of links.
 
     >>> plain_text("**Kestrel** [Werke](https://kestrel.example) `v2`")
     'Kestrel Werke v2'

@@ -1,4 +1,5 @@
-"""Reads from the styles of a web page how its text looks: hidden, struck out, raised, in the colour of its ground."""
+"""Reads from the styles of a web page how its text looks: hidden, struck out, raised, or in the colour of its
+background."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ _OF_A_LETTER = {
     "vw": 10.0,
     "vh": 8.0,
 }
-_SMALLEST = 2.0  # pixels of a letter
-_FAR = -500.0  # pixels beyond the edge of a page
+_SMALLEST = 2.0  # the smallest visible letter, in pixels
+_FAR = -500.0  # the position from which an element is outside the page, in pixels
 _DECIDE = word_set(
     "display visibility content-visibility opacity filter scale -webkit-text-fill-color font-size "
     "position text-indent clip clip-path color transform "
@@ -69,7 +70,7 @@ _MOST_PARENTS = 100
 _MOST_RULES = 500
 _LONGEST_SELECTOR = 200
 _MOST_MATCHES = 100_000
-"""How often an element of a page is compared with a selector of several elements or conditions."""
+"""The maximum number of times that elements are compared with selectors of several elements or conditions, per page."""
 _LONGEST_SHEET = 1 << 18
 
 Declarations = dict[str, str]
@@ -87,7 +88,7 @@ def declarations(style: str) -> Declarations:
 
 
 def hides(style: Declarations) -> bool:
-    """Return whether properties leave nothing to be seen of an element.
+    """Return whether these properties make an element invisible.
 
     >>> hides(declarations("Display : none")), hides(declarations("position:absolute; left:-9999px; color: red"))
     (True, True)
@@ -111,7 +112,7 @@ def hides(style: Declarations) -> bool:
 
 
 def _pixels(value: str, unit: float) -> float | None:
-    """Return a length in pixels, or None if it is no length. unit: of a number without one."""
+    """Return a length in pixels, or None if the value is not a length. unit: the unit of a number without one."""
     match = _NUMBER.fullmatch(value)
     if match is None:
         return None
@@ -134,7 +135,7 @@ def _is_off_page(style: Declarations) -> bool:
 
 
 def _is_cut_off(style: Declarations) -> bool:
-    """Return whether an element is clipped, or made as small as a point."""
+    """Return whether an element is clipped, or reduced to the size of a point."""
     clip = f"{style.get('clip', '')} {style.get('clip-path', '')}"
     if _CLIPPED.search(clip):
         return True
@@ -155,17 +156,19 @@ def is_struck(style: Declarations) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Holds the parts of a selector, all of which an element has to have, the style that it sets, and its weight."""
+    """Holds a rule of a style sheet: the parts of the selector that an element must have, the style that it sets, and
+    its weight."""
 
     parts: frozenset[str]
     style: Declarations
     weight: tuple[int, int]
     selector: Any = None
-    """The whole of a selector that has more to it than these parts."""
+    """The compiled selector, if it consists of more than these parts"""
 
 
 def _rule_of(selector: str, style: Declarations, number: int) -> _Rule | None:
-    """Return the rule of a selector, or None for one that cannot be read, or is never met, such as `p::before`."""
+    """Return the rule of a selector, or None for a selector that cannot be read or never matches, such as
+    `p::before`."""
     if _SELECTOR.fullmatch(selector):
         parts = _PART.findall(selector)
         return _Rule(frozenset(parts), style, weight=(len(parts), number))
@@ -186,9 +189,10 @@ def _rule_of(selector: str, style: Declarations, number: int) -> _Rule | None:
 
 @dataclass(slots=True)
 class StyleSheet:
-    """Holds the rules of a page's own style sheets, by the last part of their selectors.
+    """Holds the rules of a page's own style sheets, by one part of their selectors.
 
-    is_ground_known: whether all rules are held that may give the ground another colour than white.
+    is_ground_known: whether all rules that may change the background from white are held. matches_left: how many
+    further comparisons with compiled selectors are allowed.
     """
 
     rules: dict[str, list[_Rule]]
@@ -250,12 +254,12 @@ class StyleSheet:
         return self.matches_left > 0 and bool(rule.selector.match(tag))
 
     def is_in_colour_of_ground(self, tag: Any, style: Declarations) -> bool:
-        """Return whether an element's text has the colour of its ground."""
+        """Return whether an element's text has the colour of its background."""
         colour = _colour(style.get("color", ""))
         return colour != "" and colour == self._ground_of(tag, style)
 
     def _ground_of(self, tag: Any, style: Declarations) -> str:
-        """Return the colour behind an element, "" where it is not known."""
+        """Return the colour behind an element, or "" if it is unknown."""
         if _has_ground(style):
             return _ground(style)
         if not self.is_ground_known:
@@ -272,7 +276,7 @@ def _has_ground(style: Declarations) -> bool:
 
 
 def _ground(style: Declarations) -> str:
-    """Return the colour of a style's ground, "" for a picture."""
+    """Return the background colour of a style, or "" for a picture."""
     ground = style.get("background", "")
     if "background-image" in style or _PICTURE.search(ground):
         return ""
@@ -280,7 +284,7 @@ def _ground(style: Declarations) -> str:
 
 
 def _colour(value: str) -> str:
-    """Return the first colour of a value in one writing, "" without one."""
+    """Return the first colour in a value, in a uniform notation, or "" if there is none."""
     first = _FIRST_COLOUR.match(value)
     if first is None or first[0] == "transparent":
         return ""
@@ -299,7 +303,7 @@ def _colour(value: str) -> str:
 
 
 def level_of(style: Declarations) -> int:
-    """Return 1 for a style that raises text above its line, -1 for one that lowers it, else 0.
+    """Return 1 for a style that raises text above its line, -1 for one that lowers it, and 0 otherwise.
 
     >>> level_of({"vertical-align": "super"}), level_of({"vertical-align": "-2pt"}), level_of({})
     (1, -1, 0)
@@ -314,7 +318,7 @@ def level_of(style: Declarations) -> int:
 
 
 def _top_rules(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the selectors and the block of each rule that holds for every screen."""
+    """Yield the selectors and the block of each rule that applies to every screen."""
     depth = 0
     last = 0
     selectors = ""

@@ -1,4 +1,4 @@
-"""Rows of passages and vectors in the database of an index: written once, read by their cells, deleted."""
+"""Rows of passages and vectors in the database of an index; each is written once, read by its cell, and deleted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from ras_agent.tools.store.database import Connection, Database
 Hashes = npt.NDArray[np.uint64]
 
 _FULL = 1 << 62
-"""Set in every hash, so that none is 0."""
+"""A bit that is set in every hash, so that no hash is 0."""
 COLUMNS = ("cell", "place", "id", "document", "text", "length")
-"""Of the arrays that are searched: id, document and text are hashes, length is in terms."""
-_AT_ONCE = 500  # parameters of one statement, rows of one reading
+"""The columns of the arrays that are searched: id, document and text are hashes, length is the number of terms."""
+_AT_ONCE = (
+    500  # how many parameters a statement has, and how many rows are read at once
+)
 _ROW = "cell, place, id, document, title, text, metadata"
 
 
@@ -45,12 +47,12 @@ class Row(NamedTuple):
 
 
 def indexed_text(passage: Passage) -> str:
-    """Return title, headings and text as one."""
+    """Return the title, headings and text of a passage as one text."""
     return with_title(passage.heading, passage.text)
 
 
 def hash_of(text: str) -> int:
-    """Return 62 bits of a digest of `text` as a database holds it, and a 63rd that is always set."""
+    """Return a hash of `text` in its stored form: 62 bits of a digest, and a 63rd bit that is always set."""
     digest = blake2b(storable(text).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") & (_FULL - 1)) | _FULL
 
@@ -63,7 +65,7 @@ def term_hash(term: str) -> int:
 
 @lru_cache(1 << 12)
 def field_hash(key: str, text: str) -> int:
-    """Return the hash of a value of a metadata key, as text."""
+    """Return the hash of a value of a metadata key, both as text."""
     return hash_of(f"{key}\0{text}")
 
 
@@ -73,7 +75,7 @@ def hashes(texts: Iterable[str]) -> Hashes:
 
 
 def find_rows(column: Hashes, wanted: Hashes) -> Ints:
-    """Return for each wanted value the first row where `column` holds it, or else -1; shape (len(wanted),).
+    """Return the first row at which `column` holds each wanted value, -1 if it is missing; shape (len(wanted),).
 
     Reads the column once and sorts only the wanted values.
     """
@@ -81,14 +83,14 @@ def find_rows(column: Hashes, wanted: Hashes) -> Ints:
     rows_of_values = np.full(len(values), -1, dtype=np.int64)
     if len(values):
         at = np.searchsorted(values, column).clip(max=len(values) - 1)
-        # backwards, so that the first row is written last
+        # in reverse order, so that the first row overwrites later ones
         rows = np.flatnonzero(values[at] == column)[::-1]
         rows_of_values[at[rows]] = rows
     return rows_of_values[inverse]
 
 
 def storable_passage(passage: Passage) -> Passage:
-    """Return the passage as a database can hold it: with U+FFFD for halves of characters and the character 0.
+    """Return the passage in a form that a database can hold: surrogates and null characters become U+FFFD.
 
     Raises ValueError for metadata that JSON cannot hold.
     """
@@ -108,7 +110,7 @@ def storable_passage(passage: Passage) -> Passage:
 
 
 def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row:
-    """Return the row of a storable passage."""
+    """Return the row of a passage, which must be storable."""
     terms, _ = terms_of(indexed_text(passage), tokeniser)
     metadata = json.dumps(passage.metadata, ensure_ascii=False)
     return Row(
@@ -124,14 +126,15 @@ def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row
 
 
 def fields_of(passage: Passage) -> bytes:
-    """Return the hashes of the values of a passage's title and metadata, ascending."""
+    """Return the hashes of the values of a passage's title and metadata, ascending, as bytes."""
     keys = ["title", *(key for key in passage.metadata if key not in OWN_FIELDS)]
     found = {field_hash(key, text) for key in keys for text in texts_of(passage, key)}
     return np.array(sorted(found), dtype="<u8").tobytes()
 
 
 def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
-    """Return the terms of a text as a row holds them, and how many there are, repeated ones counted again."""
+    """Return the terms of a text in the form stored in a row (hashes, then counts), and the number of terms with
+    repeats."""
     terms = tokeniser.terms(text)
     counts = Counter(terms)
     keys = np.fromiter(map(term_hash, counts), dtype="<u8", count=len(counts))
@@ -143,7 +146,7 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
 def rows_of_ids(
     connection: Connection, database: Database, ids: Sequence[str]
 ) -> dict[str, tuple[Row, Passage]]:
-    """Return the rows and passages of those ids that are there."""
+    """Return the row and the passage of each of `ids` that is stored, by id."""
     found = {}
     for row in _rows_having(connection, "id", ids):
         found[row.id] = (row, passage_in(row, database))
@@ -153,7 +156,8 @@ def rows_of_ids(
 def cells_of_documents(
     connection: Connection, documents: Collection[str]
 ) -> dict[str, int]:
-    """Return the cell of each passage of some documents by its id. Passages without a document are of none."""
+    """Return the cell of each passage of the given documents, by passage id. Passages without a document are never
+    included."""
     named = sorted(set(documents) - {""})
     return {row.id: row.cell for row in _rows_having(connection, "document", named)}
 
@@ -170,7 +174,7 @@ def _rows_having(
 
 
 def insert(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write rows of new cells."""
+    """Write rows to new cells."""
     marks = ", ".join("?" * len(Row._fields))
     connection.executemany(f"INSERT INTO passages VALUES ({marks})", rows)
 
@@ -185,7 +189,7 @@ def insert_vectors(
 
 
 def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
-    """Delete the passages in some cells, with all that the database has of them, and list the cells as dead."""
+    """Delete the passages in the given cells, and list these cells as dead since `revision`."""
     gone = [(cell,) for cell in cells]
     dead = [(cell, revision) for (cell,) in gone]
     connection.executemany("DELETE FROM passages WHERE cell = ?", gone)
@@ -195,12 +199,12 @@ def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
 
 
 def leave_remains(connection: Connection) -> None:
-    """Note that rows were deleted of which bytes are left until the database is compacted."""
+    """Record that rows were deleted whose bytes remain until the database is compacted."""
     connection.execute("UPDATE index_state SET erasures = erasures + 1")
 
 
 def rows_between(connection: Connection, first: int, end: int) -> Iterator[Row]:
-    """Yield the rows of the cells from `first` up to `end`."""
+    """Yield the rows of the cells from `first` up to, but not including, `end`."""
     query = (
         f"SELECT {_ROW}, terms FROM passages WHERE cell >= ? AND cell < ? ORDER BY cell"
     )
@@ -210,7 +214,8 @@ def rows_between(connection: Connection, first: int, end: int) -> Iterator[Row]:
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
-    """Return the passages in some cells, with None for one that is gone. Raises IndexMismatch for a damaged one."""
+    """Return the passages in the given cells, with None for one that is gone. Raises IndexMismatch for a damaged
+    one."""
     by_cell: dict[int, Passage] = {}
     with database.reading(once=len(cells) <= _AT_ONCE) as connection:
         for row in _rows_having(connection, "cell", cells):
@@ -219,9 +224,9 @@ def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | No
 
 
 def read_vectors(database: Database, cells: Ints, dimension: int) -> Floats:
-    """Return the vectors of cells, (len(cells), dimension), zeros for one that is gone.
+    """Return the vectors of cells, (len(cells), dimension), with zeros for a cell whose passage is gone.
 
-    Raises IndexMismatch for a damaged one.
+    Raises IndexMismatch for a damaged or missing vector.
     """
     wanted, inverse = np.unique(cells, return_inverse=True)
     vectors = np.zeros((len(wanted), dimension), dtype=np.float32)
@@ -239,7 +244,8 @@ def read_vectors(database: Database, cells: Ints, dimension: int) -> Floats:
 def _vectors_of(
     connection: Connection, cells: Sequence[int]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the vectors of ascending cells, and of others between them where these are many."""
+    """Yield the vectors of the given cells, which ascend; if they are dense, vectors of cells between them are
+    included."""
     if cells and cells[-1] - cells[0] < 4 * len(cells):
         query = "SELECT cell, data FROM vectors WHERE cell BETWEEN ? AND ?"
         yield from connection.execute(query, (cells[0], cells[-1]))
@@ -258,14 +264,14 @@ def _vector_in(cell: int, data: bytes, dimension: int, database: Database) -> Fl
 
 
 def check_rows(database: Database) -> None:
-    """Read all passages. Raises IndexMismatch for one that is none."""
+    """Read all passages. Raises IndexMismatch for a damaged one."""
     with database.reading() as connection:
         for row in rows_between(connection, 0, _FULL):
             passage_in(row, database)
 
 
 def read_passage(database: Database, cell: int) -> Passage:
-    """Return the passage in a cell. Raises ErasedPassage, and IndexMismatch for a damaged one."""
+    """Return the passage in a cell. Raises ErasedPassage if it is gone, and IndexMismatch if it is damaged."""
     (passage,) = read_passages(database, [cell])
     if passage is None:
         raise ErasedPassage(
@@ -275,7 +281,7 @@ def read_passage(database: Database, cell: int) -> Passage:
 
 
 def passage_in(row: Row, database: Database) -> Passage:
-    """Return the passage of a row. Raises IndexMismatch for a damaged one."""
+    """Return the passage of a row. Raises IndexMismatch if the row is damaged."""
     try:
         metadata = json.loads(row.metadata)
     except (TypeError, ValueError, RecursionError):
@@ -288,7 +294,7 @@ def passage_in(row: Row, database: Database) -> Passage:
 
 
 def damaged(database: Database, what: str) -> IndexMismatch:
-    """Return the error of a row that differs from the one that was written."""
+    """Return the error for a damaged database. what: describes the damage."""
     return IndexMismatch(f"{database.where} is damaged ({what}): {database.remedy}")
 
 

@@ -1,7 +1,7 @@
-"""Follows how a page of a PDF is drawn, and which of its texts are seen there.
+"""Follows how a page of a PDF is drawn, and which of its texts are visible there.
 
-The operations that draw the page are looked through before the library puts its text together: text in white on white,
-without size, without ink or beyond the page is taken out, and raised text is set apart.
+The operations that draw the page are looked through before the library puts its text together. Text that is white on
+white, too small, without ink or outside the page is removed, and raised text is marked.
 """
 
 from __future__ import annotations
@@ -36,13 +36,19 @@ _COMPONENTS = {
 _CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
 BEGIN_MARK = b"RasBegin"
 _WITHOUT_INK = (3, 7)
-_SMALLEST = 1.0  # points of a letter
-_LIGHTEST = 0.97  # share of white from which ink is not seen on white
-_LEAST_SCRIPT, _LARGEST_SCRIPT = 0.4, 0.87  # size of raised text in that of its line
-_LEAST_RISE, _LARGEST_RISE = 0.1, 0.75  # of the size of its line
-_WIDEST = 0.8  # width of a character in its height
+_SMALLEST = 1.0  # the smallest visible letter, in points
+_LIGHTEST = 0.97  # the share of white from which ink is invisible on white
+_LEAST_SCRIPT, _LARGEST_SCRIPT = (
+    0.4,
+    0.87,
+)  # the size of raised text, as a share of the size of its line
+_LEAST_RISE, _LARGEST_RISE = (
+    0.1,
+    0.75,
+)  # how far text is raised, as a share of the size of its line
+_WIDEST = 0.8  # the width of a character, as a share of its height
 _MOST_BOXES = 2_000
-_DEEPEST = 8  # forms within forms
+_DEEPEST = 8  # the maximum number of forms nested in one another
 INVISIBLE = "invisible"
 
 
@@ -62,7 +68,10 @@ class Ink:
 
 @dataclass(slots=True)
 class Canvas:
-    """Page on which is noted where ink and pictures are."""
+    """A page, with the places where ink and pictures are.
+
+    hidden: how many texts were removed. pictures: how many pictures are drawn. replaced: the original contents.
+    """
 
     file: Any
     box: Box
@@ -73,7 +82,7 @@ class Canvas:
     replaced: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     def replace(self, owner: Any, name: str, content: Any) -> None:
-        """Put prepared content in the place of that of a page or form."""
+        """Replace the content of a page or form by prepared content."""
         from pypdf.generic import NameObject
 
         key = NameObject(name)
@@ -82,16 +91,16 @@ class Canvas:
         owner[key] = content
 
     def restore(self) -> None:
-        """Put back the contents that were replaced, so that prepared content does not stay in memory."""
+        """Put back the original contents, so that prepared content does not stay in memory."""
         for owner, key, content in reversed(self.replaced):
             owner[key] = content
 
     def has_ground(self, x: float, y: float) -> bool:
-        """Return whether something that is not white was drawn at a place."""
+        """Return whether something that is not white was drawn at this point."""
         return any(holds(ground, x, y) for ground in self.grounds)
 
     def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
-        """Note that something was drawn around places."""
+        """Record that something was drawn in the box around the given points."""
         if len(self.grounds) >= _MOST_BOXES or not places:
             return
         across = [x for x, _ in places]
@@ -102,7 +111,7 @@ class Canvas:
 
 @dataclass(slots=True)
 class _Base:
-    """Text that stands on its line, by which is seen whether the next one is raised."""
+    """Text on its line, with which the next text is compared to see whether that is raised."""
 
     x: float
     y: float
@@ -110,7 +119,8 @@ class _Base:
     characters: int = 0
 
     def is_next(self, x: float, height: float) -> bool:
-        """Return whether a smaller text at a place may belong to this one: it begins where this one may end."""
+        """Return whether a smaller text at this position may belong to this one: whether it begins where this one may
+        end."""
         share = height / self.height
         if not _LEAST_SCRIPT <= share <= _LARGEST_SCRIPT:
             return False
@@ -119,7 +129,7 @@ class _Base:
 
 
 def entry_of(owner: Any, name: Any) -> Any:
-    """Return the entry of that name in a dictionary of a PDF, if there is one."""
+    """Return the entry with this name in a dictionary of a PDF, or None."""
     if not isinstance(owner, dict):
         return None
     found = owner.get(name)
@@ -129,7 +139,7 @@ def entry_of(owner: Any, name: Any) -> Any:
 
 
 class Stream:
-    """Looks through the operations of a page, or of a form that is drawn on it."""
+    """The operations of a page, or of a form that is drawn on it, looked through one by one."""
 
     def __init__(
         self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST
@@ -146,11 +156,11 @@ class Stream:
         self._base: _Base | None = None
         self._kind = ""
         self.shown: dict[int, Shown] = {}
-        """Where the operations of the made content show text, by their numbers."""
+        """Where the operations of the prepared content show text, by the number of the operation."""
         self._made: list[tuple[Any, bytes]] = []
 
     def looked_through(self, content: Any) -> Any:
-        """Return the content without the text that nobody sees, and with marks at raised text."""
+        """Return the content without invisible text, and with marks at raised text."""
         for operands, operator in content.operations:
             if operator in _SHOWS:
                 self._show(operands, operator)
@@ -164,7 +174,7 @@ class Stream:
         return content
 
     def _drop_last_line_end(self) -> None:
-        """Take out a step to a next line that has no text, or each cell of a row would be a line of its own."""
+        """Remove a step to a next line that has no text; otherwise each cell of a row would be a separate line."""
         if self._made and self._made[-1][1] == b"T*":
             self._made.pop()
 
@@ -184,16 +194,18 @@ class Stream:
         self._made.append((operands, operator))
 
     def _note_place(self, length: int) -> None:
-        """Note where a text stands that is shown."""
+        """Record where the text of the next operation is shown."""
         whole = times(self._text, self._ink.matrix)
         x, y = place_of(whole, 0.0, 0.0)
         self.shown[len(self._made)] = Shown(x, y, length)
 
     def _mark(self, kind: str) -> None:
-        """Set the following text apart, if it is of another kind than the text before."""
+        """Mark the following text if it is of another kind than the text before it."""
         if kind != self._kind:
             self._kind = kind
-            self._add(b"cm", *SAME)  # changes nothing, and ends a piece of text
+            self._add(
+                b"cm", *SAME
+            )  # changes nothing except that it ends a piece of text
             self._add(BEGIN_MARK, kind)
 
     def _add(self, operator: bytes, *operands: Any) -> None:
@@ -201,7 +213,7 @@ class Stream:
         self._made.append(added)
 
     def _is_unseen(self, length: int) -> bool:
-        """Return whether nobody sees a text of so many characters that is drawn here."""
+        """Return whether a text of `length` characters drawn here would be invisible."""
         ink = self._ink
         if ink.clear or any(self._layers):
             return True
@@ -219,7 +231,8 @@ class Stream:
         return abs(self._ink.size) * hypot(c, d)
 
     def _is_off_page(self, x: float, y: float, height: float, width: float) -> bool:
-        """Return whether a text of this size is beyond the page; of a wide one that begins left of it the end may be on."""
+        """Return whether a text of this size is outside the page. The end of a wide text that begins left of the page
+        may be on it."""
         left, low, right, high = self._canvas.box
         if y > high + height or y < low - height:
             return True
@@ -231,7 +244,7 @@ class Stream:
         return f"{INVISIBLE}{level}" if without_ink else level
 
     def _level(self) -> str:
-        """Return the mark of text that is raised or lowered from its line, "" for text that stands on it."""
+        """Return the mark for text that is raised above or lowered below its line, or "" for text on its line."""
         ink = self._ink
         whole = times(self._text, ink.matrix)
         x, y = place_of(whole, 0.0, ink.rise)
@@ -248,7 +261,7 @@ class Stream:
         return ""
 
     def _follow(self, operands: Any, operator: bytes) -> None:
-        """Change the state of drawing as an operation does."""
+        """Update the state of drawing after an operation."""
         ink = self._ink
         match operator:
             case b"q":
@@ -328,17 +341,18 @@ class Stream:
         self._path.append(place)
 
     def _resource(self, kind: str, name: Any) -> Any:
-        """Return the resource of that kind and name that the page or form has, if any."""
+        """Return the resource of this kind and name in the page or form, or None."""
         named = self._resources(kind)
         return entry_of(named, name)
 
     def _resources(self, kind: str) -> Any:
-        """Return all resources of a kind that the page or form has, by their names, if any."""
+        """Return all resources of a kind in the page or form, by name, or None."""
         resources = entry_of(self._owner, "/Resources")
         return entry_of(resources, kind)
 
     def _components(self, name: Any) -> int:
-        """Return how many numbers a colour has in a colour space, or 0 if the white of that space is not known."""
+        """Return the number of components of a colour in a colour space, or 0 if it is unknown which colour is white
+        there."""
         if name in _COMPONENTS:
             return _COMPONENTS[name]
         space = self._resource("/ColorSpace", name)
@@ -358,7 +372,7 @@ class Stream:
         return opacity <= 0.05
 
     def _is_off(self, operands: Any) -> bool:
-        """Return whether the content that begins here lies in a layer that is switched off."""
+        """Return whether the content that begins here belongs to a layer that is switched off."""
         if not self._canvas.hidden_layers or len(operands) < 2:
             return False
         if operands[0] != "/OC":
@@ -370,7 +384,7 @@ class Stream:
         return getattr(layer, "idnum", None) in self._canvas.hidden_layers
 
     def _draw(self, name: Any) -> None:
-        """Note a picture, and look through a form."""
+        """Record a picture, or look through a form."""
         drawn = self._resource("/XObject", name)
         kind = entry_of(drawn, "/Subtype")
         if kind == "/Image":
@@ -384,7 +398,7 @@ class Stream:
     def _look_through_form(self, name: Any, form: Any) -> None:
         from pypdf.generic import ContentStream
 
-        if isinstance(form, ContentStream):  # it was drawn before
+        if isinstance(form, ContentStream):  # it was drawn and prepared before
             return
         content = ContentStream(form, self._canvas.file, "bytes")
         for key, value in form.items():
@@ -407,7 +421,7 @@ def _first(operands: Any) -> Any:
 
 
 def _length(operands: Any) -> int:
-    """Return how many characters an operation shows, at most."""
+    """Return the maximum number of characters that an operation shows."""
     if not operands:
         return 0
     pieces = operands[-1]
@@ -421,7 +435,7 @@ def _length(operands: Any) -> int:
 
 
 def _is_white(operands: Any, operator: bytes, components: int) -> bool:
-    """Return whether a colour is that of paper."""
+    """Return whether a colour is the white of paper."""
     values = numbers(operands)
     if operator in (b"sc", b"scn") and len(values) != components:
         return False

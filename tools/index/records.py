@@ -1,4 +1,4 @@
-"""Records to documents: JSON, JSON Lines, tables with a header, sheets of workbooks."""
+"""Turns records into documents: JSON, JSON Lines, tables with a header, and the sheets of workbooks."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from ras_agent.tools.index.whole_tables import WholeTable
 
 _OBJECT_END = re.compile(r"(?<=^\})[ \t]*\r?\n\s*(?=^\{)", re.MULTILINE)
 _LISTS = ("features", "items", "results", "records", "rows", "data", "entries")
-"""The usual names of the list in an answer of a web service, and of a file of maps."""
+"""The usual keys of the list of records, in the response of a web service or in a file of map data."""
 _OF_PART = re.compile(r"(.+?)\.(\d+)\.(.+)")
-"""The path of a value of an object that is one of several in a list."""
+"""The path of a value inside an object that is one of several in a list, such as "authors.1.name"."""
 _PART = re.compile(" sheet | line | record ")
-"""Begins the part of a place behind its file."""
+"""Separates the file from the part of the file in a place, such as "films.csv line 3"."""
 
 
 def of_sheets(
     rows: Sequence[SheetRow], fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each row of a workbook; the first row of a sheet that has several cells is its header."""
+    """Yield a document for each row of a workbook. The header of a sheet is its first row with more than one cell."""
     for sheet, rows_of_sheet in groupby(rows, lambda row: row.sheet):
         yield from _of_sheet(sheet, rows_of_sheet, fields, label)
 
 
 def _tables_of(rows: Sequence[SheetRow]) -> Iterator[Sequence[SheetRow]]:
-    """Yield the tables of a sheet, which stand one below another, with an empty row between."""
+    """Yield the tables of a sheet that stand one below another, with an empty row between them."""
     first = 0
     last = 0
     for place, row in enumerate(rows):
@@ -62,7 +62,7 @@ def _tables_of(rows: Sequence[SheetRow]) -> Iterator[Sequence[SheetRow]]:
 
 
 def _begins_table(rows: Sequence[SheetRow]) -> bool:
-    """Return whether rows begin with the header of a table, perhaps below a title of one cell."""
+    """Return whether rows begin with the header of a table, or with a title of one cell above a header."""
     head, *others = rows
     filled = list(filter(None, head.cells))
     if not others or any(map(_is_number, filled)):
@@ -95,7 +95,11 @@ def _of_sheet(
 def _side_by_side(
     rows: Sequence[SheetRow],
 ) -> Iterator[tuple[int, Sequence[SheetRow]]]:
-    """Yield the tables that stand side by side, with an empty column between, each with its place: 0 for the first."""
+    """Yield the tables that stand side by side, with an empty column between them, each with the number of its first
+    column.
+
+    The number is 0 for the leftmost table, wherever it begins.
+    """
     heads = [row.cells for row in rows if sum(map(bool, row.cells)) > 1]
     if not heads:
         yield 0, rows
@@ -122,7 +126,8 @@ def _side_by_side(
 def _of_table(
     begin: str, rows: Iterable[SheetRow], fields: Fields, label: str, table_id: str
 ) -> Iterator[Document | Skipped]:
-    """Yield the documents of a table in a sheet. begin: of the ids of its rows."""
+    """Yield the documents of a table in a sheet. begin: the beginning of its rows' ids. table_id: the id of the whole
+    table."""
     columns: list[str] = []
     table = WholeTable("", "", ())
     for row in rows:
@@ -146,7 +151,7 @@ def _of_table(
 
 
 def _distinct(columns: list[str]) -> list[str]:
-    """Return the names of columns, those that come again with the number of theirs."""
+    """Return distinct names of columns: a name that is empty or repeated gets the number of its column added."""
     names: list[str] = []
     for number, column in enumerate(columns, start=1):
         name = column or "column"
@@ -159,7 +164,7 @@ def _distinct(columns: list[str]) -> list[str]:
 def load_json(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each record: of a list, or of what an object holds, else for the object."""
+    """Yield a document for each record: of a list, or of the list in an object; otherwise one for the object."""
     text = read_text(path, on_read)
     try:
         value = _value_of(text)
@@ -191,7 +196,8 @@ def load_json(
 
 
 def _value_of(text: str) -> Any:
-    """Return the value of a JSON file, or the list of the values of its lines. Raises ValueError saying why it has none."""
+    """Return the value of a JSON file, or the list of values if each line is an object. Raises ValueError with the
+    reason."""
     try:
         return parse_line(text, as_written=True)
     except ValueError:
@@ -202,7 +208,7 @@ def _value_of(text: str) -> Any:
 
 
 def _as_objects(values: list[Any], fields: Fields) -> list[Any]:
-    """Return the records that a list holds: rows below their header, texts, or objects.
+    """Return the records in a list as objects; its items may be texts, rows below a header, or objects.
 
     >>> _as_objects([["name", "born"], ["Ada", 1901]], USUAL_FIELDS)
     [{'name': 'Ada', 'born': 1901}]
@@ -220,7 +226,9 @@ def _as_objects(values: list[Any], fields: Fields) -> list[Any]:
 
 
 def _of_columns(value: dict[str, Any]) -> list[Any] | None:
-    """Return the rows of a table that pandas wrote: its columns and data, or each column by the numbers of the rows.
+    """Return the header and rows of a table that pandas wrote, or None for other objects.
+
+    The table is either columns and data, or the values of each column by row number.
 
     >>> _of_columns({"name": {"0": "Ada", "1": "Ben"}, "born": {"0": 1901, "1": 1902}})
     [['name', 'born'], ['Ada', 1901], ['Ben', 1902]]
@@ -243,7 +251,8 @@ def _of_columns(value: dict[str, Any]) -> list[Any] | None:
 
 
 def _records_in(value: dict[str, Any], fields: Fields) -> list[Any]:
-    """Return the records that an object holds: its only list, the list of an answer, objects by their names, or itself.
+    """Return the records in an object: its only list, the list of a web service's response, named objects, or the
+    object itself.
 
     >>> _records_in({"HX9": {"maker": "Ada"}, "HX10": {"maker": "Ben"}}, USUAL_FIELDS)
     [{'title': 'HX9', 'maker': 'Ada'}, {'title': 'HX10', 'maker': 'Ben'}]
@@ -272,9 +281,9 @@ def _records_in(value: dict[str, Any], fields: Fields) -> list[Any]:
 def load_jsonl(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each line that is not blank; of a bad line, only that line is skipped.
+    """Yield a document for each line that is not blank; a bad line is skipped without affecting the others.
 
-    A line may hold a list of records; a file that is one list over several lines is read as a whole.
+    A line may hold a list of records. A file that is a single list or objects over several lines is read as a whole.
     """
     lines = read_lines(path, on_read)
     first = next(lines, "")
@@ -293,7 +302,7 @@ def load_jsonl(
 def _from_objects(
     text: str, fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
-    """Yield the documents of objects that take several lines each, one behind another."""
+    """Yield the documents of objects that take several lines each and follow one another."""
     parts = _OBJECT_END.split(text)
     for number, part in enumerate(parts, start=1):
         place = f"{label} record {number}"
@@ -306,7 +315,7 @@ def _from_objects(
 
 
 def _begins_list(line: str) -> bool:
-    """Return whether a line begins a list that other lines end."""
+    """Return whether a line begins a list that ends on a later line."""
     begun = line.strip()
     return begun == "[" or (begun.startswith("[") and begun.endswith(","))
 
@@ -363,7 +372,7 @@ def _from_value(
             place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}'
         )
         return
-    # an escape such as \ud800 is JSON, but no character
+    # an escape such as \ud800 is valid JSON, but not a character
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
         yield Skipped(place, reason)
         return
@@ -376,7 +385,7 @@ def _from_value(
 def load_csv(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each row; of a bad row, only that row is skipped."""
+    """Yield a document for each row; a bad row is skipped without affecting the others."""
     is_tsv = path.suffix.lower() == ".tsv"
     rows = Rows(_with_line_ends(read_lines(path, on_read)), is_tsv=is_tsv)
     numbered = iter(rows)
@@ -414,9 +423,10 @@ def load_csv(
 
 
 def _of_width(row: list[str], width: int) -> tuple[list[str], str]:
-    """Return a row without empty cells behind the last column, and with those that it lacks; and what is said of it.
+    """Return a row fitted to `width` cells, and a remark about it, or "".
 
-    Spreadsheet programs leave out the separators behind the last filled cell.
+    Empty cells beyond the last column are removed, and missing cells are added as empty. Spreadsheet programs leave out
+    the separators after the last filled cell.
     """
     cells = list(row)
     while len(cells) > width and not cells[-1].strip():
@@ -429,7 +439,8 @@ def _of_width(row: list[str], width: int) -> tuple[list[str], str]:
 
 
 def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines one by one, also those of an old Macintosh, which end in a carriage return without a line feed."""
+    """Yield lines one by one, including those of an old Macintosh, which end in a carriage return without a line
+    feed."""
     first = next(lines, "")
     if first.endswith("\n"):
         yield first
@@ -439,9 +450,9 @@ def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _title_above(row: Sequence[str] | csv.Error, has_titles: bool) -> str:
-    """Return what stands above the header of a table: one cell, with those behind it empty; "" for a header.
+    """Return a title above the header of a table, a cell followed only by empty ones, or "" if the row is the header.
 
-    has_titles: whether lines without separators, or that begin with "# ", stand there.
+    has_titles: whether lines without separators, or lines that begin with "# ", may stand above the header.
     """
     if isinstance(row, csv.Error):
         return ""
@@ -452,7 +463,7 @@ def _title_above(row: Sequence[str] | csv.Error, has_titles: bool) -> str:
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
-    """Return the columns, where one such as "Text " gets the name of the wanted field if no column has that exactly."""
+    """Return the columns; one such as "Text " is renamed to the wanted field, if no column has exactly that name."""
     wanted = {
         name.casefold(): name
         for name in (fields.text, fields.title, fields.id)
@@ -484,7 +495,8 @@ def _from_row(
     place: str,
     table: WholeTable,
 ) -> Iterator[Document | Skipped]:
-    """Yield the document of a table's row, which is added to the whole. name: its id, if no column has one."""
+    """Yield the document of a table's row, and add the row to `table`. name: the document's id, if no column has
+    one."""
     whole = "\n".join(row)
     if "\0" in whole:
         yield Skipped(place, "holds a NUL: no text")
@@ -514,10 +526,11 @@ def _from_row(
 def _with_all_columns(
     row: dict[str, str], fields: Fields, place: str
 ) -> dict[str, Any]:
-    """Return a row of a table without a column of text, with one that says them all, and with the facts that it states.
+    """Return a table's row that has no text column as a record, with a text that states all its columns, and with its
+    facts.
 
-    Its title is that of the title column, or else the value of the first column that neither counts the rows nor holds
-    their ids.
+    The title is that of the title column, or otherwise the value of the first column that neither numbers the rows nor
+    holds their ids.
     """
     columns = [column.strip() for column in row]
     cells = [value.strip() for value in row.values()]
@@ -555,7 +568,7 @@ def _record_about(row: dict[str, str], fields: Fields) -> Record | None:
 def _facts_of_parts(
     key: str, row: dict[str, str], fields: Fields, place: str
 ) -> list[list[str]]:
-    """Return the facts of the objects that are listed in a record: each has its own, and the record has each.
+    """Return the facts of objects that are listed in a record: facts about each object, and one that the record has it.
 
     key: the subject of the record.
     """
@@ -592,7 +605,8 @@ def _key_column(columns: list[str], fields: Fields) -> int:
 def _from_record(
     record: Mapping[str, Any], fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a record's document, and a Skipped for each invalid fact; name: the id of a record without one."""
+    """Yield a record's document, and a Skipped for each invalid fact. name: the document's id, if the record has
+    none."""
     document = _document_of(record, fields, name, place, "key")
     if isinstance(document, Skipped) or STATED not in document.metadata:
         yield document
@@ -607,7 +621,10 @@ def _from_record(
 def _document_of(
     record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
 ) -> Document | Skipped:
-    """Return a record's document. given_name: its id if it lacks one. what: "key" or "column", for messages."""
+    """Return a record's document, or a Skipped with the reason. given_name: its id, if the record has none.
+
+    what: "key" or "column", for messages.
+    """
     label = _PART.split(place)[0]
     for role, name, usual in (
         ("text", fields.text, None),
@@ -623,7 +640,7 @@ def _document_of(
     text = record[fields.text]
     title = record.get(fields.title)
     own = record.get(fields.id) if fields.id else None
-    # as pandas writes the ids of a column with gaps
+    # pandas writes the ids of a column with gaps as floats
     if isinstance(own, float) and own.is_integer():
         own = int(own)
     if not isinstance(text, str):

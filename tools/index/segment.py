@@ -38,7 +38,7 @@ from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.durable import sync_folder, writing
 
 SAVED_FROM = 256
-"""Segments of so many passages are saved; smaller ones are read from the database as quickly."""
+"""The number of passages from which a segment is saved; smaller ones are read from the database just as quickly."""
 _FACTOR = 4
 _ARRAYS = "arrays"
 _VECTORS = "vectors"
@@ -52,9 +52,10 @@ ReadVectors = Callable[[Ints], Floats]
 
 @dataclass
 class Segment:
-    """Arrays of the cells from `first` up to `end`: a slot for each cell that was living when they were made.
+    """Arrays of the cells from `first` up to `end`, with a slot for each cell whose passage existed when they were
+    made.
 
-    columns: by name, (n,) each. folder: where it is saved.
+    columns: by name, (n,) each. folder: where the segment is saved, or None.
     """
 
     first: int
@@ -69,7 +70,7 @@ class Segment:
         return len(self.columns["cell"])
 
     def slots_of(self, cells: Ints) -> Ints:
-        """Return the slots of those of some cells that are here."""
+        """Return the slots of those of `cells` that are in this segment."""
         mine = cells[(cells >= self.first) & (cells < self.end)]
         slots = self.columns["cell"].searchsorted(mine)
         there = slots < len(self)
@@ -77,14 +78,15 @@ class Segment:
         return slots[there]
 
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
-        """Return the index of the vectors, numbered by slots: as it is saved, else made of the vectors from `read`."""
+        """Return the index of the vectors, numbered by slot: the saved one, or otherwise one made of the vectors from
+        `read`."""
         if self.vectors_at_hand() is None:
             self._vectors = VectorIndex.build(read(self.columns["cell"]), settings)
         assert self._vectors is not None
         return self._vectors
 
     def vectors_at_hand(self) -> VectorIndex | None:
-        """Return the index of the vectors if it is made or saved."""
+        """Return the index of the vectors if it is in memory or saved, otherwise None."""
         if self._vectors is None and self.folder is not None:
             self._vectors = _load_vectors(self.folder / _VECTORS, len(self))
         return self._vectors
@@ -94,7 +96,7 @@ class Segment:
         self._vectors = other
 
     def save(self, cache: Path) -> None:
-        """Write to a folder of its own in `cache`; it is there whole, or not at all."""
+        """Write the segment to a separate folder in `cache`. If this is interrupted, there is no such folder."""
         folder = cache / f"cells-{self.first}-{self.end}"
         fresh = cache / f"{folder.name}.new"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -113,7 +115,7 @@ class Segment:
         self.folder = folder
 
     def look(self) -> None:
-        """Notice that the files were deleted, which may happen at any time."""
+        """Check whether the files were deleted, which may happen at any time."""
         if self.folder is not None and not (self.folder / _ARRAYS).exists():
             self.folder = None
 
@@ -130,7 +132,7 @@ class Segment:
 
 
 def from_rows(first: int, end: int, rows: Iterable[Row], database: Database) -> Segment:
-    """Make a segment of the rows in the cells from `first` up to `end` of a database.
+    """Make a segment from the rows in the cells from `first` up to `end` of a database.
 
     Raises IndexMismatch for a damaged row.
     """
@@ -166,10 +168,10 @@ def joined(
     settings: VectorSettings | None = None,
     read: ReadVectors | None = None,
 ) -> Segment:
-    """Join consecutive segments, without dead cells.
+    """Join consecutive segments into one, without dead cells.
 
-    settings, read: of vectors. Where one of the segments has its vectors at hand, the others' are read and all are
-    indexed; else, and without settings, that is left to be made.
+    settings, read: for vectors. If one of the segments has its vectors in memory or saved, those of the other segments
+    are read and all are indexed; otherwise, the vector index is made when it is needed.
     """
     living = []
     for one in segments:
@@ -221,7 +223,8 @@ def joined(
 
 
 def too_small(segments: Sequence[Segment]) -> int:
-    """Return the first of the segments that should be joined, with all that follow, or their number to join nothing."""
+    """Return the position of the first segment to join with all that follow, or the number of segments to join
+    nothing."""
     start = len(segments) - 1
     total = len(segments[-1]) if segments else 0
     while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
@@ -231,7 +234,7 @@ def too_small(segments: Sequence[Segment]) -> int:
 
 
 def saved_segments(cache: Path) -> dict[int, list[int]]:
-    """Return where the saved segments of a cache end, the furthest first, by where they begin."""
+    """Return the ends of the saved segments in a cache, the furthest first, by the cells at which they begin."""
     ends: dict[int, list[int]] = {}
     try:
         names = os.listdir(cache)
@@ -244,7 +247,7 @@ def saved_segments(cache: Path) -> dict[int, list[int]]:
 
 
 def load(cache: Path, first: int, end: int) -> Segment | None:
-    """Open a saved segment, memory-mapped, or return None if it is gone or damaged and has to be made again."""
+    """Open a saved segment, memory-mapped, or return None if it is missing or damaged and has to be made again."""
     folder = cache / f"cells-{first}-{end}"
     try:
         arrays, _ = array_file.read_arrays(folder / _ARRAYS)
@@ -271,7 +274,7 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
 
 
 def check_saved(cache: Path) -> list[tuple[Path, str]]:
-    """Read all saved segments, and return each file with the problem that it has, "" for a whole one."""
+    """Read all saved segments; return each file with its problem, or "" for an undamaged file."""
     told = []
     for first, ends in sorted(saved_segments(cache).items()):
         for end in ends:
@@ -305,11 +308,11 @@ def _problem_of(vectors: Path, whole: Segment | None) -> str:
 
 
 def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
-    """Delete segments other than those to keep, and the remains of interrupted writes."""
+    """Delete all segments except those in `keep`, and the remains of interrupted writes."""
     names = {one.folder.name for one in keep if one.folder is not None}
     for path in cache.iterdir() if cache.is_dir() else ():
         if path.name not in names:
-            # in use, where files in use cannot be deleted: the next write
+            # files in use cannot be deleted on some systems: the next write tries again
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""One commit of an index as arrays: segments of its cells, and which of them are passages, in which order."""
+"""One commit of an index as arrays: segments of its cells, and which cells are passages, in which order."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ _NAMES = ("id", "document_id")
 
 
 class FieldValues:
-    """Values of passages by cell, read when a filter first asks how ids begin, or how a field is ordered.
+    """Holds values of passages by cell, read when a filter first asks for the prefix of an id or the order of a field.
 
-    Of a field only the order is kept, so that no text of an erased passage is.
+    For an ordered field only the sort keys are kept, so that no text of an erased passage remains.
     """
 
     def __init__(self, database: Database) -> None:
@@ -88,14 +88,14 @@ class FieldValues:
         self._by_key: dict[str, dict[int, list[Any]]] = {}
 
     def of(self, cells: Ints, condition: Condition) -> list[list[Any]]:
-        """Return for each cell the texts that its passage has under the key of a condition, or their orders."""
+        """Return for each cell the texts that its passage has under the key of a condition, or their sort keys."""
         key = condition.key
         with self._lock:
             known = self._by_key.setdefault(key, {})
             missing = [cell for cell in cells.tolist() if cell not in known]
             passages = read_passages(self._database, missing)
             for cell, passage in zip(missing, passages, strict=True):
-                # another may yet be written to that cell, by a transaction under way
+                # a running transaction may still write another passage to this cell
                 if passage is None:
                     continue
                 for name in _NAMES:
@@ -107,15 +107,16 @@ class FieldValues:
             return [known.get(cell, []) for cell in cells.tolist()]
 
     def forget(self) -> None:
-        """Forget the values that were read: cells of a transaction that was taken back are written by others."""
+        """Forget the values that were read: the cells of a transaction that was rolled back are used for other
+        passages."""
         with self._lock:
             self._by_key.clear()
 
 
 class Snapshot:
-    """Passages of one commit, with their BM25 matrix and their vector index, which are made when first asked for.
+    """Passages of one commit, with their BM25 matrix and vector index, which are made when first needed.
 
-    It does not change when the index is written to; but a passage that is erased is gone from every snapshot.
+    It does not change when the index is written to, except that an erased passage disappears from every snapshot.
     """
 
     manifest: Manifest
@@ -130,7 +131,7 @@ class Snapshot:
         values: FieldValues,
         tokeniser: Tokeniser,
     ) -> None:
-        """Take segments of all cells. dead: the cells that are no passages any more, ascending."""
+        """Take the segments of all cells. dead: the cells whose passages were deleted, ascending."""
         self.database = database
         self.state = state
         self.segments = tuple(segments)
@@ -145,7 +146,7 @@ class Snapshot:
         self.order = self._order()
 
     def with_segments(self, segments: Sequence[Segment]) -> Snapshot:
-        """Return the same passages with other segments of them; this snapshot, where they are its own."""
+        """Return the same passages with other segments, or this snapshot if the segments are the same."""
         if tuple(map(id, segments)) == tuple(map(id, self.segments)):
             return self
         return Snapshot(
@@ -153,7 +154,7 @@ class Snapshot:
         )
 
     def _order(self) -> Ints | None:
-        """Return the slot of each passage in corpus order, or None where that is simply every slot."""
+        """Return the slot of each passage in corpus order, or None if all slots are passages in that order."""
         living = np.ones(int(self._bases[-1]), dtype=bool)
         for base, one in zip(self._bases.tolist(), self.segments, strict=False):
             living[base + one.slots_of(self.dead)] = False
@@ -185,7 +186,7 @@ class Snapshot:
 
     @cached_property
     def passages(self) -> StoredPassages:
-        """Return the passages in corpus order, each read when it is asked for."""
+        """Return the passages in corpus order; each is read when it is accessed."""
         return StoredPassages(self.database, self.column("cell"))
 
     def __len__(self) -> int:
@@ -201,12 +202,12 @@ class Snapshot:
 
     @cached_property
     def documents(self) -> int:
-        """Return how many documents the passages are of; passages without a document do not count."""
+        """Return the number of distinct documents; passages without a document are not counted."""
         known = np.unique(self.table["document"])
         return int(np.count_nonzero(known != np.uint64(hash_of(""))))
 
     def bm25(self) -> BM25Matrix:
-        """Return the BM25 matrix, a row for each passage."""
+        """Return the BM25 matrix, with a row for each passage."""
         with self._lock:
             if self._matrix is None:
                 parts = [
@@ -221,7 +222,8 @@ class Snapshot:
             return self._matrix
 
     def vectors(self) -> VectorIndex:
-        """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
+        """Return the vector index, whose numbers are the rows of passages. Raises IndexMismatch for an index without
+        vectors."""
         embedder = self.manifest.embedder
         with self._lock:
             if embedder is None:
@@ -244,7 +246,7 @@ class Snapshot:
             return self._vectors
 
     def read_vectors(self, cells: Ints) -> Floats:
-        """Return the vectors of cells, (len(cells), dimension), zeros for one that is gone."""
+        """Return the vectors of cells, (len(cells), dimension), with zeros for a cell whose passage is gone."""
         assert self.manifest.embedder
         return read_vectors(self.database, cells, self.manifest.embedder.dimension)
 
@@ -267,7 +269,7 @@ class Snapshot:
         return rows
 
     def _rows_having(self, condition: Condition) -> Ints:
-        """Return the rows with one of a condition's texts under its key, ascending."""
+        """Return the rows that have one of the condition's texts under its key, ascending."""
         column = _COLUMN_OF.get(condition.key)
         if column is not None:
             return np.flatnonzero(np.isin(self.column(column), hashes(condition.texts)))
@@ -290,7 +292,8 @@ _HASHED = ("id", "document", "text")
 
 
 class StoredPassages(Sequence[Passage]):
-    """Passages in some cells, each read when asked for. Raises ErasedPassage for one that is gone meanwhile."""
+    """Passages in the given cells, each read when it is accessed. Raises ErasedPassage for one that has been deleted
+    since."""
 
     def __init__(self, database: Database, cells: Ints) -> None:
         self._database = database
@@ -317,12 +320,12 @@ class StoredPassages(Sequence[Passage]):
             )
 
     def take(self, rows: Ints) -> list[Passage | None]:
-        """Return the passages of some rows, with None in the place of one that is gone."""
+        """Return the passages of the given rows, with None for a passage that is gone."""
         return read_passages(self._database, self._cells[rows].tolist())
 
 
 class PartOfSnapshot(Snapshot):
-    """Some `rows` of a snapshot, in their order. Words are weighed as in the whole."""
+    """The given `rows` of a snapshot, in the same order. Words are weighted as in the whole snapshot."""
 
     def __init__(self, whole: Snapshot, rows: Ints) -> None:
         self.database = whole.database
@@ -341,11 +344,12 @@ class PartOfSnapshot(Snapshot):
         self._rows = rows
 
     def bm25(self) -> BM25Matrix:
-        """Return the BM25 matrix, a row for each passage."""
+        """Return the BM25 matrix, with a row for each passage."""
         return self._whole.bm25().of_rows(self._rows)
 
     def vectors(self) -> VectorIndex:
-        """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
+        """Return the vector index, whose numbers are the rows of passages. Raises IndexMismatch for an index without
+        vectors."""
         whole = self._whole.vectors()
         with self._lock:
             if (
@@ -353,7 +357,7 @@ class PartOfSnapshot(Snapshot):
                 and self.manifest.vectors.kind != "flat"
                 and len(self._rows) <= _FEW
             ):
-                # an approximate search visits few rows of a small part, and may miss all of them
+                # an approximate search may visit too few vectors to find any of a small part
                 self._vectors = VectorIndex.build(
                     self.read_vectors(self.column("cell")), VectorSettings()
                 )
@@ -365,7 +369,7 @@ class PartOfSnapshot(Snapshot):
 def take_snapshot(
     database: Database, cache: Path | None, before: Snapshot | None = None
 ) -> Snapshot:
-    """Return the last commit, with the arrays that `before` and the cache have, and others made from the database.
+    """Return the last commit. Arrays in `before` and in the cache are used; others are made from the database.
 
     cache: the folder of caches, if there is one. Raises IndexNotFound, and IndexMismatch for a damaged index.
     """
@@ -422,7 +426,7 @@ def take_snapshot(
 
 
 def folder_of(cache: Path, epoch: int) -> Path:
-    """Return the folder of the segments of an epoch."""
+    """Return the folder of the saved segments of an epoch."""
     return cache / str(epoch)
 
 
@@ -434,7 +438,7 @@ def _longest(
     cache: Path | None,
     epoch: int,
 ) -> Segment | None:
-    """Return the segment from cell `first` on that reaches furthest, at hand or saved, if there is one."""
+    """Return the longest segment that begins at cell `first`, in memory or saved, or None if there is none."""
     here = at_hand.get(first)
     for end in saved.get(first, ()) if cache else ():
         if end > cells or (here is not None and end <= here.end):

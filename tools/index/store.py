@@ -1,10 +1,10 @@
 """Holds a searchable collection of passages, in memory, in a folder on disk, or in PostgreSQL.
 
 A write is a transaction of the database: readers see all of it or nothing, and a second writer waits for the first.
-Searches read BM25's postings and vectors from segments that are made from the database: in a folder they are saved next
-to it and can be deleted at any time, elsewhere each process has its own in memory. Deleted and replaced passages are gone
-from answers with the commit, and from the bytes of every file of a folder when the index is compacted: before the write
-returns, or later.
+Searches read BM25's postings and vectors from segments, which are made from the database. In a folder, the segments are
+saved next to the database and can be deleted at any time; otherwise each process has its own in memory. Deleted and
+replaced passages disappear from answers with the commit. Their bytes disappear from the files of a folder when the
+index is compacted: before the write returns, or later.
 """
 
 from __future__ import annotations
@@ -64,26 +64,27 @@ CACHE = "cache"
 _EARLIER = "index.json"
 _OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", *LOCKS.values(), CACHE}
 _RENUMBER_FROM = 1000
-"""Cells of deleted passages that are always listed; more are forgotten once they are more than the passages."""
+"""The number of deleted passages whose cells are always listed; longer lists are dropped once they exceed the
+passages."""
 
 Compact = Literal["now", "later"]
-"""When the bytes of deleted text go: before a write returns, or with a later write that compacts."""
+"""When the bytes of deleted text are removed: before a write returns ("now"), or with a later write that compacts."""
 
 
 class PassageIndex:
-    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index; perhaps a graph, too.
+    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index; perhaps also a graph.
 
     Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
-    search the passages that were there when they were made; `refresh` takes the later writes of other processes.
+    search the passages that existed when they were made; `refresh` takes later writes of other processes into account.
     """
 
     filter = ALL
-    """admits all that this index shows; see `within`"""
+    """The filter that admits the passages that this index shows; see `within`"""
 
     def __init__(
         self, database: Database, embedder: Embedder | None, path: Path | None = None
     ) -> None:
-        """Open the index in a database. path: the folder that it is in, where it is in one."""
+        """Open the index in a database. path: the folder of the index, if it is in a folder."""
         self.database = database
         self.path = path
         self.cache = path / CACHE if path else None
@@ -91,7 +92,9 @@ class PassageIndex:
         self._embedder = embedder
         self._lock = RLock()
         self._in_batch = False
-        self._whole: PassageIndex | None = None  # the index that this is a view of
+        self._whole: PassageIndex | None = (
+            None  # the index of which this is a view, if it is a view
+        )
         self._opening = Lock()
         self._seen: object = None
         self._rollbacks = database.rollbacks
@@ -106,11 +109,10 @@ class PassageIndex:
         bm25: BM25Parameters | None = None,
         vectors: VectorSettings | None = None,
     ) -> Self:
-        """Make an empty index in a folder, or at the address of a database, where its schema is made.
+        """Make an empty index in a folder, or at the address of a database, where its schema is created.
 
-        embedder: None for an index with only BM25, else a value that resolve_embedder takes. Its name and dimension are
-        stored in the index.
-        Raises IndexExists if there is one already, or anything else.
+        embedder: None for an index with only BM25, otherwise a value that resolve_embedder takes. Its name and
+        dimension are stored in the index. Raises IndexExists if the place already holds an index or anything else.
         """
         place = place_of(place)
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
@@ -126,9 +128,9 @@ class PassageIndex:
     def open(cls, place: str | Path | Address, embedder: object = None) -> Self:
         """Open the index in a folder, or at the address of a database.
 
-        Without `embedder`, the one named in the index is loaded by that name when first needed.
-        Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index;
-        StoreError for a database that cannot be reached.
+        Without `embedder`, the one named in the index is loaded by that name when first needed. Raises IndexNotFound if
+        there is no index; IndexMismatch for vectors of another embedder, another version or a damaged index; StoreError
+        for a database that cannot be reached.
         """
         place = place_of(place)
         if isinstance(place, Path) and not cls.exists(place):
@@ -172,7 +174,7 @@ class PassageIndex:
 
     @staticmethod
     def exists(place: str | Path | Address) -> bool:
-        """Return whether there is an index. Raises StoreError for a database that cannot be reached."""
+        """Return whether there is an index at a place. Raises StoreError for a database that cannot be reached."""
         place = place_of(place)
         return (
             has_tables(place)
@@ -193,11 +195,11 @@ class PassageIndex:
 
     @property
     def passages(self) -> Sequence[Passage]:
-        """Return the passages in corpus order; they are read one by one, when asked for."""
+        """Return the passages in corpus order; each is read when it is accessed."""
         return self.snapshot.passages
 
     def get(self, passage_id: str) -> Passage | None:
-        """Return the passage with that id, if there is one."""
+        """Return the passage with this id, or None."""
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
@@ -205,10 +207,10 @@ class PassageIndex:
         return next((one for one in there if one and one.id == name), None)
 
     def uploaded(self, name: str) -> bytes | None:
-        """Return a file that was sent to a server of this index, as it was sent, if there is one of that name.
+        """Return a file exactly as it was sent to a server of this index, or None if there is none with that name.
 
-        name: as it was sent to the server; part/name for one that a token sent which sees a part of the index. Raises
-        TypeError for a view, which shows only passages.
+        name: as it was sent to the server; part/name if it was sent with a token that sees only a part of the index.
+        Raises TypeError for a view, which shows only passages.
         """
         if self._whole is not None:
             raise TypeError(
@@ -218,11 +220,11 @@ class PassageIndex:
         return None if path is None else read_upload(self.database, path)
 
     def document_ids(self) -> tuple[str, ...]:
-        """Return the ids of all documents in corpus order; passages without a document add nothing."""
+        """Return the ids of all documents in corpus order, without passages that have no document."""
         return tuple(self.document_files())
 
     def document_files(self) -> dict[str, str]:
-        """Return the file of each document by the document's id, in corpus order; "" where no file is known."""
+        """Return the file of each document, by document id, in corpus order; "" if no file is known."""
         snapshot = self.snapshot
         _, first = np.unique(snapshot.column("document"), return_index=True)
         files: dict[str, str] = {}
@@ -244,7 +246,7 @@ class PassageIndex:
         return self._embedder
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return a view of the passages that are there now and that `filter` admits, as if the index held no others.
+        """Return a view of the current passages that `filter` admits, as if the index held no others.
 
         A view can be searched like any index, and does not change. Raises FilterError.
         """
@@ -263,15 +265,16 @@ class PassageIndex:
 
     @property
     def commit(self) -> str:
-        """Name the state that is searched: another one after each write of passages, and of the graph."""
+        """The name of the state that is searched; it changes with each write of passages or of the graph."""
         state = self.snapshot.state
         return f"{state.epoch:x}-{state.revision:x}"
 
     def refresh(self) -> None:
-        """Take the last commit, if somebody has written since; costs a look at the database if nobody has.
+        """Load the last commit, if another process has written since; otherwise only the state of the database is
+        checked.
 
-        Raises IndexNotFound if the index is gone, IndexMismatch if it is damaged or now has other vectors than the
-        embedder that was given to `open`.
+        Raises IndexNotFound if the index is gone, and IndexMismatch if it is damaged or its vectors are now of another
+        embedder than the one given to `open`.
         """
         if self._whole is not None or self.database.is_writing():
             return
@@ -284,12 +287,14 @@ class PassageIndex:
             ):
                 return
             now = self._take()
-            if self.cache is None:  # else who wrote has joined and saved them
+            if (
+                self.cache is None
+            ):  # with a cache, the writer has joined and saved the segments
                 self.snapshot = self._committed = now.with_segments(_joined(now))
             self._seen = seen
 
     def _take(self) -> Snapshot:
-        """Read the last commit, or the uncommitted writes of this thread."""
+        """Load the last commit or, within a transaction of this thread, its uncommitted writes; return the snapshot."""
         writing = self.database.is_writing()
         if self._rollbacks != self.database.rollbacks:
             self._rollbacks = self.database.rollbacks
@@ -307,7 +312,7 @@ class PassageIndex:
         return now
 
     def add(self, passages: Iterable[Passage]) -> Changes:
-        """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""
+        """Append passages. Raises ValueError for an id that is given twice or already stored; then nothing is added."""
         batch = list(passages)
         return self._write(
             lambda connection, now: put(
@@ -323,9 +328,11 @@ class PassageIndex:
     def upsert(
         self, passages: Iterable[Passage], *, whole_documents: bool = False
     ) -> Changes:
-        """Add passages, replacing those with the same id. Unchanged ones are not written, no text is embedded twice.
+        """Add passages, replacing those with the same id. Unchanged passages are not written, and no text is embedded
+        twice.
 
-        whole_documents: the passages are all there is of their documents; others of the same documents are deleted.
+        whole_documents: the passages are complete documents, so that other stored passages of these documents are
+        deleted.
         """
         batch = list(passages)
         return self._write(
@@ -340,15 +347,15 @@ class PassageIndex:
         )
 
     def delete_document(self, document_id: str) -> Changes:
-        """Delete a document's passages; it is no error if it has no passages."""
+        """Delete a document's passages, if it has any."""
         return self.delete_documents([document_id])
 
     def delete_documents(
         self, document_ids: Iterable[str], *, compact: Compact = "now"
     ) -> Changes:
-        """Delete several documents' passages in one write, with the parts of the graph that rest only on them.
+        """Delete the passages of several documents in one write, with the parts of the graph that rest only on them.
 
-        compact: when they are gone from the bytes of every file, too.
+        compact: when their bytes are removed from the files, too.
         """
         names = list(document_ids)
         return self._write(
@@ -357,10 +364,10 @@ class PassageIndex:
 
     @contextmanager
     def batch(self, compact: Compact = "now") -> Iterator[Self]:
-        """Make many writes, each durable when it returns, that are tidied up once, at the end.
+        """Make many writes, each of them durable when it returns, and tidy up only once, at the end.
 
         If the process stops before the end, nothing written is lost, and no search finds deleted passages; the next
-        write or batch that compacts takes their bytes out.
+        write or batch that compacts removes their bytes.
         """
         with self._lock:
             self._in_batch = True
@@ -371,17 +378,18 @@ class PassageIndex:
             self.finish(compact)
 
     def is_finished(self) -> bool:
-        """Return whether nothing that was deleted is left in any file."""
+        """Return whether the files contain nothing that was deleted."""
         with self.database.reading() as connection:
             erasures, compacted = _erasures(connection)
         return erasures == compacted
 
     def finish(self, compact: Compact = "now") -> None:
-        """Join and save segments, keep what hangs on passages, and leave no bytes of deleted text, unless that is later."""
+        """Join and save segments, update what is attached to the passages such as a graph, and, unless `compact` is
+        "later", remove the bytes of deleted text."""
         self._refuse_view()
         with self._lock:
             self._renumber()
-            # one writer at a time, in the cache too
+            # the transaction also ensures that only one process writes the cache
             with self.database.writing() as connection:
                 erasures, compacted = _erasures(connection)
                 remains = compact == "now" and erasures > compacted
@@ -399,7 +407,8 @@ class PassageIndex:
         self.database.close()
 
     def committed(self) -> None:
-        """Take the writes of this index in a transaction of its database as the last commit, once that has ended."""
+        """Treat this index's writes in a transaction of its database as the last commit; call it once that transaction
+        has ended."""
         self._committed = self.snapshot
 
     def _refuse_view(self) -> None:
@@ -433,14 +442,15 @@ class PassageIndex:
             return changes
 
     def _tidy(self, remains: bool) -> None:
-        """Join segments and save them. remains: leave no deleted passages in those that are saved."""
+        """Join segments and save them. remains: whether to remove deleted passages from segments that are saved
+        already."""
         now = self._take()
         for one in now.segments:
             one.look()
         settings = _vector_settings(now)
         segments = _joined(now)
         for number, one in enumerate(segments):
-            # nothing that was deleted is saved; where nothing is saved, making them again would cost what is there
+            # deleted passages are never saved; without a cache, segments are not made again just to drop them
             saves = self.cache is not None and (one.folder is None or remains)
             if saves and len(one.slots_of(now.dead)):
                 segments[number] = segment.joined(
@@ -467,7 +477,7 @@ class PassageIndex:
                     shutil.rmtree(other, ignore_errors=True)
 
     def _renumber(self) -> None:
-        """Forget the cells of deleted passages where they are many, and have all segments made again."""
+        """Forget the cells of deleted passages if there are many, which makes all segments invalid."""
         now = self._take()
         if len(now.dead) <= max(_RENUMBER_FROM, len(now)):
             return
@@ -478,26 +488,26 @@ class PassageIndex:
     def _writing_embedder(self) -> Embedder | None:
         embedder = self.embedder
         if embedder is not None:
-            require_faiss()  # before hours of embedding, not after
+            require_faiss()  # fail before hours of embedding, not after
         return embedder
 
 
 def _erasures(connection: Connection) -> tuple[int, int]:
-    """Return how many writes have deleted something, and how many had when the index was last compacted."""
+    """Return how many writes have deleted something in total, and how many had when the index was last compacted."""
     query = "SELECT erasures, compacted FROM index_state"
     erasures, compacted = connection.execute(query).fetchone()
     return erasures, compacted
 
 
 def database_at(place: Path | Address) -> Database:
-    """Return the database of the index in a folder or at an address, where there is one."""
+    """Return the database of the index in a folder or at an address; the index must exist."""
     return (
         PostgresDatabase(place) if isinstance(place, Address) else SqliteDatabase(place)
     )
 
 
 def _joined(snapshot: Snapshot) -> list[Segment]:
-    """Return a snapshot's segments, small ones joined."""
+    """Return a snapshot's segments, with the small ones joined."""
     segments = list(snapshot.segments)
     start = segment.too_small(segments)
     if start < len(segments):
@@ -515,7 +525,10 @@ def _vector_settings(snapshot: Snapshot) -> VectorSettings | None:
 
 
 def _check_free(path: Path) -> None:
-    """Raise IndexExists if `path` is a file, or holds anything but the remains of an index that was never completed."""
+    """Raise IndexExists if `path` is a file, or holds anything except remains of an index that was never completed.
+
+    Raises IndexMismatch if only the cache of an index is left there.
+    """
     if PassageIndex.exists(path) or (path / _EARLIER).exists():
         raise IndexExists(f"{path} holds an index already: open it, or delete it first")
     if path.exists() and not path.is_dir():
@@ -538,7 +551,7 @@ def _check_free(path: Path) -> None:
 
 
 def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
-    """Return the statements that make an empty index."""
+    """Return the SQL statements that make an empty index, with their parameters."""
     state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, ?)"
     return [
         *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)),
@@ -547,5 +560,5 @@ def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
 
 
 def _epoch() -> int:
-    """Return a number that no other index, and no other numbering of cells, has."""
+    """Return a random number that identifies this numbering of cells."""
     return secrets.randbits(60) | 1 << 60

@@ -1,4 +1,4 @@
-"""Splits text into index terms, for passages and for queries alike, in any script."""
+"""Splits text into index terms, for passages and queries alike, in any script."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
 # Latin and Greek letters lose their accents
 _BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")
-# Separators of thousands, as in 1,000 and 1'000; a point is one in most languages, and separates decimals in English.
+# Separators of thousands, as in 1,000 and 1'000. A point separates thousands in most languages, and decimals in English.
 # The patterns begin with rare characters, since every text is searched for them.
-# India parts pairs in front of them: 12,34,567.
+# In India, the digits before the last three are grouped in pairs: 12,34,567.
 _OF_THOUSANDS = r"(?=(?:\d\d,){0,4}\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
 _THOUSANDS = re.compile("[,'’，٬\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _THOUSANDS_OR_POINT = re.compile("[.,'’，٬\u00a0\u2009\u202f]" + _OF_THOUSANDS)
-# with a blank that may also part two numbers: 10 000
+# with a space, which may also separate two numbers: 10 000
 _BLANK_OF_THOUSANDS = re.compile(r" (?=\d{3}(?!\d))(?<=\d )")
 _SPACED_THOUSANDS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3})+(?!\w|[.,]\d)")
 _POINT_LETTER_POINT = re.compile(r"\. ?[^\W\d_]\.")
@@ -49,20 +49,23 @@ _WITH_HUMPS = re.compile(r"(?<!\w)[A-Za-z]{4,60}(?!\w)")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LONGEST_PART = 30  # letters of a part of a compound
 _BEGINNINGS = word_set("mc mac de di du la le van von fitz")
-"""Words that begin a name and are no part of it to a reader, as in MacDonald."""
+"""Words that begin a name and are not separate words to a reader, as in MacDonald."""
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
 # 2nd, 1930s
 _ORDINAL = re.compile(r"\d+(?:s|st|nd|rd|th)")
 _MOST_PARTS = 4
-"""A word of more changes between letters and digits is a number in another base, of which no single sign is a part."""
-# 10⁶ and 5½ are not 106 and 51/2
+"""The maximum number of groups of letters and digits in a word whose single characters are indexed as parts.
+
+A word with more changes is probably a number in another base.
+"""
+# so that 10⁶ and 5½ do not become 106 and 51/2
 _RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞](?<=\\d.)")
-# Scripts written without spaces between words (and Hangul, where particles cling to their nouns): no dictionary is
-# at hand, so a run of them is indexed as overlapping pairs of characters.
+# Scripts written without spaces between words (and Hangul, where particles are attached to nouns): there is no
+# dictionary to split them, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_MARK = 0x300
 _LAST_MARK = 0x1E94A
-# soft hyphens, joiners and marks of direction stand inside words and are not seen
+# soft hyphens, joiners and direction marks, which are invisible inside words
 _UNSEEN = re.compile("[\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufeff]")
 # letters that are written in several ways: Cyrillic yo and stressed vowels; Arabic alefs, carriers of hamza, final yeh
 # and teh, Persian kaf and yeh; points of Hebrew, vowel signs and stretching of Arabic are left out
@@ -106,7 +109,7 @@ _LONGEST_CACHED = 100  # characters of a word
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Match a run of unspaced script, or a word of another one: letters and digits with their marks.
+    """Match a run of unspaced script, or a word of another script: letters and digits with their marks.
 
     `\\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
     """
@@ -127,7 +130,7 @@ def _unspaced() -> re.Pattern[str]:
 
 @cache
 def _variants() -> dict[int, int | None]:
-    """Return the letter or digit that stands for others, or None where it stands for nothing."""
+    """Return a table that replaces letters and digits by their usual variants, or by None if they are left out."""
     variants = dict(_LETTER_VARIANTS)
     for char in map(chr, range(_FIRST_MARK, _LAST_MARK + 1)):
         if char.isdecimal():
@@ -136,7 +139,7 @@ def _variants() -> dict[int, int | None]:
 
 
 def _of_one_form(text: str) -> str:
-    """Return a text with the usual characters for those that look alike, without unseen ones."""
+    """Return a text in which look-alike characters are replaced by the usual ones and invisible ones are removed."""
     if text.isascii():
         return text
     seen = _UNSEEN.sub("", text)
@@ -145,7 +148,8 @@ def _of_one_form(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
+    """Return case-folded words; a run of unspaced script is split into pairs of characters, a single character is
+    kept."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = text.casefold()
@@ -164,7 +168,7 @@ def _words(text: str) -> list[str]:
 
 
 def _without_accents(word: str) -> str:
-    """Return a word in Latin or Greek letters without their accents.
+    """Return a word in Latin or Greek letters without accents.
 
     >>> _without_accents("łódź")
     'lodz'
@@ -176,9 +180,9 @@ def _without_accents(word: str) -> str:
 
 
 def _compounds(text: str) -> list[str]:
-    """Return the words that marks join without them, so that "e-mail" is found by "email", "X-1" by "X1".
+    """Return compounds without the marks that join them, so that "email" finds "e-mail" and "X1" finds "X-1".
 
-    Of letters these are words of two parts; of digits only, those of three and more, such as a number of a telephone.
+    Compounds of letters have two parts; those of digits only have three or more, such as a telephone number.
 
     >>> _compounds("Send an e-mail to the editor-in-chief of AT&T, 555-123-4567, on A-4-B of 2010-11.")
     ['email', 'att', '5551234567', 'a4b']
@@ -203,7 +207,7 @@ def _compounds(text: str) -> list[str]:
 
 
 def _parts_of_humps(text: str) -> list[str]:
-    """Return the words that capitals begin within others, so that "HomePageContainer" is found by "home page".
+    """Return the words that begin with a capital inside other words, so that "home page" finds "HomePageContainer".
 
     >>> _parts_of_humps("The HomePageContainer of Ann MacDonald")
     ['home', 'page', 'container']
@@ -224,7 +228,7 @@ def _parts_of_humps(text: str) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """Return the letters and the digits of a word that holds both, so that "ppr9087" is found by "PPR-9087"."""
+    """Return the letters and the digits of a word that has both, so that "PPR-9087" finds "ppr9087"."""
     if not _DIGIT.search(word) or _ORDINAL.fullmatch(word):
         return []
     parts = _LETTERS_OR_DIGITS.findall(word)
@@ -236,14 +240,13 @@ def _parts(word: str) -> list[str]:
 class Tokeniser:
     """Splits text into terms: Unicode words, without stop words, stemmed.
 
-    Writings of one thing share a term: "U.S." has "us" too, "PPR9087" has "ppr" and "9087", "1,000" is "1000". In
-    English a word with accents is indexed without them, since they stand in foreign names; in other languages, where
-    they tell words apart, as it is and without them.
+    Different spellings of the same thing share a term: "U.S." also has "us", "PPR9087" has "ppr" and "9087", "1,000" is
+    "1000". In English, a word with accents is indexed without them, since accents occur in foreign names; in other
+    languages, where accents distinguish words, it is indexed both with and without them.
 
     `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
-    None, "none" and the languages without a stemmer, such as "chinese", leave every word as it is. `stop_words`
-    replaces its list, `stem=False` leaves word forms.
-    May be used from several threads at once.
+    None, "none" and the languages without a stemmer, such as "chinese", leave every word unchanged. `stop_words`
+    replaces the list of stop words, and `stem=False` keeps word forms. May be used from several threads at once.
     """
 
     def __init__(
@@ -264,7 +267,7 @@ class Tokeniser:
         self._terms: dict[str, tuple[str, ...]] = dict.fromkeys(self.stop_words, ())
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of `text` in order, repeated ones repeated; those of other writings stand at the end."""
+        """Return the terms of `text` in order, with repeats; terms of other spellings are at the end."""
         known = self._terms
         found: list[str] = []
         text = _of_one_form(self._whole_numbers(text))
@@ -286,13 +289,13 @@ class Tokeniser:
         return text
 
     def _whole_numbers(self, text: str) -> str:
-        """Return the text with numbers of thousands as one word."""
+        """Return the text with each number of thousands as one word, without separators."""
         if self.language == ENGLISH:
             return _THOUSANDS.sub("", text)
         return _THOUSANDS_OR_POINT.sub("", text)
 
     def _whole_names(self, text: str) -> list[str]:
-        """Return names without the points and apostrophes in them, and numbers without their blanks."""
+        """Return names without the points and apostrophes in them, and numbers without spaces in them."""
         found: list[str] = []
         if _POINT_LETTER_POINT.search(text):
             found += _POINTED_LETTERS.findall(text)
@@ -312,7 +315,7 @@ class Tokeniser:
         return found
 
     def _stems_of(self, word: str) -> list[str]:
-        """Return the stem of a word, and those that it has in other writings."""
+        """Return the stem of a word, and the stems of its other spellings."""
         if word.isascii():
             return [self._stemmed(word)]
         writings = [_without_accents(word)]
@@ -367,18 +370,18 @@ def _stemmer(language: str) -> Any:
 
 @cache
 def _stop_lists() -> dict[str, str]:
-    """Return the packaged stop words by language, with spaces between them."""
+    """Return the packaged stop words by language, each list as words separated by spaces."""
     file = files("ras_agent.data") / "stop_words.json"
     lists: dict[str, str] = json.loads(file.read_text("utf-8"))["lists"]
     return lists
 
 
 def _stop_words(language: str | None) -> tuple[str, ...]:
-    """Return the language's common function words; empty for a language without a list."""
+    """Return the common function words of a language; () for a language without a list."""
     if language is None or language in WITHOUT_STEMS:
         return ()
     listed = _stop_lists().get(language, "").split()
     if language == ENGLISH:
         return (*listed, *_TAILS)
-    # as words are compared: "daß" becomes "dass"
+    # in the form in which words are compared: "daß" becomes "dass"
     return tuple(dict.fromkeys(part for word in listed for part in _words(word)))

@@ -1,6 +1,6 @@
-"""Prepares texts of Word for their converter, which is given the cells that a row leaves out.
+"""Prepares Word files for their converter, and adds the cells that rows leave out.
 
-Hidden and struck text is taken out, raised text is marked, large tables are written here.
+Hidden and struck text is removed, raised text is marked, and large tables are converted here.
 
 Parts that are left out are counted by their reason, "hidden" or "struck out".
 """
@@ -24,14 +24,14 @@ _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _BODY = "word/document.xml"
 _PARTS = (_BODY, "word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
-_SMALLEST = 3  # half points of a letter
-_RAISED_BY = 4  # half points
-_MOST_COLUMNS = 63  # of a table of Word
+_SMALLEST = 3  # the largest invisible letter, in half points
+_RAISED_BY = 4  # how far text must be raised or lowered, in half points
+_MOST_COLUMNS = 63  # the maximum number of columns in a Word table
 _LEVELS = {"superscript": RAISED, "subscript": LOWERED}
 
 
 def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
-    """Return a Word file as its converter should read it, and how many parts of it are left out."""
+    """Return a Word file as its converter should read it, and the number of parts that are left out, by reason."""
     left_out: Counter[str] = Counter()
     parts: dict[str, bytes] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -79,7 +79,7 @@ def _prepared_part(
 
 
 def _complete_row(row: Any, left_out: Counter[str]) -> None:
-    """Add the cells that a table's row leaves out at its ends, and remove a hidden row."""
+    """Add the cells that a table's row leaves out at its beginning and end, or remove a hidden row."""
     about = row.find(f"{_WORD}trPr")
     if about is None:
         return
@@ -102,7 +102,7 @@ def _empty_cell(row: Any) -> Any:
 
 
 def _columns(element: Any) -> int:
-    """Return how many columns an element of Word says, 0 without one."""
+    """Return the number of columns in an element of Word, or 0 without an element."""
     columns = _number(element)
     if columns is None:
         return 0
@@ -110,7 +110,7 @@ def _columns(element: Any) -> int:
 
 
 def _number(element: Any) -> int | None:
-    """Return an element's value as a whole number, if it has one."""
+    """Return an element's value as a whole number, or None if it has none."""
     value = "" if element is None else element.get(f"{_WORD}val", "")
     unsigned = value.removeprefix("-")
     if not unsigned.isdecimal() or len(unsigned) > 6:
@@ -125,7 +125,7 @@ def _is_on(element: Any) -> bool:
 
 
 def _styles(content: bytes) -> dict[str, Look]:
-    """Return how the styles of a file look, by their ids, with the styles that they are based on."""
+    """Return how the styles of a file look, by style id, including the styles that they are based on."""
     elements: dict[str, Any] = {}
     for style in parsed_xml(content).iter(f"{_WORD}style"):
         name = style.get(f"{_WORD}styleId", "")
@@ -166,7 +166,7 @@ def _look_of_run(run: Any, styles: Mapping[str, Look]) -> Look:
 
 
 def _changed(look: Look, properties: Any) -> Look:
-    """Return a look changed by the properties of a run or style."""
+    """Return a look after the properties of a run or style are applied."""
     if properties is None:
         return look
     for element in properties:
@@ -211,7 +211,7 @@ def _is_white(element: Any) -> bool:
 
 
 def _has_shade(run: Any) -> bool:
-    """Return whether the ground behind a run may have a colour: its own, its paragraph's, its cell's, a shape's."""
+    """Return whether the background behind a run may be coloured: by itself, its paragraph, its table or a shape."""
     for name in ("shd", "highlight"):
         if run.find(f"{_WORD}rPr/{_WORD}{name}") is not None:
             return True
@@ -227,7 +227,7 @@ def _has_shade(run: Any) -> bool:
 
 
 class _LastMarked:
-    """Marks runs of raised or lowered text; one that follows another of its kind belongs to it."""
+    """Marks runs of raised or lowered text; a run directly after one of the same kind is added to it."""
 
     def __init__(self) -> None:
         self._run: Any = None
@@ -235,7 +235,7 @@ class _LastMarked:
         self._level = ""
 
     def mark(self, run: Any, level: str) -> None:
-        """Put the marks around a run's text, and make it stand on the line."""
+        """Put the marks around a run's text, and remove its vertical alignment."""
         texts = [part for part in run.iter(f"{_WORD}t") if part.text]
         if not texts:
             return
@@ -253,10 +253,10 @@ class _LastMarked:
 
 
 def without_large_tables(data: bytes, least: int) -> tuple[bytes, dict[str, str]]:
-    """Return a Word file with a mark in place of each large table, and the tables as Markdown by their marks.
+    """Return a Word file with a mark in place of each large table, and the tables as Markdown, by their marks.
 
-    The library takes a quarter of a millisecond for a cell, which for the cells of a large table is all but nothing.
-    least: cells of a large table.
+    The library takes a quarter of a millisecond per cell, which is nearly all of the time for a large table. least: the
+    number of cells from which a table is large.
     """
     with zipfile.ZipFile(BytesIO(data)) as archive:
         if _BODY not in archive.namelist():
@@ -270,7 +270,7 @@ def without_large_tables(data: bytes, least: int) -> tuple[bytes, dict[str, str]
 
 
 def _with_marks(content: bytes, tables: dict[str, str], least: int) -> bytes:
-    """Return the body of a Word file with marks in place of its large tables, which are added to the tables."""
+    """Return the body of a Word file with marks in place of its large tables, which are added to `tables`."""
     import lxml.etree as etree
 
     document = parsed_xml(content)
@@ -284,7 +284,7 @@ def _with_marks(content: bytes, tables: dict[str, str], least: int) -> bytes:
             tables[mark] = written_table(rows)
             part = _paragraph(part, mark)
         parts.append(etree.tostring(part, with_tail=False))
-    # written around its parts: to take a large element out of a tree is as slow as to convert it
+    # the parts are written separately: removing a large element from a tree is as slow as converting it
     shell = etree.Element(document.tag, document.attrib, document.nsmap)
     body = etree.SubElement(shell, document.find("{*}body").tag)
     body.text = seed
@@ -293,7 +293,7 @@ def _with_marks(content: bytes, tables: dict[str, str], least: int) -> bytes:
 
 
 def _paragraph(table: Any, text: str) -> Any:
-    """Return a paragraph of the file that a table is in."""
+    """Return a paragraph with a text, for the file that a table is in."""
     import lxml.etree as etree
 
     space = etree.QName(table).namespace
@@ -305,7 +305,8 @@ def _paragraph(table: Any, text: str) -> Any:
 
 
 def _rows(table: Any) -> list[list[str]]:
-    """Return the rows of a table of Word: a cell that spans columns is followed, one that spans rows is repeated."""
+    """Return the cells of a Word table by row. A cell that spans columns is followed by empty cells; one that spans
+    rows is repeated."""
     rows: list[list[str]] = []
     for row in table.iterchildren("{*}tr"):
         above = rows[-1] if rows else []
@@ -323,7 +324,7 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _cell_text(cell: Any) -> str:
-    """Return the text of a table's cell of Word."""
+    """Return the text of a cell in a Word table."""
     parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
     texts = [part.text or " " for part in parts]
     return "".join(texts)

@@ -214,7 +214,7 @@ def facts_of_statements(
     label: str,
     language: str = "en",
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of statements, with the names of their terms in `language`. The statements are read three
+    """Yield the facts of statements, with the names of their terms in `language`. The statements are read several
     times."""
     # labels are collected first: a label may come after the statements that need it
     notes = Notes()

@@ -1,4 +1,5 @@
-"""Forms in which others keep questions, passages and runs: found by their look when read, by name when written.
+"""File formats of other tools for questions, passages and runs. They are recognised by a record's keys when read, and
+chosen by name when written.
 
 load_questions("flashrag/hotpotqa/dev.jsonl")
 load_passages("beir/scifact/corpus.jsonl")

@@ -1,8 +1,9 @@
-"""The Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a trajectory a question, in a folder of JSON files.
+"""The Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a folder with a JSON file for each question's
+trajectory.
 
-The prompts of a role are messages of the system and the user, its replies are steps of the agent, and the result of a
-tool is the observation of the step that called it. A planner's prompt is composed again at each hop unless its layout
-is a dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats of the one before.
+The prompts of a role are steps of the system and the user, its replies are steps of the agent, and the result of a tool
+is the observation of the step that called it. A planner's prompt is newly composed at each hop unless its layout is a
+dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats from the one before.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _SOURCES = {"system": "system", "user": "user", "assistant": "agent"}
 
 
 def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
-    """Return the calls of one question, in their order, as a trajectory."""
+    """Return the calls of one question, in order, as a trajectory."""
     first = calls[0]
     steps: list[JSON] = []
-    sent: list[JSON] = []  # of the prompt before, with its reply
+    sent: list[JSON] = []  # the messages of the last prompt, and its reply
     used: Counter[str] = Counter()
     for call in calls:
         used.update(call.usage)
@@ -72,7 +73,7 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
 
 
 def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
-    """Return the messages of a newly made prompt, without those at its beginning that the last prompt had too."""
+    """Return the messages of a newly composed prompt without those at its beginning that equal the last prompt's."""
     same = 0
     for new, old in zip(prompt[:-1], sent, strict=False):
         if new != old:
@@ -82,7 +83,7 @@ def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
 
 
 def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
-    """Append a message as a step; the result of a tool belongs to the step that called it."""
+    """Append a message as a step. The result of a tool is added to the step that called the tool."""
     if message["role"] == "tool":
         found = {
             "source_call_id": message["tool_call_id"],
@@ -130,9 +131,9 @@ def _shared(provenance: Mapping[str, Any]) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    """Write a file a question into the folder `path`, numbered in the order of the questions.
+    """Write a file for each question into the folder `path`, numbered in the order of the questions.
 
-    Raises RunError for a folder that holds anything: trajectories of an earlier export would be trained on too.
+    Raises RunError if the folder is not empty: trajectories of an earlier export would be trained on too.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise RunError(

@@ -1,11 +1,11 @@
-"""BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and judgements of each split in qrels/SPLIT.tsv.
+"""BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and the judgements of each split in qrels/SPLIT.tsv.
 
 {"_id": "q1", "text": "...", "metadata": {}}
 {"_id": "d1", "title": "...", "text": "...", "metadata": {}}
 query-id<TAB>corpus-id<TAB>score
 
-The folder, or its queries.jsonl, means the queries that qrels/test.tsv judges; qrels/dev.tsv means those of that file.
-There are no answers, so only passages can be scored, as with `--retrieval-only`.
+The folder, or its queries.jsonl, stands for the queries that qrels/test.tsv judges; qrels/dev.tsv stands for the
+queries that it judges. There are no answers, so only passages can be scored, as with `--retrieval-only`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def owns(path: Path) -> bool:
 def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
     """Yield the judged queries with their judgements under "qrels": {passage id: grade}.
 
-    Raises IngestError where a split has to be chosen, and for a judgement of a query that is not there.
+    Raises IngestError if the user has to choose a split, or if a judged query is missing.
     """
     if path.name in _QUERIES:
         judgements = _split(path.parent / _JUDGED)
@@ -56,7 +56,11 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return {query: {passage: grade}} of a file with a header, in its order. Raises IngestError."""
+    """Return {query: {passage: grade}} from a file with a header, in its order.
+
+    Raises:
+        IngestError: a row cannot be read.
+    """
     grades: dict[str, dict[str, int]] = {}
     for record in read_records(path):
         query, passage, grade = (record.text(column) for column in _COLUMNS)
@@ -67,7 +71,11 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _split(folder: Path) -> Path:
-    """Return the judgements to use: those of the test split, or the only ones there are."""
+    """Return the judgements to use: those of the test split, or else of the only split.
+
+    Raises:
+        IngestError: there are several splits and no test split, or none.
+    """
     splits = sorted(folder.glob("*.tsv"))
     if (folder / "test.tsv") in splits:
         return folder / "test.tsv"
@@ -85,9 +93,9 @@ def _queries(folder: Path) -> Path:
 
 
 def read_question(record: QuestionRecord) -> Question:
-    """Return the query of a record with `_id`, `text` and `qrels`: passages of grade 1 and more are gold.
+    """Return the query of a record with `_id`, `text` and `qrels`. Passages of grade 1 and more are gold.
 
-    Its metadata keep the grades as `relevance`, best first, which nDCG reads.
+    The grades are kept in the metadata as `relevance`, best first, for nDCG.
     """
     grades = record.inside(record.data["qrels"], "qrels").data
     relevant = {}
@@ -107,7 +115,7 @@ def read_question(record: QuestionRecord) -> Question:
 
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the one passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
+    """Return the only passage of a record with `_id`, `text` and `title`, with its metadata."""
     given: Any = record.data.get("metadata")
     metadata = {}
     if isinstance(given, dict):
@@ -126,7 +134,9 @@ BEIR = registered(
         title="BEIR's corpora, queries and judgements",
         question=Look.of("_id", "text", "qrels"),
         read_question=read_question,
-        passage=Look.of("_id", "text", without=("id",)),  # with an id it is a plain one
+        passage=Look.of(
+            "_id", "text", without=("id",)
+        ),  # with an id it is a plain passage
         read_passages=read_passages,
         owns=owns,
         rows=rows,

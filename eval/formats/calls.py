@@ -1,7 +1,7 @@
-"""The calls of a role in a run with their prompts and replies, to train a model that plays the role.
+"""The calls of a role in a run with their prompts and replies, as data to train a model for the role.
 
-A line of results.jsonl knows question, scores and, in its trace, each call's role, hop and key; replies.sqlite has the
-messages and the reply under that key. Here the two are joined.
+A line of results.jsonl has the question, its scores and, in its trace, the role, hop and key of each call.
+replies.sqlite has the messages and the reply of each key. Here the two are joined.
 """
 
 from __future__ import annotations
@@ -23,47 +23,52 @@ from ras_agent.tools.chat.cache import RecordedCalls
 
 @dataclass(frozen=True, slots=True)
 class RoleCall:
-    """One call of a role.
-
-    id, question: of the question that was answered. prompt: the messages that were sent, in OpenAI's form. reply: the
-    assistant's message. tools: the tools that it could call. scores: of the answer in the end, metric -> 0..1.
-    provenance: the run, its benchmark, agent and commit, and the call's key. usage: the call's tokens. plan: of a
-    planner, the agent's next action, which need not be the one in the reply: RAS searches for the question itself
-    first. rejected: a reply of another run to the same prompt for an answer that scored less; only in a pair of calls.
-    """
+    """One call of a role."""
 
     id: str
+    """The id of the question that was answered."""
     question: str
+    """The text of that question."""
     role: str
     hop: int
     model: str
     prompt: tuple[JSON, ...]
+    """The messages that were sent, in OpenAI's form."""
     reply: JSON
+    """The assistant's message."""
     tools: tuple[JSON, ...] = ()
+    """The tools that the model could call."""
     scores: Mapping[str, float] = field(default_factory=dict)
+    """The scores of the question's final answer: metric to score in 0..1."""
     provenance: JSON = field(default_factory=dict)
+    """The run, its benchmark, agent and commit, and the key of the call."""
     usage: JSON = field(default_factory=dict)
+    """The tokens of the call."""
     plan: JSON | None = None
+    """For a planner, the agent's next action. It may differ from the reply: RAS first searches for the question
+    itself."""
     rejected: JSON | None = None
+    """Only in a pair of calls: another run's reply to the same prompt, for an answer that scored less."""
 
     @property
     def messages(self) -> list[JSON]:
-        """Return the prompt with the reply at its end."""
+        """Return the prompt followed by the reply."""
         return [*self.prompt, self.reply]
 
     @property
     def asked(self) -> tuple[str, str, int, str]:
-        """Return the question, role, hop and prompt, which are equal in two runs that have not parted before."""
+        """Return the question id, role, hop and prompt. They are equal in two runs that did not differ before this
+        call."""
         return self.id, self.role, self.hop, _text(self.prompt)
 
     @property
     def mask(self) -> list[int]:
-        """Return 1 for the message to train on, which is the reply, and 0 for the others."""
+        """Return 1 for the reply, the message to train on, and 0 for each message of the prompt."""
         return [0] * len(self.prompt) + [1]
 
     @property
     def about(self) -> JSON:
-        """Return a row's description of the call, without its messages."""
+        """Return the description of the call in a row, without its messages."""
         return {
             "id": self.id,
             "question": self.question,
@@ -81,12 +86,17 @@ def read_calls(
     replies: str | Path | Address,
     provenance: Mapping[str, Any],
 ) -> list[RoleCall]:
-    """Return the calls of a role, by question and in their order.
+    """Return the calls of a role, question by question, in the order in which they were made.
 
-    replies: where the run's replies are. A reply that could not be used, and the one to the request to reply again, are
-    left out: neither is a reply that the role should give to its prompt.
-    Raises SettingsError if there are no replies, RunError for a run that does not know its calls, and for a role
-    without calls.
+    A reply that could not be used, and the reply to the request to answer again, are left out: neither is the right
+    reply to its prompt.
+
+    Args:
+        replies: the place of the run's cached replies.
+
+    Raises:
+        SettingsError: there are no replies.
+        RunError: the run has no traces of its calls, or none of this role.
     """
     recorded = RecordedCalls(replies)
     calls: list[RoleCall] = []
@@ -119,7 +129,11 @@ def _calls(
 
 
 def _logged(result: Result) -> Sequence[JSON]:
-    """Return the calls in a result's trace. Raises RunError for a run without traces."""
+    """Return the calls in a result's trace.
+
+    Raises:
+        RunError: the run has no traces.
+    """
     if result.trace is None:
         if result.error:
             return ()
@@ -179,14 +193,15 @@ def _plan_of(result: Result, logged: JSON) -> JSON | None:
 
 
 def _message(role: Role, text: str, *more: JSON) -> JSON:
-    """Return a stored turn as a message. more: the calls that it makes or answers, and the thoughts before it."""
+    """Return a stored turn as a message. more: the tool calls of the turn or those it answers, and the thoughts before
+    it."""
     calls = tuple(ToolCall(**part) for part in more if "name" in part)
     thoughts = next((part["thoughts"] for part in more if "thoughts" in part), "")
     return Turn(role, text, calls, thoughts).to_message(arguments_as_text=False)
 
 
 def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
-    """Tell whether a prompt is another one with its reply and a user's message, which asks for a better one."""
+    """Tell whether the second prompt is the first with its reply and a user's message that asks for a better reply."""
     more = second[len(first) :]
     return (
         len(more) >= 2
@@ -198,10 +213,11 @@ def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
 def pair_calls(
     calls: Iterable[RoleCall], others: Iterable[RoleCall], metric: str
 ) -> list[RoleCall]:
-    """Return calls of two runs to which the other run replied otherwise, and scored less, with that reply.
+    """Return calls of two runs with the same prompt but different replies: the call that scored more, with the other
+    reply as rejected.
 
-    Of each question the last hop counts at which the prompts were equal: no earlier difference had an effect, as that
-    of a first sub-query in place of which the question itself is searched. Equal replies there make no pair.
+    For each question and role, only the last call with equal prompts counts, because earlier differences had no effect:
+    the first sub-query, for example, is replaced by the question itself. Equal replies to this call make no pair.
     """
     by_prompt = {call.asked: call for call in others}
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}
@@ -216,7 +232,8 @@ def pair_calls(
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
-    """Return the better of two calls with the other's reply as rejected; None if replies or scores are equal."""
+    """Return the call that scored more, with the other call's reply as rejected; None if replies or scores are
+    equal."""
     ours = call.scores.get(metric)
     theirs = other.scores.get(metric)
     if (
@@ -232,7 +249,7 @@ def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
 
 
 def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
-    """Return messages with their tool calls' arguments as JSON texts: columns of a table have one type."""
+    """Return messages with the arguments of tool calls as JSON texts, since a column of a table must have one type."""
     written = []
     for message in messages:
         if calls := message.get("tool_calls"):

@@ -1,4 +1,4 @@
-"""The input of a writer: a run's manifest with its results, or the calls of one role with their replies."""
+"""The input of a format's writer: a run's manifest with its results, or the calls of one role with their replies."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ from ras_agent.tools.store.durable import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A run, or the results that were chosen of it.
-
-    manifest: of its folder, which names task and agent. calls: of one role, to train a model that plays it.
-    folder: where it is. questions: those of its data by id, where the data are still there.
-    """
+    """A run, or some of its results, to be written in a format."""
 
     manifest: JSON
+    """The manifest of the run's folder, which describes task and agent."""
     results: tuple[Result, ...] = ()
     calls: tuple[RoleCall, ...] = ()
+    """The calls of one role, to train a model for the role."""
     folder: Path = Path()
+    """The run's folder."""
     questions: Mapping[str, Question] = field(default_factory=dict)
+    """The questions of the run's data by id, if the data still exist."""
 
     @property
     def name(self) -> str:
-        """Return the run's name."""
+        """Return the name of the run."""
         return str(self.manifest.get("name") or "ras-agent")
 
     @classmethod
     def read(cls, path: Path, questions: Iterable[Question] = ()) -> Self:
-        """Return the run in a folder. Raises RunError if there is no run, or one without results.
+        """Return the run in a folder.
 
-        questions: those of its data, in whose order the results are then.
+        Args:
+            questions: the questions of the run's data; the results are put in their order.
+
+        Raises:
+            RunError: the folder holds no run, or a run without results.
         """
         folder = RunFolder(path)
         manifest = folder.manifest()
@@ -54,12 +58,12 @@ class Exported:
             )
         by_id = {question.id: question for question in questions}
         places = {name: place for place, name in enumerate(by_id)}
-        # as the data have them
+        # in the order of the data
         results.sort(key=lambda result: places.get(result.id, len(places)))
         return cls(manifest, tuple(results), folder=path, questions=by_id)
 
     def question_of(self, result: Result) -> Question:
-        """Return a result's question: with all that its data say, else with the fields that the result has."""
+        """Return the question of a result: from the run's data, or else made from the fields of the result."""
         question = self.questions.get(result.id)
         if question is not None and question.question == result.question:
             return question
@@ -80,13 +84,14 @@ class Exported:
         return replace(known, metadata=metadata)
 
     def rest_of(self, result: Result) -> dict[str, str]:
-        """Return the facts about a result's question for which a row's format has no place."""
+        """Return the facts about a result's question that a row's format has no field for."""
         return rest_of(self.question_of(result))
 
     def with_calls(
         self, role: str, replies: str | Path | Address | None = None
     ) -> Self:
-        """Return the run with the calls of a role; see `read_calls`. replies: where they are, if not in its folder."""
+        """Return the run with the calls of a role; see `read_calls`. replies: their place, if it is not the run's
+        folder."""
         known = {}
         for name in ("benchmark", "graph", "git_commit", "started"):
             known[name] = self.manifest.get(name)
@@ -104,10 +109,14 @@ class Exported:
         return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
-        """Return the run with only the results that score `least` in each metric, and have cited answers.
+        """Return the run with only the results that score at least `least` in each metric and, with `cited`, have cited
+        answers.
 
-        An answer counts as cited where a sentence that it cites bears it, or may: a yes or no that no reader judges.
-        Raises RunError for a metric that no result has.
+        An answer is cited if a sentence that it cites supports it, or may do so: for a yes or a no this cannot be
+        judged.
+
+        Raises:
+            RunError: no result has scores of a metric, or traces are missing.
         """
         for metric in least:
             if not any(metric in result.scores for result in self.results):
@@ -125,7 +134,11 @@ class Exported:
 
 
 def is_cited(result: Result) -> bool:
-    """Tell whether a sentence that the answer cites bears it, or may."""
+    """Tell whether a sentence that the answer cites supports it, or may do so.
+
+    Raises:
+        RunError: the result has no trace.
+    """
     if result.trace is None:
         raise RunError(
             f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces"
@@ -138,7 +151,11 @@ def is_cited(result: Result) -> bool:
 
 
 def passages_of(result: Result) -> tuple[Passage, ...]:
-    """Return the passages that a question retrieved, in their order. Raises RunError for a run without traces."""
+    """Return the passages retrieved for a question, in order.
+
+    Raises:
+        RunError: the run has no traces.
+    """
     if result.trace is None:
         if result.error or not result.retrieved:
             return ()
@@ -149,7 +166,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
-    """Write one JSON object a line, and return the path. Characters that are not Unicode become "?"."""
+    """Write one JSON object a line. Return the path in a list. Characters that are not valid Unicode become "?"."""
     return write_text(
         path,
         "".join(
@@ -159,14 +176,15 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
 
 
 def write_json(path: Path, value: JSON) -> list[Path]:
-    """Write one JSON document, and return its path."""
+    """Write one JSON document. Return its path in a list."""
     return write_text(
         path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
     )
 
 
 def write_text(path: Path, text: str) -> list[Path]:
-    """Write a file whole or not at all, and return its path. Characters that are not Unicode become "?"."""
+    """Write a file, completely or not at all. Return its path in a list. Characters that are not valid Unicode become
+    "?"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode("utf-8", "replace"))
     return [path]

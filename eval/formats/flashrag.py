@@ -1,10 +1,11 @@
-"""FlashRAG (Jin et al., 2024): its 36 question sets share one form of JSON Lines.
+"""FlashRAG (Jin et al., 2024): its 36 question sets share one JSON Lines format.
 
 {"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
-{"id": "0", "contents": "\"Title\"\ntext of the passage"}
+{"id": "0", "contents": ""Title"
+text of the passage"}
 
-A run is written as FlashRAG writes its own (`intermediate_data.json`, here a line a question): the retrieved passages,
-the answer and the scores stand under `output`.
+A run is written in the form of FlashRAG's `intermediate_data.json`, but with one line for each question: the retrieved
+passages, the answer and the scores are under `output`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from ras_agent.records import JSON, Passage
 
 
 def read_question(record: QuestionRecord) -> Question:
-    """Return the question of a record with `question` and `golden_answers`; `id`, `choices` and `metadata` may lack.
+    """Return the question of a record with `question` and `golden_answers`; `id`, `choices` and `metadata` are
+    optional.
 
-    Where there are choices, an answer is the place of the right one, and the question gets a line for each. HotpotQA's
-    and 2Wiki's metadata have `supporting_facts` and `context` in columns, which become gold titles and contexts.
+    With choices, an answer is the index of the right choice, and the choices are added to the question, one a line.
+    HotpotQA's and 2Wiki's metadata have `supporting_facts` and `context` in columns, which become gold titles and
+    contexts.
     """
     inside = record.inside(record.data.get("metadata") or {}, "metadata")
     text = record.text("question")
@@ -53,7 +56,7 @@ def read_question(record: QuestionRecord) -> Question:
 
 
 def known_of(metadata: QuestionRecord) -> dict[str, Any]:
-    """Return the fields of a Question that FlashRAG keeps in a record's metadata, and Search-R1's rows too."""
+    """Return the fields of a Question that FlashRAG's records and Search-R1's rows keep in their metadata."""
     by_id = "supporting_ids" in metadata
     if by_id:
         gold = metadata.texts("supporting_ids")
@@ -82,7 +85,7 @@ def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) ->
 
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the one passage of a record with `id` and `contents`, of which the first line is the title, in quotes."""
+    """Return the only passage of a record with `id` and `contents`, whose first line is the title in quotes."""
     title, _, text = record.text("contents").partition("\n")
     if not text:
         return [Passage(record.text("id"), title)]
@@ -90,7 +93,7 @@ def read_passages(record: QuestionRecord) -> Sequence[Passage]:
 
 
 def contents_of(passage: Passage) -> str:
-    """Return a passage as FlashRAG and Search-R1 write one: its title in quotes, and the text below it."""
+    """Return a passage as FlashRAG and Search-R1 write it: the title in quotes, then the text on the next line."""
     return f'"{" ".join(passage.title.splitlines())}"\n{passage.text}'
 
 
@@ -139,7 +142,7 @@ FLASHRAG = registered(
         title="FlashRAG's questions, corpora and results",
         question=Look.of("question", "golden_answers"),
         read_question=read_question,
-        # with a text it is a plain one
+        # with a text it is a plain passage
         passage=Look.of("id", "contents", without=("text",)),
         read_passages=read_passages,
         write_results=_write,

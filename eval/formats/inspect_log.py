@@ -1,6 +1,6 @@
-"""Inspect's log of an evaluation (inspect-ai 0.3), as JSON: `inspect view` shows it, and `read_eval_log` reads it.
+"""Inspect's log of an evaluation (inspect-ai 0.3) as JSON, for `inspect view` and `read_eval_log`.
 
-Each question is a sample with its scores; its retrieved passages stand in its metadata, and its trace in its store.
+Each question is a sample with its scores. Its retrieved passages are in the sample's metadata, its trace in the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGENT = "ras-agent"
 
 
 def log_of(run: Exported) -> JSON:
-    """Return a run as a log with its questions as samples."""
+    """Return a run as a log whose samples are its questions."""
     manifest = run.manifest
     models = {}
     for role, name in (manifest.get("roles") or {}).items():
@@ -60,7 +60,7 @@ def log_of(run: Exported) -> JSON:
 
 
 def scorer_name(metric: str) -> str:
-    """Return a metric's name as a scorer's of Inspect, which has no @."""
+    """Return a metric's name as the name of an Inspect scorer, which cannot contain @."""
     return metric.replace("@", "_at_")
 
 

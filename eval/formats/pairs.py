@@ -1,11 +1,11 @@
-"""Rows of an input and the expected output, as LangSmith, Inspect and DeepEval keep them.
+"""Rows of an input and an expected output, as LangSmith, Inspect and DeepEval store them.
 
 {"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
 {"input": "...", "target": "..."}                                  Inspect's samples
 {"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens, also with `expectedOutput`
 
-What their metadata say of gold passages, type and hops counts.
-An input may be a conversation, a list of messages with role and content. Its last message of the user is the question.
+Gold passages, type and hops are read from their metadata. An input may be a conversation, a list of messages with role
+and content. Its last user message is the question.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROLES = {"user": ("user", "human"), "assistant": ("assistant", "ai")}
 
 
 def langsmith_question(record: QuestionRecord) -> Question:
-    """Return the question of an example with `inputs` and `outputs`, of which the outputs may be missing."""
+    """Return the question of an example with `inputs` and `outputs`. The outputs may be missing."""
     inputs = record.inside(record.data["inputs"], "inputs")
     outputs = record.inside(record.data.get("outputs") or {}, "outputs")
     asked = _keys_in(inputs, _ASKED)
@@ -40,7 +40,7 @@ def langsmith_question(record: QuestionRecord) -> Question:
 
 
 def _keys_in(record: QuestionRecord, known: Sequence[str]) -> Sequence[str]:
-    """Return the keys to read: the only one of a record that has no known one, else the known ones."""
+    """Return the keys to read: `known`, or the only key of a record that has none of them."""
     if record.first_key(*known):
         return known
     there = list(filter(record.__contains__, record.data))
@@ -50,7 +50,7 @@ def _keys_in(record: QuestionRecord, known: Sequence[str]) -> Sequence[str]:
 
 
 def inspect_question(record: QuestionRecord) -> Question:
-    """Return the question of a sample with `input` and `target`; where it has `choices`, the target is their letter."""
+    """Return the question of a sample with `input` and `target`. If it has `choices`, the target is a letter."""
     question = Question(
         id=record.identity,
         question=said_last(record, "user", "input"),
@@ -63,7 +63,7 @@ def inspect_question(record: QuestionRecord) -> Question:
 
 
 def deepeval_question(record: QuestionRecord) -> Question:
-    """Return the question of a golden, of which the output may be missing; its `context` is the gold passages."""
+    """Return the question of a golden. The expected output may be missing; `context` holds the gold passages."""
     contexts: dict[str, Passage] = {}
     if record.data.get("context"):
         for text in record.texts("context"):
@@ -100,7 +100,7 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
 
 
 def _known(record: QuestionRecord) -> dict[str, Any]:
-    """Return the fields of a Question that the metadata of a row tell, the metadata among them."""
+    """Return the fields of a Question in the metadata of a row, and the metadata."""
     key = record.first_key("metadata", "additional_metadata", "additionalMetadata")
     if not key:
         return {}
@@ -109,7 +109,7 @@ def _known(record: QuestionRecord) -> dict[str, Any]:
 
 
 def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
-    """Return the answers under the first of `keys` that is there; () where the record is empty, or says so."""
+    """Return the answers under the first of `keys` that has a value; () if they are empty or the record is."""
     key = record.first_key(*keys)
     if key == "messages":
         said = said_last(record, "assistant", key)
@@ -124,7 +124,8 @@ def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
 
 
 def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
-    """Return the text under the first of `keys` that is there, or the last message of a role in a conversation."""
+    """Return the text under the first of `keys` that has a value. In a conversation it is the last message of the
+    role."""
     key = record.first_key(*keys)
     value = unpacked(record.data.get(key))
     if not isinstance(value, list):
@@ -140,7 +141,7 @@ def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
 
 
 def _content(message: QuestionRecord) -> str:
-    """Return the text of a message, which may be in parts."""
+    """Return the text of a message, whose content may be a list of parts."""
     content = message.data.get("content")
     if not isinstance(content, list):
         return message.text("content")

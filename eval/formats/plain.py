@@ -1,4 +1,4 @@
-"""The plain form, our own: id, question, answers and other facts about a question; id, text and title of a passage.
+"""This package's plain format: id, question, answers and metadata of a question; id, text and title of a passage.
 
 {"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]}
 {"id": "bell", "text": "Bell was born in Edinburgh.", "title": "Bell"}
@@ -40,14 +40,15 @@ _OWN = frozenset(
 
 _STRUCTURED = ("decomposition", "choices", "triples", "graph", "supporting_facts")
 _ANSWERS = ("answers", "ground_truths", "ground_truth", "answer")
-"""Keys of gold answers; where there is a ground truth, `answer` is a system's"""
+"""Keys of gold answers. In a record with a ground truth, `answer` is a system's answer."""
 
 
 def plain_question(record: QuestionRecord) -> Question:
-    """Return the question of a plain record, which has id, question and answers. Without an id it is the row's number.
+    """Return the question of a plain record, which has id, question and answers. Without an id the row's number is its
+    id.
 
-    Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
-    metadata's keys (decomposition, hops, choices, label, ...) next to them.
+    Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata. Keys of the
+    metadata (decomposition, hops, choices, label, ...) may also be keys of the record itself.
     """
     answers_key = record.first_key(*_ANSWERS)
     answers = _answers(record, answers_key)
@@ -85,7 +86,11 @@ def plain_question(record: QuestionRecord) -> Question:
 
 
 def _answers(record: QuestionRecord, key: str) -> tuple[str, ...]:
-    """Return the gold answers, () for an empty list. Raises IngestError where they, or the question, are missing."""
+    """Return the gold answers; () for an empty list.
+
+    Raises:
+        IngestError: the answers or the question are missing.
+    """
     answers: tuple[str, ...] = ()
     if key:
         answers = record.answers(key)
@@ -99,7 +104,7 @@ def _answers(record: QuestionRecord, key: str) -> tuple[str, ...]:
 
 
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
-    """Raise IngestError for metadata that the properties of a Question or the metrics could not read."""
+    """Raise IngestError for metadata that the properties of a Question or the metrics cannot read."""
     for step in first.objects("decomposition") if "decomposition" in first else ():
         step.text("question")
         step.text("answer")
@@ -131,7 +136,7 @@ def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
 
 
 def _contexts(record: QuestionRecord) -> tuple[Passage, ...]:
-    """Return the passages under `contexts`; those without an id have one by their content."""
+    """Return the passages under `contexts`. A passage without an id gets one made from its content."""
     passages = []
     for place, item in context_items(record, "contexts"):
         passage = context_of_item(record, item, place)
@@ -143,7 +148,8 @@ def _contexts(record: QuestionRecord) -> tuple[Passage, ...]:
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the one passage of a record with text, and optional id and title; without an id it has its number."""
+    """Return the only passage of a record with text, optional id and title. Without an id the row's number is its
+    id."""
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):
             raise record.error(
@@ -183,7 +189,7 @@ PLAIN = registered(
     Format(
         name="jsonl",
         title="plain questions and passages",
-        # a benchmark's own record may have these keys too, and its contexts under another
+        # a benchmark's record may have these keys too, but names its contexts otherwise
         question=Look.of("id", "question", "answers", without=("ctxs", "context")),
         read_question=plain_question,
         passage=Look.of("text"),

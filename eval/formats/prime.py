@@ -1,6 +1,6 @@
 """prime-rl's SFT data: `prompt` and `completion` as messages, and `tool_defs` as JSON.
 
-prime-rl trains all turns of the assistant, those of a prompt too.
+prime-rl trains on all assistant turns, including those of a prompt.
 """
 
 from __future__ import annotations

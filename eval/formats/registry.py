@@ -1,8 +1,9 @@
-"""Formats: how others' records become questions and passages, and how a run becomes a file of theirs.
+"""Registers the formats of other tools: how their records are read as questions and passages, and how a run is written
+as their file.
 
-A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`, and no list elsewhere
-names it. The modules of this folder register themselves. One of another package is known once its module has been
-imported, or by its name if the package names it in its entry points `ras_agent.format`.
+A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`; there is no list to
+extend. The modules of this folder are imported when needed. A format of another package is known once its module has
+been imported, or by its name if the package lists it in its entry points `ras_agent.format`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
 
 Write = Callable[[Exported, Path], Sequence[Path]]
-"""Writes results or calls to a file, or to files next to it or below it, and returns their paths."""
+"""A function that writes results or calls to a file, or to files next to it or in it as a folder, and returns their
+paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Keys by which a record is known: it has all of `keys` and lacks all of `without`."""
+    """The keys that identify a record: it has all of `keys` and none of `without`."""
 
     keys: frozenset[str]
     without: frozenset[str] = frozenset()
@@ -36,45 +38,51 @@ class Look:
         return cls(frozenset(keys), frozenset(without))
 
     def fits(self, record: QuestionRecord) -> bool:
-        """Tell whether a record has this look."""
+        """Tell whether a record has these keys."""
         return self.keys <= record.data.keys() and not self.without & record.data.keys()
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A form in which questions, passages or runs are kept in files.
-
-    question, passage: the look of a record of each kind; None where the format has none. read_question, read_passages:
-    turn a record into a question, or into its passages; they raise `record.error(...)` for one that is wrong.
-    owns, rows: tell that a file is read together with others of its folder, and yield the records of all of them.
-    write_results: writes the results of a run. write_calls: writes the calls of a role with its replies. pairs: whether
-    `write_calls` takes calls with a rejected reply too. trains_every_turn: whether the trainer that reads the calls
-    trains all turns of the assistant in a prompt, and not only the reply.
-    """
+    """A file format of questions, passages or runs."""
 
     name: str
     title: str
     question: Look | None = None
+    """The keys that identify a record of a question; None if the format has no questions."""
     read_question: Callable[[QuestionRecord], Question] | None = None
+    """Returns the question of a record. Raises `record.error(...)` for a wrong record."""
     passage: Look | None = None
+    """The keys that identify a record of passages; None if the format has no passages."""
     read_passages: Callable[[QuestionRecord], Sequence[Passage]] | None = None
+    """Returns the passages of a record. Raises `record.error(...)` for a wrong record."""
     owns: Callable[[Path], bool] | None = None
+    """Tells whether a file is read together with other files of its folder."""
     rows: Callable[[Path, OnBad | None], Iterator[QuestionRecord]] | None = None
+    """Yields the records of such a file and the files it is read with."""
     write_results: Write | None = None
+    """Writes the results of a run."""
     write_calls: Write | None = None
+    """Writes the calls of a role with its replies."""
     pairs: bool = False
+    """Whether `write_calls` also takes calls with a rejected reply."""
     trains_every_turn: bool = False
+    """Whether the trainer that reads the calls trains on all assistant turns of a prompt, and not only on the reply."""
 
 
 def registered(form: Format) -> Format:
-    """Register a format under its name, and return it."""
+    """Register a format under its name. Return the format."""
     registry.register("format", form.name, form)
     formats.cache_clear()
     return form
 
 
 def find_format(name: str) -> Format:
-    """Return the format called `name`. Raises UnknownName with the names there are."""
+    """Return the format called `name`.
+
+    Raises:
+        UnknownName: there is no such format; the message lists the names.
+    """
     _register_own()
     return registry.find_a(Format, "format", name)
 
@@ -87,7 +95,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
-    """Return the writers of results, or of the calls of a role, or of pairs of them, by the name of the format."""
+    """Return the writers of results, or of a role's calls, or of pairs of calls, by the name of the format."""
     written = {}
     for form in formats():
         write = form.write_results
@@ -99,7 +107,11 @@ def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
 
 
 def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
-    """Return the writer of the format `name`. Raises UnknownName with the formats that can be written."""
+    """Return the writer of the format `name`.
+
+    Raises:
+        UnknownName: the format cannot be written; the message lists those that can.
+    """
     table = writers(calls=calls, pairs=pairs)
     if name in table:
         return table[name]
@@ -112,12 +124,14 @@ def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> W
 
 
 def question_format(record: QuestionRecord) -> Format | None:
-    """Return the format with questions that look like a record; the one with the most keys if several do."""
+    """Return the format whose questions have the keys of a record, or the one with the most keys if there are
+    several."""
     return _closest(record, "question")
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
-    """Return the format with passages that look like a record; the one with the most keys if several do."""
+    """Return the format whose passages have the keys of a record, or the one with the most keys if there are
+    several."""
     return _closest(record, "passage")
 
 
@@ -140,7 +154,8 @@ def read_rows(
     columns: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
-    """Yield the records of a file as `read_records` does, with those in a format's other files of its folder."""
+    """Yield the records of a file as `read_records` does, together with other files of its folder if the format needs
+    them."""
     path = Path(path)
     for form in formats():
         if form.owns and form.rows and form.owns(path):
@@ -149,7 +164,7 @@ def read_rows(
 
 
 def read_question(record: QuestionRecord) -> Question | None:
-    """Return the question of a record that has the look of a format; None if it has the look of no format."""
+    """Return the question of a record if its keys are those of a format, else None."""
     form = question_format(record)
     if form is None or form.read_question is None:
         return None
@@ -166,7 +181,11 @@ def read_question(record: QuestionRecord) -> Question | None:
 
 
 def load_questions(path: str | Path) -> list[Question]:
-    """Read the questions of a file in any format. Raises IngestError with the record's place."""
+    """Return the questions of a file in any format.
+
+    Raises:
+        IngestError: a record cannot be read; the message names its place.
+    """
     return [_question(record) for record in read_rows(path)]
 
 
@@ -174,15 +193,21 @@ def _question(record: QuestionRecord) -> Question:
     if (question := read_question(record)) is None:
         form = find_format("jsonl")
         assert form.read_question
-        return form.read_question(record)  # its error says which field is missing
+        return form.read_question(
+            record
+        )  # raises an error that says which field is missing
     return question
 
 
 def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
-    """Read the passages of a file in any format: text, optional id and title; id and contents; _id, text and title.
+    """Return the passages of a file in any format: text, optional id and title; id and contents; _id, text and title.
 
-    Raises IngestError with the record's place, for two passages of one id too; with `on_bad`, which is given that, the
-    record is left out, unless all are bad.
+    Args:
+        on_bad: is called with the error of a record that is left out. Without it the error is raised.
+
+    Raises:
+        IngestError: a record cannot be read, or two passages have the same id; with `on_bad`, only if all records are
+            bad.
     """
     passages: dict[str, Passage] = {}
     places: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A run's results as a table: a row a question, and a column for each score."""
+"""Writes a run's results as a table, with a row for each question and a column for each score."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 run.trec        query Q0 passage rank score name
 run.trec.qrels  query 0 passage grade
 
-A judgement has a grade of relevance, a whole number; a run has scores, by which evaluators sort. Hops are ranked one
-after the other and their scores are of different searches, so a run's score is the number of ranks below.
-Fields are divided by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
+A judgement has a grade of relevance, which is a whole number. A run has scores, by which evaluators sort. Passages are
+ranked hop by hop, and the scores of different hops cannot be compared, so the written score counts down by rank. Fields
+are separated by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _DIVIDING = re.compile(r"[\s%]+")
 
 
 def field(name: str) -> str:
-    """Return a name as one field: white space and "%" as in a URL. `urllib.parse.unquote` gives it back."""
+    """Return a name as one field, with white space and "%" quoted as in a URL. `urllib.parse.unquote` restores the
+    name."""
     return _DIVIDING.sub(lambda found: quote(found[0]), name)
 
 
 def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
-    """Yield a line for each retrieved passage that has a name, at its first rank."""
+    """Yield a line for each named retrieved passage, at its first rank."""
     for result in results:
         ranked = list(filter(None, dict.fromkeys(result.retrieved)))
         for rank, passage in enumerate(ranked, 1):
@@ -37,9 +38,9 @@ def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
 
 
 def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each gold passage with its grade, 1 where the question set has no grades.
+    """Yield a line for each gold passage with its grade, or 1 if the question set has no grades.
 
-    Raises RunError for a grade that is no whole number.
+    Raises RunError if a grade is not a whole number.
     """
     for result in results:
         grades = result.relevance or dict.fromkeys(result.supporting, 1)

@@ -1,6 +1,6 @@
 """TRL's data sets (1.16): `prompt` and `completion` for SFTTrainer, `prompt`, `chosen` and `rejected` for DPOTrainer.
 
-The loss of SFTTrainer is only on the completion, so earlier turns of the assistant in a prompt are not trained.
+SFTTrainer computes the loss only on the completion, so earlier assistant turns of a prompt are not trained on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ras_agent.records import JSON
 
 
 def row_of(call: RoleCall) -> JSON:
-    """Return a call as a conversational row; one with a rejected reply as a pair."""
+    """Return a call as a conversational row, or as a pair if it has a rejected reply."""
     if call.rejected is None:
         replies = {"completion": [call.reply]}
     else:

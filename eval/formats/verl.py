@@ -1,9 +1,9 @@
-"""verl's Parquet rows: questions to train on by reinforcement (also Search-R1's), and conversations for SFT.
+"""verl's Parquet rows: questions for reinforcement learning (also Search-R1's form), and conversations for SFT.
 
 {"data_source": "...", "prompt": [{"role": "user", "content": "..."}], "ability": "fact-reasoning",
  "reward_model": {"style": "rule", "ground_truth": {"target": ["..."]}}, "extra_info": {"index": 0, "split": "..."}}
 
-verl's MultiTurnSFTDataset reads `messages` and trains all turns of the assistant, those of a prompt too.
+verl's MultiTurnSFTDataset reads `messages` and trains on all assistant turns, including those of a prompt.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
-_ANSWERED = re.compile(r"\sAnswer:")  # in an example of a prompt, and as its last line
+_ANSWERED = re.compile(
+    r"\sAnswer:"
+)  # after each example of a prompt, and as the prompt's last line
 _CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))[^\S\n]*Question:")
-"""Before the question in the prompts of Search-R1: where a text, a line or a sentence begins"""
+"""Matches "Question:" before the question in Search-R1's prompts, where a text, a line or a sentence begins."""
 
 
 def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `prompt` and `reward_model`.
 
-    The question is that of `question` or `extra_info`, else the text after "Question:" in the last message, where that
-    begins a line or a sentence, or all of it.
+    The question is the value of `question`, in the row or in `extra_info`. Without one it is the text after "Question:"
+    in the last message, if this begins a line or a sentence, or else the whole message.
     """
     extra = _inside(record, "extra_info")
     known = known_of(_inside(record, "metadata"))
@@ -63,7 +65,7 @@ def read_question(record: QuestionRecord) -> Question:
 
 
 def _inside(record: QuestionRecord, key: str) -> QuestionRecord:
-    """Return the object under a key as a record, an empty one where there is nothing."""
+    """Return the object under a key as a record, or an empty record if there is none."""
     value = record.data.get(key)
     return record.inside(value or {}, key)
 
@@ -79,7 +81,7 @@ def _targets(record: QuestionRecord) -> tuple[str, ...]:
 
 
 def _asked(record: QuestionRecord) -> str:
-    """Return the question in the prompt: a text, or messages of which the user's last one asks."""
+    """Return the question in the prompt, which is a text or a list of messages whose last user message asks it."""
     content = said_last(record, "user", "prompt").rstrip()
     content = content.removesuffix("Answer:")
     cue = _CUE.search(content)
@@ -87,7 +89,7 @@ def _asked(record: QuestionRecord) -> str:
         return content.strip()
     asked = content[cue.end() :]
     answered = _ANSWERED.search(asked)
-    if answered:  # examples come first, each with its answer
+    if answered:  # the first question belongs to an example with its answer; the last is the one asked
         later = asked[answered.end() :]
         cues = list(re.finditer(r"\n[^\S\n]*Question:", later))
         if cues:
@@ -97,7 +99,12 @@ def _asked(record: QuestionRecord) -> str:
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:
-    """Return a result's question as a row to train on. place: its index in the file. source: of the question."""
+    """Return a result's question as a row to train on.
+
+    Args:
+        place: its index in the file.
+        source: the data source of the question.
+    """
     return {
         "data_source": source,
         "prompt": [{"role": "user", "content": result.question}],
@@ -121,8 +128,8 @@ def question_row(result: Result, place: int, source: str) -> JSON:
 def call_row(call: RoleCall) -> JSON:
     """Return a call as a conversation.
 
-    A column of Parquet has one type: arguments are JSON texts, and tools, which verl takes as they are, have the fields
-    of each other with nothing in them.
+    A Parquet column has one type. Arguments are therefore JSON texts. Tools, which verl reads as objects, have the
+    fields of all tools, empty where a tool lacks them.
     """
     return {
         "messages": with_json_arguments(call.messages),
@@ -147,15 +154,19 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
 def write_parquet(
     path: Path, rows: list[dict[str, Any]], *, every_column: bool = False
 ) -> list[Path]:
-    """Write rows as a table, whole or not at all. Characters that are not Unicode become "?". Raises MissingExtra.
+    """Write rows as a table, completely or not at all. Characters that are not valid Unicode become "?".
 
-    every_column: keep columns in which no row has anything.
+    Args:
+        every_column: keep columns that are empty in all rows.
+
+    Raises:
+        MissingExtra: pyarrow is not installed.
     """
     try:
         from pyarrow import BufferOutputStream, Table, parquet
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
-    # pyarrow would take those of the first row
+    # of all rows: pyarrow would only take those of the first row
     columns = dict.fromkeys(chain.from_iterable(rows))
     used = []
     for name in columns:
@@ -175,7 +186,7 @@ def write_parquet(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without the dictionaries in it that hold nothing: Parquet has no struct without fields."""
+    """Return a value without its empty dictionaries, since Parquet has no struct without fields."""
     if isinstance(value, list):
         return [_filled(item) for item in value]
     if isinstance(value, dict):

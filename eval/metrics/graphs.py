@@ -73,11 +73,11 @@ def triple_rouge(
     """Return ROUGE's F-measure, in 0..1, of the words of the triples against the words of the gold triples, in their
     order.
 
+    RAS measures text-to-triples in this way. The marks between a triple's parts are left out here, since any two lists
+    of triples share them.
+
     Args:
         kind: "rouge1", "rouge2" or "rougeL".
-
-    RAS measures text-to-triples in this way, but its texts include the marks between a triple's parts, which any two
-    lists of triples share.
 
     Raises:
         MissingExtra: the rouge-score package is not installed.

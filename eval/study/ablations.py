@@ -1,4 +1,4 @@
-"""The contribution of each part of the loop (RAS, Table 2, inference): the agent with one of them taken away."""
+"""Measures the contribution of each part of the loop (RAS, Table 2, inference) by runs without the part."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ WITH_PASSAGES = "full loop, passages beside the triples"
 
 
 def ablations_design(task: Task, settings: Settings) -> Design:
-    """Design the full loop and the loop without one part each.
+    """Design the full loop, and runs that each lack one part of it.
 
-    The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
-    are without planning (one search, with the question), with raw text in place of triples, without retrieval, and,
-    where the answerer takes graph tokens, without these. One run more shows the passages with the triples. In all of
-    them the answerer is asked to answer from its model's knowledge where there is nothing to show it, as it is without
-    retrieval: so the runs differ only in the part that one of them lacks.
+    The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The other
+    runs are without planning (one search with the question), with raw text instead of triples, without retrieval, and,
+    if the answerer takes graph tokens, without them. Another run shows the passages with the triples. In all runs the
+    answerer is asked to answer from its model's knowledge if there is no evidence, as without retrieval, so that the
+    runs differ only in the part that is missing.
     """
     reads_facts = "extractor" in role_specs(settings)
     if reads_facts:
@@ -130,13 +130,13 @@ def ablations_design(task: Task, settings: Settings) -> Design:
 
 
 def _without_planning(roles: AgentParts) -> AgentParts:
-    # where the full loop reads no facts, this run does not either
+    # if the full loop extracts no facts, this run does not either
     extractor = roles.extractor or ReadsNothing()
     return replace(roles, graph="single-shot", planner=None, extractor=extractor)
 
 
 def without_triples(roles: AgentParts) -> AgentParts:
-    """Return an agent's parts that read texts in place of triples."""
+    """Return the agent's parts with an extractor that passes on the texts instead of triples."""
     return replace(roles, extractor=SentencesAsFacts())
 
 
@@ -162,15 +162,15 @@ def _without_graph_tokens(roles: AgentParts) -> AgentParts:
 def _takes_graph_tokens(spec: str) -> bool:
     try:
         return isinstance(resolve_answerer(spec), TakesGraphTokens)
-    except RasError:  # reported, with its remedy, when the full loop is set up
+    except RasError:  # the error is reported when the full loop is set up
         return False
 
 
-_FIRST_WORDS = 3  # of a passage without a title
+_FIRST_WORDS = 3  # the words that replace a passage's title
 
 
 class NeverRetrieves:
-    """Planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses its model's knowledge."""
+    """A planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses its model's knowledge."""
 
     name = "none"
 
@@ -180,7 +180,7 @@ class NeverRetrieves:
 
 
 class ReadsNothing:
-    """Extractor that finds no facts in any passage."""
+    """An extractor that finds no facts."""
 
     name = "none"
 
@@ -190,16 +190,16 @@ class ReadsNothing:
 
 
 class SentencesAsFacts:
-    """Extractor that returns each sentence, as it is, as one fact of its passage.
+    """An extractor that returns each sentence unchanged as one fact of its passage.
 
-    So the loop is the same, and roles that read only facts see the retrieved text where the triples would be. Roles on
-    a chat model are shown the passages.
+    The loop stays the same, and roles that read only facts see the retrieved text instead of triples. Roles on a chat
+    model are shown the passages.
     """
 
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return (title or first words | text | sentence) for each sentence, with its place."""
+        """Return (title or first words | text | sentence) for each sentence, with its position."""
         facts = []
         for passage in passages:
             text = passage.text
@@ -212,8 +212,9 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """Protocol of a planner or answerer that reads an encoding of the graph before its text, and can do without."""
+    """A protocol of planners and answerers that read an encoding of the graph before their text, and can do without
+    it."""
 
     def without_graph_tokens(self) -> Any:
-        """Return the same role, reading the graph only as text."""
+        """Return the same role, which reads the graph only as text."""
         ...

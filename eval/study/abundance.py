@@ -1,8 +1,8 @@
 """Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
 
-With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too. In
-all runs it is asked to answer from its model's knowledge where there are no triples to show it.
-With orders in place of shuffles the study shows which of them finds the triples that an answer needs.
+With the evidence "facts", as in RAS, the answerer sees each sub-query with its triples and no passages, also in the
+full loop. In all runs it is asked to answer from its model's knowledge if there are no triples to show. With orders
+instead of shuffles the study shows which order finds the triples that an answer needs.
 """
 
 from __future__ import annotations
@@ -54,11 +54,17 @@ def abundance_design(
     evidence: ShownEvidence = "facts",
     seed: int = 0,
 ) -> Design:
-    """Design the full loop and a run for each share and shuffle, or each order.
+    """Design the full loop, and a run for each share and shuffle or each share and order.
 
-    out: the study's folder, where the full loop's traces are. shares: of a graph's triples, each over 0 and at most 1,
-    in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: the text that the
-    answerer sees next to the remaining triples. Raises UnknownName for an unknown order.
+    Args:
+        out: the study's folder, which has the traces of the full loop.
+        shares: of a graph's triples, each over 0 and at most 1.
+        shuffles: the number of random orders for each share.
+        orders: orders that replace the shuffles (ras_agent.tools.graph_tokens.fact_orders).
+        evidence: the text that the answerer sees next to the remaining triples.
+
+    Raises:
+        UnknownName: there is no such order.
     """
     layout = "evidence"
     if evidence == "facts":
@@ -119,7 +125,7 @@ def abundance_design(
 
 
 def _traces(out: Path) -> Mapping[str, JSON]:
-    """Return the traces of the study's full loop, by question."""
+    """Return the traces of the study's full loop, by question id."""
     traces = {}
     for result in StudyFolder(out).runs()[FULL].results():
         if result.trace is not None:
@@ -129,7 +135,7 @@ def _traces(out: Path) -> Mapping[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Maker of agents that answer from a share of the facts that the full loop has read."""
+    """A maker of agents that answer from a share of the facts that the full loop has read."""
 
     share: float
     seed: str
@@ -173,7 +179,7 @@ class _Part:
 def _again(
     roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]
 ) -> Agent:
-    """Return an agent that repeats the hops of `trace` and finds in them only facts of `graph`, and `passages`."""
+    """Return an agent that repeats the hops of `trace`, and finds in them only the facts of `graph` and `passages`."""
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
     limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
@@ -195,7 +201,7 @@ def _again(
 
 
 class _Replay:
-    """Planner, retriever and extractor that repeat a finished run once."""
+    """A planner, retriever and extractor that repeats a finished run once."""
 
     name = "replay"
 
@@ -205,7 +211,7 @@ class _Replay:
         self._steps = trace.steps
         self._graph = graph
         self._remaining = iter(trace.steps)
-        # without metadata, where a passage may state all of its facts
+        # without metadata, which may hold all facts of a passage
         self._passages = {
             passage.id: replace(passage, metadata={}) for passage in passages
         }
@@ -220,7 +226,7 @@ class _Replay:
         return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return the hits of the next hop that have kept passages."""
+        """Return the hits of the next hop whose passages are kept."""
         step = next(self._remaining, None)
         if step:
             hits = step.hits
@@ -251,7 +257,7 @@ def _show(
     headline: str,
     evidence: str,
 ) -> Shown:
-    """Return a row for each share, and each order: the mean over its shuffles, and their lowest and highest score."""
+    """Return a row for each order and share: the mean over its shuffles, and their lowest and highest score."""
     rows: list[JSON] = []
     for (order, share), shuffles in sorted(names.items(), key=lambda item: item[0][0]):
         row: JSON = {
@@ -340,8 +346,8 @@ def _spread(scores: Mapping[str, float] | None) -> str:
 def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
     """Return the ids of the first `share` (over 0, at most 1) of the graph's facts, in an order shuffled by `seed`.
 
-    The number is rounded up. With one seed a smaller share is always part of a larger one. The order in which the facts
-    were found does not matter.
+    Their number is rounded up. With the same seed a smaller share is always part of a larger one. The order in which
+    the facts were found does not matter.
     """
     if not 0 < share <= 1:
         raise ValueError(f"a share of the triples is over 0 and at most 1, got {share}")
@@ -351,12 +357,12 @@ def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
 
 
 def _first(names: list[str], share: float) -> list[str]:
-    # 0.1 * 30 is a little over 3
+    # rounded, since 0.1 * 30 is a little over 3
     return names[: math.ceil(round(share * len(names), 9))]
 
 
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
-    """Return the graph of only the facts `ids`, each with all its readings."""
+    """Return a graph of only the facts `ids`, each with all its readings."""
     id_set = frozenset(ids)
     return QuestionGraph(
         tuple(reading for reading in graph.readings if reading.id in id_set)
@@ -366,11 +372,12 @@ def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
 def kept_passages(
     graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence
 ) -> list[Passage]:
-    """Return the passages that an answerer sees together with `graph`, in their order.
+    """Return the passages that an answerer sees together with `graph`, in order.
 
-    evidence: "facts" for no passages, as in RAS: its answerer reads only triples. "all" for all passages, whatever
-        facts the graph lacks. "kept" for the passages in which facts of the graph were read, with all other sentences
-        blanked, so that the places of the facts stay right.
+    Args:
+        evidence: "facts" for no passages, as in RAS, whose answerer reads only triples. "all" for all passages,
+            including those of facts that the graph lacks. "kept" for the passages in which facts of the graph were
+            read, with all other sentences blanked, so that the positions of the facts stay the same.
     """
     if evidence == "facts":
         return []
@@ -388,7 +395,7 @@ def kept_passages(
 
 
 def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
-    # a fact without a place may come from anywhere in the passage
+    # a fact without a position may come from anywhere in the passage
     if any(end <= start for start, end in spans):
         return passage
     is_visible = [False] * len(passage.text)

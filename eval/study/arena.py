@@ -1,7 +1,7 @@
-"""The arena: retrievers, and agents over them, on a public question set, in one table beside published figures.
+"""The arena: retrievers, and agents with them, on a public question set, in one table with published figures.
 
-The files of a set are known by their digests, so that two people who name the same set have asked the same questions
-over the same passages. `arena.json` lists the sets and what others have published on them.
+The files of a set are checked by their digests, so that two people who name the same set have asked the same questions
+over the same passages. `arena.json` lists the sets and the published figures.
 """
 
 from __future__ import annotations
@@ -35,42 +35,43 @@ RETRIEVERS = ("dense", "bm25", "ppr", "gfm", "ppr+dense", "kg-mix")
 _COLUMNS = ("recall@2", "recall@5", "all_recall@5", "mrr")
 _HEADLINE = "recall@5"
 _DEPTH = 5
-"""How many passages are compared at least"""
+"""The minimum number of passages that are compared."""
 _ANSWERS = "answers over "
-"""How the name of a run that answers begins"""
+"""How the name of a run with answers begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicSet:
-    """A question set that others report on."""
+    """A question set on which others report figures."""
 
     name: str
     title: str
     benchmark: str
-    """Name of the benchmark that reads the questions."""
+    """The name of the benchmark that reads the questions."""
     source: str
     """Where to get the files, as a sentence for the user."""
     questions: str
-    """Name of the file of questions."""
+    """The name of the file of questions."""
     corpus: str
-    """Name of the file of passages."""
+    """The name of the file of passages."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """Git's id of each file's content, which the repository that holds the file lists."""
+    """The git object id of each file, as the repository that holds the file lists it."""
     published: Sequence[JSON] = ()
-    """Rows of others: system, setting, and scores in percent by metric."""
+    """Published rows: system, setting, and scores in percent by metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetFiles:
-    """The files of a set in a folder."""
+    """The files of a question set in a folder."""
 
     questions: Path
     corpus: Path | None
-    """None where the passages come with the questions."""
+    """None if the passages come with the questions."""
     is_checked: bool
+    """Whether the files were compared with their digests."""
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each file by its name."""
+        """Return the SHA-256 of each file, by the file's name."""
         files = [self.questions]
         if self.corpus:
             files.append(self.corpus)
@@ -79,7 +80,7 @@ class SetFiles:
 
 @cache
 def public_sets() -> Mapping[str, PublicSet]:
-    """Return the sets that are known by the digests of their files."""
+    """Return the sets whose files are known by digests, by name."""
     text = Path(__file__).with_name("arena.json").read_text("utf-8")
     sets = {}
     for name, described in json.loads(text).items():
@@ -88,9 +89,11 @@ def public_sets() -> Mapping[str, PublicSet]:
 
 
 def find_set(name: str, data: Path) -> PublicSet:
-    """Return the set of that name, or, of a file or of another name, one of a benchmark's own files.
+    """Return the public set called `name`. For a file or another name, return a set for the user's files of that
+    benchmark.
 
-    Raises UnknownName.
+    Raises:
+        UnknownName: there is no such set or benchmark.
     """
     known = public_sets().get(name)
     if known and not data.is_file():
@@ -100,9 +103,14 @@ def find_set(name: str, data: Path) -> PublicSet:
 
 
 def set_files(public: PublicSet, data: Path, corpus: Path | None = None) -> SetFiles:
-    """Return the files of a set in a folder, or a benchmark's own file. corpus: the passages of the latter.
+    """Return the files of a set in a folder, or a user's file of a benchmark.
 
-    Raises IngestError for a file that is missing or is another than the official one.
+    Args:
+        corpus: the passages for a user's file.
+
+    Raises:
+        IngestError: a file is missing or differs from the official one.
+        SettingsError: a corpus is given for a set that has one.
     """
     if not public.digests:
         found = corpus or corpus_file(data)
@@ -130,7 +138,7 @@ def _check(public: PublicSet, file: Path, expected: str) -> None:
 
 
 def git_digest(content: bytes) -> str:
-    """Return the id that git gives a file of this content, as `git hash-object` prints it."""
+    """Return the id that git gives to a file with this content, as `git hash-object` prints it."""
     header = f"blob {len(content)}\0".encode()
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
@@ -138,7 +146,7 @@ def git_digest(content: bytes) -> str:
 def set_passages(public: PublicSet, files: SetFiles) -> list[Passage]:
     """Return the passages of a set, each once.
 
-    Those of a set with digests are named by title and text, as the passages that come with its questions are.
+    The passages of a set with digests get ids made from title and text, like passages that come with questions.
     """
     source = benchmark(public.benchmark)
     if files.corpus is None:
@@ -164,10 +172,16 @@ def arena_design(
     prices: Prices | None = None,
     built: Mapping[str, Any] | None = None,
 ) -> Design:
-    """Design a search with each retriever, and with `answers` the settings' agent over each.
+    """Design a search with each retriever and, with `answers`, the settings' agent with each retriever.
 
-    The others are compared to the first. built: what the index took to make, where it was made for this.
-    Raises SettingsError where nothing could be measured, and UnknownName.
+    The first retriever is the base of the comparison.
+
+    Args:
+        built: what the index took to build, if it was built for this arena.
+
+    Raises:
+        SettingsError: nothing can be measured.
+        UnknownName: there is no such retriever.
     """
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     depth = max(settings.k, _DEPTH)
@@ -279,7 +293,7 @@ def _published(published: Sequence[JSON], ceilings: Mapping[str, float]) -> str:
 def _published_score(
     score: float | None, ceilings: Mapping[str, float], metric: str
 ) -> str:
-    """Write a published score, with a remark where no search over these questions can reach it."""
+    """Return a published score as text, with a remark if no search over these questions can reach it."""
     if score is None:
         return "–"
     ceiling = ceilings.get(metric, 1.0)

@@ -1,7 +1,8 @@
-"""Does an answer rest on its displayed proof? Each sentence is taken away, and the answerer is asked again.
+"""Does an answer depend on its displayed proof? Each sentence of the proof is removed, and the answerer is asked again.
 
-An answer that stays without a sentence of its proof did not follow from it: another passage says the same, or the
-answerer never needed it. As a control, a sentence that is not cited is taken away, and the answer has to stay.
+If the answer stays the same without a sentence of its proof, it did not follow from it: another passage says the same,
+or the answerer never needed the sentence. As a control, a sentence that is not cited is removed; the answer should
+stay.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from ras_agent.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Result of taking away characters `start` to `end` of a passage.
-
-    in_proof: whether they are a sentence of the proof; else they are the control. falls: whether another answer or no
-    answer was given without them. answer: blank for no answer.
-    """
+    """The result of removing the characters `start` to `end` of a passage."""
 
     passage_id: str
     start: int
     end: int
     in_proof: bool
+    """Whether they are a sentence of the proof; otherwise they are the control."""
     falls: bool
+    """Whether the answer changed or was withheld without them."""
     answer: str
+    """The answer without them; "" for an abstention."""
 
 
 def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
-    """Ask again without each sentence of a run's proof, and without a control; [] for a run that shows no proof.
+    """Return the results of asking again without each sentence of a run's proof, and without a control; [] if the run
+    shows no proof.
 
-    answerer: of the run, or any other; its answer with everything there is asked for first, and only a fall of
-        that answer counts.
+    answerer: the run's answerer or another. It first answers with the whole evidence, and its later answers are
+    compared with this answer.
     """
     outcome = Outcome(
         trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id
@@ -61,9 +62,9 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
 
 
 def without(trace: Trace, citation: Citation) -> Trace:
-    """Return a run with passages that lack a citation's characters, and a graph without the facts read only there.
+    """Return a run without a citation's characters in its passages, and without the facts that were read only there.
 
-    Blanks take their place, so that all other places stay. A passage that says nothing any more was not found.
+    They are replaced by blanks, so that all other positions stay. A passage that becomes blank is dropped.
     """
     passage = trace.passages[citation.passage_id]
     blank = " " * (citation.end - citation.start)
@@ -103,7 +104,7 @@ def _inside(source: Source, citation: Citation) -> bool:
 
 
 def _control(trace: Trace) -> Iterator[Citation]:
-    """Yield the first sentence that no citation touches, in the order of the run's passages."""
+    """Yield the first sentence that is not cited, in the order of the run's passages."""
     for passage in trace.passages.values():
         for start, end in sentence_spans(passage.text):
             if not any(
@@ -116,7 +117,7 @@ def _control(trace: Trace) -> Iterator[Citation]:
 
 
 def _answer(trace: Trace, answerer: Answerer) -> str:
-    """Return the answerer's answer to a run's evidence; blank where it abstains."""
+    """Return the answerer's answer to the evidence of a run; "" if it abstains."""
     answer = answerer.answer(
         trace.question, trace.graph, tuple(trace.passages.values()), trace.steps
     )

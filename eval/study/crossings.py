@@ -1,4 +1,4 @@
-"""Two choices crossed: every planner with every answerer (RAS, Fig. 3), and every hop limit with every k."""
+"""Combines two choices in every way: planners with answerers (RAS, Fig. 3), and hop limits with k."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def roles_design(
 ) -> Design:
     """Design a run for each pair of a planner and an answerer.
 
-    All have the same extractor: the one in the settings, else that of the first planner.
+    All runs have the same extractor: the one in the settings, or else the default one for the first planner.
     """
     specs = role_specs(settings)
     planners = tuple(dict.fromkeys(planners)) or (specs.get("planner", "offline"),)
@@ -65,7 +65,7 @@ def sweep_design(
 ) -> Design:
     """Design a run for each pair of a hop limit and a k.
 
-    Shown are the headline metric and the share of questions for which all gold passages were found, at any hop.
+    The tables show the headline metric, and the share of questions for which all gold passages were found at any hop.
     """
     runs = []
     cells = {}

@@ -1,4 +1,4 @@
-"""Designs of studies: their runs, and the agents that the runs ask."""
+"""Designs of studies: the runs of a study and the agents that they ask."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ras_agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A run that a study leaves out, and the reason."""
+    """A run that a study leaves out, and why."""
 
     name: str
     why: str
@@ -33,47 +33,50 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Outcome of a study: Markdown, the same figures as JSON, and SVG by file name.
+    """The outcome of a study.
 
-    A picture is made when it is called for, so that its library need not be there for the tables.
+    Pictures are drawn when their function is called, so that tables can be made without the plotting library.
     """
 
     markdown: str
+    """The tables."""
     figures: JSON
+    """The same figures as JSON."""
     pictures: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Functions that draw an SVG, by file name."""
 
 
 Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
-"""Makes the tables and pictures of each run's results, given by the run's name."""
+"""A function that makes tables and pictures from the results of each run, given by the run's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The runs of a study in order, each an agent and its task; a later run may start from an earlier one.
-
-    left_out: runs that do not apply here. headline: the metric that decides. base: the run that others are held
-    against, if there is one.
-    """
+    """The runs of a study in order, each a task with its agent. A later run may start from an earlier one."""
 
     study: str
     runs: tuple[tuple[Task, EvalAgent], ...]
     show: Show
     headline: str
+    """The metric that decides."""
     base: str = ""
+    """The run with which the other runs are compared; "" without one."""
     left_out: tuple[LeftOut, ...] = ()
+    """Runs that cannot be done with this task or these settings."""
 
 
 def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
-    """Return names of metrics, each once."""
+    """Return the names of metrics with more names added, each once."""
     return tuple(dict.fromkeys((*metrics, *more)))
 
 
 def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> AgentParts:
-    """Return the parts of the agent that a run without changes asks.
+    """Return the parts of the settings' agent without changes.
 
-    asks_anyway: whether its answerer is asked to answer from its model's knowledge where a search found nothing to
-        show it. A study that holds agents with evidence against one without any needs it: else these would differ in
-        whether they answer at all.
+    Args:
+        asks_anyway: whether the answerer is asked to answer from its model's knowledge if a search found nothing to
+            show. A study that compares agents with and without evidence needs this: otherwise they would differ in
+            whether they answer at all.
     """
     preset: Preset | str | None = settings.preset
     if asks_anyway:
@@ -88,16 +91,19 @@ def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> Agent
 
 
 def unchanged(roles: AgentParts) -> AgentParts:
-    """Return the parts as they are."""
+    """Return the parts unchanged."""
     return roles
 
 
 def asked_anyway(
     change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True
 ) -> MakeAnswerer:
-    """Return a `MakeAnswerer` for the settings' agent with its parts changed by `change`, which is asked in any case.
+    """Return a `MakeAnswerer` for the settings' agent with parts changed by `change`, which is asked even without
+    evidence.
 
-    seeded: whether it gets the passages that a benchmark gives with its questions, as the agent without changes does.
+    Args:
+        seeded: whether the agent gets the passages that a benchmark gives with its questions, as the unchanged agent
+            does.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
@@ -115,7 +121,8 @@ def replaced_for_each(
 ) -> MakeAnswerer:
     """Return a `MakeAnswerer` that changes the agent's parts separately for each question.
 
-    prepare: takes the task and returns the change. An exception of the change becomes that question's error.
+    prepare: takes the task and returns the change. An exception in the change becomes the error of the question's
+    result.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:

@@ -1,4 +1,5 @@
-"""Extractors compared (RAS, Table 3): their triples against gold ones, their speed, and the loop's scores with them."""
+"""Compares extractors (RAS, Table 3): their triples with gold triples, their speed, and the scores of the loop with
+them."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Read a record's `text` and `triples`; optional `id` and `title`, the heading of the text.
+    """Read a question from a record with `text` and `triples`, and optional `id` and `title`, the heading of the text.
 
-    Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.
+    Annotations by models also contain lists of two or four parts. These are left out, and counted as `unusable`.
     """
     items = record.items("triples")
     triples = []
@@ -78,7 +79,7 @@ GOLD_TRIPLES = Benchmark(
 
 
 def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
-    """Return a function that has the extractor read a question's text, under its title. Failures stay in the output."""
+    """Return a function that lets the extractor read a question's text under its title. Its output has any failures."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
         passage = Passage(
@@ -106,12 +107,13 @@ def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
 
 
 def bare_triples(answer: str) -> str:
-    """Return the words of triples, without the marks between them."""
+    """Return the words of triples without the marks between their parts."""
     return _MARKS.sub(" ", answer)
 
 
 def counted_tokens(text: str) -> int:
-    """Count words and punctuation marks: the same count for all extractors, whatever their own tokens are."""
+    """Count words and punctuation marks, so that the count is the same for all extractors, whatever their
+    tokenisers."""
     return len(_TOKEN.findall(text))
 
 
@@ -124,10 +126,11 @@ def extractors_design(
     gold_limit: int | None = None,
     concurrency: int = 32,
 ) -> Design:
-    """Design a run of each extractor over each gold file and, where there are questions, a run of the agent with it.
+    """Design a run of each extractor over each gold file and, if there is a task, a run of the agent with each
+    extractor.
 
-    gold: files of texts with gold triples. gold_limit: how many texts of each are read. Raises SettingsError where
-    there is neither a gold file nor a question.
+    gold: files of texts with gold triples. gold_limit: the maximum number of texts read from each. Raises SettingsError
+    if there is neither a gold file nor a task.
     """
     if task is None and not gold:
         raise SettingsError(
@@ -212,7 +215,7 @@ def _extraction(
         traces=False,
         make=make,
         graph="none",
-        # speed is measured under this many texts at once, so a run goes on with as many as it began with
+        # speed depends on the number of concurrent texts, so a run can only be resumed with the same number
         variant={"extractor": extractor, "texts": label, "concurrency": concurrency},
         only_roles={"extractor": extractor},
     )
@@ -252,7 +255,7 @@ def _show(
 
 
 def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
-    """Return the scores, and the tokens per second of all streams together while all are busy."""
+    """Return the scores, and the tokens per second of all concurrent readings together."""
     seconds = sum(result.seconds + result.queued for result in results) / max(
         1, min(concurrency, len(results))
     )
@@ -260,7 +263,7 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     columns = score_columns(results)
 
     def pace(tokens: int) -> float | None:
-        # a replayed call took no time
+        # a replayed call took no time, so there is no speed
         return tokens / seconds if seconds and fresh else None
 
     scores = {}

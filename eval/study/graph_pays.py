@@ -1,9 +1,9 @@
 """Does the graph pay? One agent over each retriever, with a graph and without, and a verdict in one sentence.
 
-All runs have the same roles, limits and questions; only the retriever differs. Each that walks the knowledge graph is
-held against the best of those that do not, question by question. Choosing the best one makes it look a little better
-than it is, so "yes" is said with care: the whole 95 % interval of the difference has to lie above zero, and the
-permutation test, times the number of retrievers that were tried, below 0.05.
+All runs have the same roles, limits and questions; only the retriever differs. Each retriever that walks the knowledge
+graph is compared, question by question, with the best retriever that does not. Since choosing among several retrievers
+favours chance, the conditions for a "yes" are strict: the whole 95 % interval of the difference is above zero, and the
+p value of the permutation test, times the number of graph retrievers tried, is below 0.05.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ from ras_agent.tools.retrieve.resolve import reads_graph, takes_option
 RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "kg-mix")
 _OF_PASSAGES = ("recall@5", "all_recall")
 _SURE = 0.05
-_MOST_ERRORS = 0.02  # of a run's questions; with more of them there is no verdict
+_MOST_ERRORS = 0.02  # the share of a run's questions above which there is no verdict
 
 
 @dataclass(frozen=True, slots=True)
 class GraphRow:
-    """A retriever's run."""
+    """The run of a retriever."""
 
     run: RunRow
-    """Its difference is to the best run without a graph; it has one if it has a graph."""
+    """If the retriever walks a graph, its difference is to the best run without a graph; otherwise it has none."""
     graph: bool
+    """Whether the retriever walks a graph."""
     p: float | None = None
-    """The p value of the difference, times how many retrievers with a graph were tried."""
+    """The p value of the difference, times the number of graph retrievers tried."""
 
     @property
     def name(self) -> str:
@@ -76,7 +77,11 @@ def graph_pays_design(
     retrievers: Sequence[str] = (),
     prices: Prices | None = None,
 ) -> Design:
-    """Design a run of the settings' agent for each retriever. Raises UnknownName for one that there is not."""
+    """Design a run of the settings' agent for each retriever.
+
+    Raises:
+        UnknownName: there is no such retriever.
+    """
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     walking = [name for name in names if reads_graph(name)]
     scored = task
@@ -97,7 +102,7 @@ def graph_pays_design(
 
 
 def without_unused(settings: Settings, retriever: str) -> Settings:
-    """Return the settings without those that only other retrievers of the comparison use."""
+    """Return the settings without those that `retriever` does not use."""
     used = {
         "weights": takes_option(retriever, "weights"),
         "starts": takes_option(retriever, "linking"),
@@ -107,7 +112,7 @@ def without_unused(settings: Settings, retriever: str) -> Settings:
 
 
 def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
-    """Return the settings' agent over a retriever; its run is called `name`, or as the retriever is."""
+    """Return the settings' agent with a retriever. Its run is called `name`; by default the name of the retriever."""
     own = without_unused(settings, retriever)
     searching = own.model_copy(update={"retriever": retriever})
     return EvalAgent(name or retriever, searching, variant={"retriever": retriever})
@@ -115,7 +120,7 @@ def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Seconds that an index and its graph took to make: near to zero where both were there."""
+    """The seconds that an index and its graph took to build; close to zero if they already existed."""
 
     passages: int
     index_seconds: float
@@ -128,10 +133,12 @@ class Built:
 def index_with_graph(
     place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings
 ) -> Built:
-    """Make an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
+    """Build an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
 
-    The graph is read by the settings' extractor or llm, else by the offline one. Raises the errors of both builds, and
-    RunError for an index with other passages, which is left as it is.
+    The graph is extracted by the settings' extractor or llm, else by the offline extractor.
+
+    Raises:
+        RunError: the folder holds an index of other passages, which is left unchanged.
     """
     from ras_agent.tools.structure.build_graph import build_graph
 
@@ -183,7 +190,8 @@ def rows_of(
     walking: Sequence[str],
     prices: Prices | None = None,
 ) -> list[GraphRow]:
-    """Return a row for each run, those with a graph held against the best one without; `walking` names the former."""
+    """Return a row for each run. Runs of the retrievers in `walking` (with a graph) are compared with the best of the
+    others."""
     plain = [name for name in runs if name not in walking]
     base = max(plain, key=lambda name: _mean(runs[name], headline), default="")
     tried = sum(name in walking for name in runs)
@@ -200,7 +208,8 @@ def rows_of(
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
-    """Return one sentence: whether one with a graph is better than the best without, by how much, at what cost."""
+    """Return a sentence that says whether a retriever with a graph is better than the best without, by how much, and
+    the cost."""
     with_graph = [row for row in rows if row.difference]
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:
@@ -231,11 +240,11 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
 
 
 def _hidden(comparison: Comparison, tried: int) -> str:
-    """Say how large a difference would have had to be to show."""
+    """Return a remark on how large a difference would have to be for the study to detect it."""
     if comparison.differing:
         gap = comparison.difference
         return f"; a difference of less than about {50 * (gap.high - gap.low):.0f} points would not show here"
-    # that many questions have to change, all to one side, before the permutation test is sure
+    # for a significant permutation test, at least this many questions have to change, all in one direction
     least = ceil(log2(2 * tried / _SURE))
     n = comparison.n
     if least > n:
@@ -252,9 +261,9 @@ def _is_better(row: GraphRow) -> bool:
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
-    """Return the cost of one more point, in a unit that both runs have: money, else tokens, else a question's seconds.
+    """Return the cost of one more point, in a unit known for both runs: money, else tokens, else seconds of a question.
 
-    Seconds measured while other questions were under way are in the table, and in no verdict.
+    Seconds are left out if other questions were asked at the same time.
     """
     unit = unit_of((row.spent, base.spent))
     if unit == "seconds" and not (row.spent.alone and base.spent.alone):

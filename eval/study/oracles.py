@@ -1,10 +1,10 @@
-"""Which role loses the points? Oracle roles, which know the gold annotation, take the place of one role or of several.
+"""Which role loses the points? Oracle roles, which know the gold annotation, replace one or several roles.
 
     planner     asks the gold decomposition, with #k replaced by the gold answer of step k
     retriever   finds the gold passages
     answerer    gives the gold answer if the evidence holds it word for word, else abstains
 
-With one oracle and the other roles real, the points that are still lost are lost by the others.
+With one oracle, the points that are still lost are lost by the other, real roles.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ OWN = "own roles"
 
 
 def oracles_design(task: Task, settings: Settings) -> Design:
-    """Design runs in which own and oracle roles are crossed.
+    """Design runs that combine real roles and oracle roles in every way.
 
-    The answerer's oracle is used twice: it looks in the triples, and in the passages.
+    There are two oracle answerers: one looks for the gold answer in the triples, the other in the passages.
     """
     metrics = extended(
         task.metrics, "all_recall", "answer_in_facts", "answer_in_passages"
@@ -146,7 +146,7 @@ def _oracles(
             )
         if retrieval:
             gold = gold_passages(question, corpus[question.by_title])
-            # a search that finds them all, however few a hop may bring
+            # a search finds all gold passages, even if k is smaller
             limits = replace(roles.limits, k=max(roles.limits.k, len(gold)))
             roles = replace(roles, retriever=OracleRetriever(gold), limits=limits)
         if within:
@@ -157,7 +157,7 @@ def _oracles(
 
 
 def _without_early_stops(limits: Limits) -> Limits:
-    """Return settings without the stop at a hop that brings nothing new, so that the gold plan is asked to its end."""
+    """Return the limits without the stops at a hop that adds nothing, so that the gold plan is followed to its end."""
     return replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
 
 
@@ -168,9 +168,9 @@ def _show(
     headline: str,
     left_out: Sequence[LeftOut],
 ) -> Shown:
-    """Tabulate the scores of all questions, of those with an answer that a text can state, and by number of gold hops.
+    """Return the scores of all questions, of those whose answer a text can state, and by number of gold hops.
 
-    The second table is there because an oracle answerer can get no other question right.
+    The second table is shown because an oracle answerer cannot get any other question right.
     """
     parts: list[str] = []
     figures: dict[str, Any] = {}
@@ -204,9 +204,10 @@ def _states_gold(result: Result) -> bool:
 
 
 def decomposed(question: Question) -> list[str]:
-    """Return the gold sub-questions, with the gold answers of earlier steps in place of #1, #2; () if there are none.
+    """Return the gold sub-questions, with #1, #2 ... replaced by the gold answers of earlier steps; [] if there are
+    none.
 
-    Raises RunError for a reference to a step that does not come earlier, or has no answer.
+    Raises RunError if a reference is not to an earlier step, or to a step without an answer.
     """
     searches: list[str] = []
     answers: list[str] = []
@@ -227,15 +228,15 @@ def decomposed(question: Question) -> list[str]:
 
 
 class OraclePlanner:
-    """Planner that asks the gold sub-questions in their order, then says that it has enough.
+    """A planner that asks the gold sub-questions in order, then stops as sufficient.
 
-    The loop's first sub-query is the question itself, as it is for every planner.
+    As for every planner, the loop's first sub-query is the question itself.
     """
 
     name = "oracle"
 
     def __init__(self, question: Question) -> None:
-        """Raises RunError for a question without a gold decomposition."""
+        """Raises RunError if the question has no gold decomposition."""
         self._searches = decomposed(question)
         if not self._searches:
             raise RunError(
@@ -252,7 +253,7 @@ class OraclePlanner:
 
 
 class OracleRetriever:
-    """Retriever that returns the gold passages for any query, in the order of the annotation."""
+    """A retriever that returns the gold passages for any query, in the order of the annotation."""
 
     name = "oracle"
 
@@ -260,7 +261,11 @@ class OracleRetriever:
         self._gold = tuple(gold)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return the first `k` gold passages, scored 1, 1/2, 1/3, ... Raises ValueError as every retriever does."""
+        """Return the first `k` gold passages, scored 1, 1/2, 1/3, ...
+
+        Raises:
+            ValueError: the query is blank or `k` is below 1.
+        """
         if not query.strip() or k < 1:
             raise ValueError(
                 f"a search needs words and a k of at least 1, got {query!r} and {k}"
@@ -272,11 +277,14 @@ class OracleRetriever:
 
 
 class OracleAnswerer:
-    """Answerer that gives a gold answer if the evidence holds it, as whole words once normalised; else it abstains.
+    """An answerer that gives a gold answer if the evidence contains it as whole words, normalised, and otherwise
+    abstains.
 
-    within: "facts", the graph's triples, or "passages", the retrieved texts. An answer that no text states, such as yes
-        or no, is never found. So its score is the share of questions with evidence that holds the answer: the best
-        score that a reader of that evidence could get.
+    An answer that no text states, such as yes or no, is never found. The score is therefore the share of questions
+    whose evidence contains the answer: the best score that a reader of this evidence can reach.
+
+    Args:
+        within: the evidence: "facts", the graph's triples, or "passages", the retrieved texts.
     """
 
     def __init__(self, question: Question, within: str = "facts") -> None:
@@ -295,7 +303,7 @@ class OracleAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the first gold answer that the evidence holds, and cite the first place where it does."""
+        """Return the first gold answer that the evidence contains, with a citation of its first place."""
         for gold in self._golds:
             if self._within == "facts":
                 passages_with_answer = _in_facts(gold, graph, passages)
@@ -307,7 +315,8 @@ class OracleAnswerer:
 
 
 def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
-    """Group passages by title or by id, as gold annotations name them; several may share a title or a document."""
+    """Group passages by title, or by id and document id, as gold annotations name them; several passages may share a
+    name."""
     table: dict[str, list[Passage]] = {}
     for passage in passages:
         names = {passage.id, passage.document_id or passage.id}
@@ -321,9 +330,10 @@ def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passa
 def gold_passages(
     question: Question, corpus: Mapping[str, Sequence[Passage]]
 ) -> list[Passage]:
-    """Return the gold passages, by name from the corpus (see `by_name`), else from the question's own contexts.
+    """Return the question's gold passages, from the corpus (see `by_name`) or else from the question's contexts.
 
-    Raises RunError for a question without gold passages, and for one that is in neither place.
+    Raises:
+        RunError: the question has no gold passages, or a gold passage is in neither place.
     """
     if not question.supporting:
         raise RunError(

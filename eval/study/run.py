@@ -34,11 +34,12 @@ VERSION = 1
 Watch = Callable[
     [str, int, Run], AbstractContextManager[Callable[[Result], None] | None]
 ]
-"""Called with each run that begins, by name and number; the function that it yields is called with each new result."""
+"""A function that is called with the name, number and run of each run that begins. The function that its context yields
+is called with each new result."""
 
 
 class StudyFolder:
-    """Folder of a study: its design, the replies of models, and a folder for each of its runs."""
+    """The folder of a study: its design, the cached replies of models, and a folder for each of its runs."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -57,12 +58,12 @@ class StudyFolder:
 
     @property
     def index_path(self) -> Path:
-        """Return where a study makes the index that its runs search, if it makes one."""
+        """Return the folder of the index that a study builds for its runs, if it builds one."""
         return self.path / "index"
 
     @property
     def built_path(self) -> Path:
-        """Return where a study notes what its index took to make."""
+        """Return the file in which a study notes what its index took to build."""
         return self.path / "built.json"
 
     @classmethod
@@ -74,11 +75,17 @@ class StudyFolder:
         left_out: Sequence[LeftOut] = (),
         **description: Any,
     ) -> Self:
-        """Open the folder of a new study, or of one of the same kind begun there; study.json lists the runs again.
+        """Return the folder of a new study, or of a study of the same kind that was begun there. study.json lists the
+        runs again.
 
-        runs: each run's name with its changes. description: further entries of study.json, such as benchmark and data.
-        Whether a run may be resumed is its own manifest's business. Raises RunError for a folder that holds another
-        study, or no study.
+        Whether a run can be resumed depends on the run's own manifest.
+
+        Args:
+            runs: each run's name with its changes.
+            description: further entries of study.json, such as benchmark and data.
+
+        Raises:
+            RunError: the folder holds another study, or something else.
         """
         folder = cls(path)
         if folder.study_path.exists():
@@ -115,8 +122,8 @@ class StudyFolder:
         return folder
 
     def check_content(self) -> None:
-        """Raise RunError if there is a folder that holds something else than a study."""
-        # one look: another process may begin it now
+        """Raise RunError if the folder exists and holds something other than a study."""
+        # listed only once: another process may begin the study at the same time
         there = set(self.path.iterdir()) if self.path.is_dir() else set()
         own = {
             self.lock_path,
@@ -130,7 +137,11 @@ class StudyFolder:
             )
 
     def study(self) -> JSON:
-        """Return the content of study.json. Raises RunError if it is missing or cannot be read."""
+        """Return the content of study.json.
+
+        Raises:
+            RunError: the file is missing or cannot be read.
+        """
         try:
             data: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:
@@ -144,33 +155,34 @@ class StudyFolder:
         return data
 
     def runs(self) -> dict[str, RunFolder]:
-        """Return the study's runs by name, whether they have begun or not."""
+        """Return the folders of the study's runs by name, whether the runs have begun or not."""
         ended = {}
         for run in self.study()["runs"]:
             ended[run["name"]] = RunFolder(self.path / run["folder"])
         return ended
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Replace a file of the folder."""
+        """Replace a file of the folder by this value as JSON."""
         self.write_text(
             name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
         )
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace a file of the folder."""
+        """Replace a file of the folder by this text."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.path / name, text.encode("utf-8", "replace"))
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
-    """Map each run's name to a folder's name of letters, digits, dots and dashes; equal ones are numbered."""
+    """Return a folder name of letters, digits, dots and dashes for each run's name; repeated folder names are
+    numbered."""
     names_of: dict[str, str] = {}
     used: set[str] = set()
     for name in names:
         plain = re.sub(r"[^\w.+=-]+", "-", name, flags=re.ASCII).strip("-.") or "run"
         folder = plain
         number = 2
-        while folder.lower() in used:  # some file systems do not tell cases apart
+        while folder.lower() in used:  # some file systems ignore case
             folder = f"{plain}-{number}"
             number += 1
         used.add(folder.lower())
@@ -180,12 +192,14 @@ def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """End of a study. errors: of questions, in all runs. missing: why there are no pictures."""
+    """The outcome of a study."""
 
     folder: StudyFolder
     tables: Shown
     errors: int
+    """The number of questions that ended in an error, in all runs."""
     missing: str = ""
+    """Why there are no pictures; "" if there are."""
 
 
 def run_study(
@@ -196,10 +210,10 @@ def run_study(
     retry_errors: bool = False,
     watch: Watch | None = None,
 ) -> Finished:
-    """Ask the questions that the runs under `out` have no results of, then write tables and pictures there.
+    """Ask the questions that have no result yet in the runs in `out`, then write tables and pictures there.
 
-    The runs share cached model replies in the study's folder, unless the settings name a cache. Raises RunError while
-    another process writes there, and RasError children as `begin_run` does.
+    The runs share cached model replies in the study's folder, unless the settings name a cache. Raises RunError if
+    another process writes there, and the errors of `begin_run`.
     """
     names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:

@@ -32,19 +32,19 @@ Unit = Literal["money", "tokens", "seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Costs of a question of a run."""
+    """The cost of a question of a run."""
 
     seconds: float
-    """The median, which no stalled call changes."""
+    """The median over questions, so that a stalled call does not change it."""
     tokens: float
-    """The mean, of all models."""
+    """The mean over questions, of all models together."""
     money: float | None
-    """The mean, where all prices are known."""
+    """The mean over questions; None if a price is unknown or no model was called."""
     alone: bool = False
-    """Whether no other question was under way, so that the seconds are a question's own."""
+    """Whether questions were asked one at a time, so that the seconds are those of one question."""
 
     def of(self, unit: Unit) -> float:
-        """Return the cost in a unit."""
+        """Return the cost in a unit; 0.0 if the money is unknown."""
         if unit == "money":
             return self.money or 0.0
         if unit == "tokens":
@@ -53,7 +53,7 @@ class Spent:
 
 
 def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
-    """Return the costs of a question of a run; 0 where it has no results."""
+    """Return the cost of a question of a run; 0 if the run has no results."""
     if not results:
         return Spent(0.0, 0.0, None)
     tokens = [result.tokens for result in results]
@@ -67,7 +67,7 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
 
 
 def unit_of(spent: Sequence[Spent]) -> Unit:
-    """Return a unit in which all runs have a cost: money, else tokens, else seconds."""
+    """Return a unit in which the cost of all runs is known: money, else tokens, else seconds."""
     if all(each.money is not None for each in spent):
         return "money"
     if any(each.tokens for each in spent):
@@ -77,25 +77,25 @@ def unit_of(spent: Sequence[Spent]) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """Scores and costs of one run."""
+    """The scores and the cost of one run."""
 
     name: str
     n: int
     scores: Mapping[str, Estimate]
     hops: float
-    """The mean of a question."""
+    """The mean over questions."""
     abstained: int
     errors: int
     spent: Spent
     ceilings: Mapping[str, float]
-    """The scores that no ranking can pass; see `ras_agent.eval.metrics.ceilings`."""
+    """The highest scores that any ranking can reach; see `ras_agent.eval.metrics.ceilings`."""
     difference: Comparison | None = None
-    """That of the headline metric to the run that others are compared to."""
+    """The difference in the headline metric to the run with which others are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrix:
-    """Table of one metric for each pair of a row's choice and a column's; a cell without scores is None."""
+    """A table of one metric for each pair of a row's choice and a column's choice. A cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]
@@ -109,7 +109,7 @@ class ScoreMatrix:
 
 
 def mean_score(values: Sequence[float]) -> Estimate | None:
-    """Return mean and interval; None if there are no values."""
+    """Return the mean and its interval; None if there are no values."""
     if values:
         return mean_interval(values)
     return None
@@ -124,9 +124,10 @@ def compared(
     keep: Callable[[Result], bool] | None = None,
     prices: Prices | None = None,
 ) -> list[RunRow]:
-    """Return a row for each run. The difference to `base` is over the questions that both scored.
+    """Return a row for each run. The difference to `base` is over the questions that both runs scored.
 
-    keep: decides which questions count.
+    Args:
+        keep: decides which questions count; by default all do.
     """
     counted = {}
     for name, results in runs.items():
@@ -143,7 +144,8 @@ def compared(
 
 
 def _scores_by_id(results: Sequence[Result], metric: str) -> dict[str, float]:
-    """Return each question's score, sorted: the order in which questions ended has no say in the resampling."""
+    """Return the score of each question, sorted by id so that resampling does not depend on the order of the
+    results."""
     scores = {}
     for result in sorted(results, key=lambda result: result.id):
         if metric in result.scores:
@@ -158,7 +160,7 @@ def matrix(
     row_title: str = "",
     column_title: str = "",
 ) -> ScoreMatrix:
-    """Return one metric over crossed runs. cells: the run's name by (row, column), in the order of the matrix."""
+    """Return one metric over crossed runs. cells: the name of the run by (row, column), in the order of the matrix."""
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
     lines = []
@@ -180,9 +182,11 @@ def markdown_rows(
     loop: bool = True,
     costs: bool = False,
 ) -> str:
-    """Return a table of runs, with scores in percent and 95 % intervals, and below it what bounds the scores.
+    """Return a table of runs with scores in percent and 95 % intervals, followed by the highest reachable scores.
 
-    loop: whether hops and abstentions mean something. costs: whether there are columns of costs.
+    Args:
+        loop: whether to show hops and abstentions.
+        costs: whether to show the costs.
     """
     columns: dict[str, Sequence[str]] = {
         "run": [row.name for row in rows],
@@ -205,7 +209,7 @@ def markdown_rows(
 
 
 def cost_columns(spent: Sequence[Spent]) -> dict[str, Sequence[str]]:
-    """Return columns of costs: seconds, then tokens and money where there are any."""
+    """Return columns of costs: seconds, then tokens and money if they are known."""
     columns: dict[str, Sequence[str]] = {"s": [f"{each.seconds:.2f}" for each in spent]}
     unit = unit_of(spent)
     if unit != "seconds":
@@ -216,13 +220,14 @@ def cost_columns(spent: Sequence[Spent]) -> dict[str, Sequence[str]]:
 
 
 def table_of(columns: Mapping[str, Sequence[str]]) -> str:
-    """Return columns, by their headings, as a Markdown table."""
+    """Return a Markdown table of columns, which are given by their headings."""
     lines = zip(*columns.values(), strict=True)
     return markdown_table(list(columns), list(lines))
 
 
 def _bounds(rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
-    """Return the note on ceilings, below a blank line; "" where there are none, or runs differ in them."""
+    """Return the note on the highest reachable scores, after a blank line; "" without any, or if the runs differ in
+    them."""
     bounds = [row.ceilings for row in rows]
     if not bounds or any(each != bounds[0] for each in bounds):
         return ""
@@ -233,7 +238,7 @@ def _bounds(rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
 
 
 def markdown_matrix(table: ScoreMatrix) -> str:
-    """Return a crossing as a Markdown table, in percent with 95 % intervals."""
+    """Return a score matrix as a Markdown table, in percent with 95 % intervals."""
     corner = " / ".join(filter(None, (table.row_title, table.column_title)))
     lines = []
     for row, cells in zip(table.rows, table.cells, strict=True):
@@ -279,9 +284,11 @@ def side_by_side(
     columns: Sequence[str] | None = None,
     loop: bool = True,
 ) -> Shown:
-    """Show one table of `columns` (all `metrics` by default), and the runs that were left out.
+    """Return a table of the runs, and a line for each run that was left out.
 
-    loop: whether hops were taken, so that their numbers say something.
+    Args:
+        columns: the metrics to show; by default all `metrics`.
+        loop: whether to show hops and abstentions.
     """
     rows = compared(runs, metrics, headline, base)
     visible = []
@@ -303,7 +310,8 @@ def show_crossed(
     metrics: Sequence[str],
     titles: tuple[str, str],
 ) -> Shown:
-    """Show a matrix and a heat map for each metric that any run has. cells: run names by row and column."""
+    """Return a matrix and a heat map for each metric that any run has. cells: the names of the runs by row and
+    column."""
     parts = []
     matrices = []
     pictures = {}
@@ -318,7 +326,7 @@ def show_crossed(
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> str:
-    """Return a line for each run that does not apply, below a blank line; "" without any."""
+    """Return a line for each run that was left out, after a blank line; "" if there are none."""
     text = ""
     for run in left_out:
         text += f"Not run: {run.name}: {run.why}.\n"
@@ -328,7 +336,7 @@ def left_out_lines(left_out: Sequence[LeftOut]) -> str:
 
 
 Points = Sequence[tuple[float, float, float, float]]
-"""(x, mean, low, high), the last three in 0..1."""
+"""Points (x, mean, low, high); the last three are in 0..1."""
 
 _COLOURS = (
     "#0b6e99",
@@ -344,7 +352,11 @@ _NAME = 30
 
 
 def heat_map(table: ScoreMatrix, title: str = "") -> str:
-    """Draw a score matrix as SVG: each cell has percent and 95 % interval. Raises MissingExtra without matplotlib."""
+    """Draw a score matrix as SVG, with percent and 95 % interval in each cell.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
     means = []
     finite = []
     for row in table.cells:
@@ -403,7 +415,11 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
 def lines(
     series: Mapping[str, Points], x_title: str, y_title: str, title: str = ""
 ) -> str:
-    """Draw a line for each name, with a band from low to high. Raises MissingExtra without matplotlib."""
+    """Draw a line for each name as SVG, with a band from low to high.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
     with new_figure(6.2, 3.8) as figure:
         axes = figure.subplots()
         for number, (name, points) in enumerate(series.items()):
@@ -435,7 +451,7 @@ def lines(
 
 
 def _short(name: str) -> str:
-    """Shorten a name for an axis to its beginning and its end, which is a model's own name."""
+    """Shorten a name for an axis: keep its beginning and its end, where the model's name is."""
     if len(name) <= _NAME:
         return name
     return f"{name[:10]}…{name[-(_NAME - 11) :]}"

@@ -1,12 +1,12 @@
-"""Measures all that has a peer, prints one table, and appends its rows to a file.
+"""Measures everything that has a peer to compare with, prints one table, and appends its rows to a file.
 
     python -m ras_agent.eval.bench --json build/bench.jsonl
     python -m ras_agent.eval.bench --parts start,retrieval
 
-Each row is ours beside a named peer in the same run, their ratio, and the bar that it is held to. `before` is the
-median of that row's last five ratios in the file; a ratio a fifth worse than that is marked WORSE, and said under the
-table. Ratios are compared and not times, since machines differ and are busy. A part whose peer or server is missing is
-left out, and said there, too.
+Each row has our figure and a named peer's from the same run, their ratio, and the bar that the ratio must meet.
+`before` is the median of the row's last five ratios in the file; a ratio that is a fifth worse is marked WORSE and
+listed under the table. Ratios are compared and not times, since machines differ and are busy. A part whose peer or
+server is missing is left out, and is also listed there.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PARTS = {
     "neighbours": "ras_agent.eval.bench.neighbours",
     "throughput": "ras_agent.eval.bench.throughput",
 }
-"""The modules that are measured, in this order; each has a function `bench_rows()`"""
+"""The modules that are measured, in this order; each has a function `bench_rows()`."""
 
 
 def commit() -> str:
-    """Return the short name of the checkout's commit, with a "+" if files differ from it; "" outside of a checkout."""
+    """Return the short name of the checkout's commit, with a "+" if files were changed; "" outside a checkout."""
     command = [
         "git",
         "-C",

@@ -1,10 +1,10 @@
-"""Row of `dense` over an index of vectors against FAISS, which compares the same vectors one by one; query by query.
+"""Compares `dense` over an index of vectors, query by query, with FAISS, which scans the same vectors.
 
     python -m ras_agent.eval.bench --parts dense
 
-FAISS is asked directly: it is given a query's vector and returns row numbers. Ours is given the query's text, of which
-its retriever remembers the vector, and returns passages, read from disk, with ties in the order of the corpus. A
-query's time is the fastest of three by the clock; FAISS has one thread.
+FAISS gets a query's vector and returns row numbers. Our retriever gets the query's text, whose vector it has cached,
+and returns passages read from disk, with ties in the order of the corpus. A query's time is the fastest of three by the
+clock; FAISS has one thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _K = 10
 
 
 class DrawnEmbedder:
-    """An embedder that draws vectors of 384 numbers, near one of a thousand centres, so that a text has neighbours."""
+    """An embedder that draws vectors of 384 numbers near one of a thousand centres, so that a text has neighbours."""
 
     name = "drawn"
     dimension = _WIDTH
@@ -52,7 +52,7 @@ class DrawnEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors, (len(texts), 384), the same for the same text."""
+        """Return unit vectors, shape (len(texts), 384). Equal texts get equal vectors."""
         vectors = np.stack([self._drawn(text) for text in texts])
         return np.asarray(
             vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
@@ -73,7 +73,11 @@ class DrawnEmbedder:
 def bench_rows(
     sizes: Sequence[int] = (10_000,), queries: int = 100
 ) -> Iterator[BenchRow]:
-    """Measure `dense` at each size. Raises SettingsError where FAISS is not installed."""
+    """Yield a row for `dense` at each size.
+
+    Raises:
+        SettingsError: FAISS is not installed.
+    """
     if find_spec("faiss") is None:
         raise SettingsError("no peer to measure: pip install faiss-cpu")
     for size in sizes:
@@ -91,7 +95,7 @@ def bench_rows(
 
 
 def _times(size: int, queries: int) -> list[tuple[float, float]]:
-    """Return each query's seconds, ours and FAISS's."""
+    """Return the seconds of each query, ours and FAISS's."""
     import faiss
 
     embedder = DrawnEmbedder()

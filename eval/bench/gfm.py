@@ -1,9 +1,9 @@
-"""The rows of the GFM network against a pass over the whole graph, as the published code computes it.
+"""Compares the GFM network with a pass over the whole graph, as the published code computes it.
 
-Facts are drawn, their ends and relations by Zipf's law, as many as MuSiQue's graph has; relations are phrases with
-their sentence vectors; questions start at entities drawn evenly, the rarer the stronger, as the retriever does. Weights
-are those of the network that ships, and the same at the published width of 512, each number 16 times. The bars are of
-such facts; lab/gfm-speed.md has figures over real graphs, where a question reaches less.
+There are as many facts as in MuSiQue's graph, with entities and relations drawn by Zipf's law. Relations are phrases
+with their sentence vectors. Questions start at uniformly drawn entities, and rarer entities get more weight, as in the
+retriever. The weights are those of the packaged network, and the same weights widened to the published width of 512.
+The bars are for such facts; lab/gfm-speed.md has figures over real graphs, where a question reaches fewer entities.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WIDER = 16
-"""How many times the width of the network that ships a widened one has: 512."""
+"""How many times wider than the packaged network the widened one is: its width is 512."""
 ENTITIES = 20_000
 FACTS = 21_500
-_BARS = (0.18, 0.5)  # of the wider and of the one that ships
+_BARS = (0.18, 0.5)  # for the widened and for the packaged network
 _VERBS = (
     "founded",
     "written",
@@ -79,7 +79,11 @@ _QUESTIONS = (
 
 
 def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRow]:
-    """Measure both widths over drawn facts. Raises MissingExtra without torch or numba."""
+    """Yield rows for both widths over random facts.
+
+    Raises:
+        MissingExtra: torch or numba is not installed.
+    """
     try:
         import numba  # noqa: F401
         import torch
@@ -133,7 +137,7 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
 
 
 def _start(graph: GFMGraph, seed: int) -> GFMStart:
-    """Start at three entities that facts name, each with as much weight as one of its facts has."""
+    """Return a start at three entities that facts name, with weights that fall with their numbers of facts."""
     entities = np.sort(
         np.random.default_rng(seed).choice(np.unique(graph.source), 3, replace=False)
     )
@@ -143,7 +147,7 @@ def _start(graph: GFMGraph, seed: int) -> GFMStart:
 def drawn_facts(
     entities: int, relations: int, facts: int, rng: np.random.Generator | None = None
 ) -> Ints:
-    """Draw facts (facts, 3) with ends and relations that follow Zipf's law (exponent 0.8), numbered at random."""
+    """Return random facts (facts, 3) whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
     rng = rng or np.random.default_rng(0)
     ends = rng.permutation(entities)
     labels = rng.permutation(relations)
@@ -168,7 +172,8 @@ def plain_pass(
     start: GFMStart,
     relation_states: list[CachedRows] | None,
 ) -> Floats:
-    """Compute the plain pass as the published code does: one kernel for the messages, then whole-graph products."""
+    """Return the result of the plain pass as the published code computes it: one kernel for the messages, then products
+    over the whole graph."""
     import torch
     from torch.nn.functional import linear, relu
 
@@ -211,9 +216,10 @@ def plain_pass(
 
 
 def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    """Return the weights of a network of `times` the width that computes the same, to measure a trained one's cost.
+    """Return the weights of a network `times` as wide that computes the same, to measure the cost of a trained network
+    of that width.
 
-    Each number of a state is there `times` times, and the weights that read it are divided by as much.
+    Each number of a state is repeated `times` times, and the weights that read it are divided by `times`.
     """
     import torch
 

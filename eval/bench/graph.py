@@ -1,4 +1,4 @@
-"""Measures triple parsing, merging and the page against a plain loop or a named peer in the same run.
+"""Measures triple parsing, merging and the trace page, compared with a plain loop or a named peer in the same run.
 
     python -m ras_agent.eval.bench --parts graph
 
@@ -6,9 +6,9 @@
     merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
     page    a trace as HTML         | json.dumps of the trace
 
-The peers do less: the regular expression drops a broken line in silence, networkx knows neither spellings of one name
-nor facts that disagree, and a dumped trace cannot be looked at. Ours and the
-peer take turns; a figure is the median processor time of `runs`.
+The peers do less: the regular expression silently drops a broken line, networkx neither merges spellings of a name nor
+finds conflicting facts, and dumped JSON is not a page. Ours and the peer take turns; a figure is the median processor
+time of `runs`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ _PLAIN = re.compile(
 
 
 def bench_rows(runs: int = 15, size: int = 100) -> Iterator[BenchRow]:
-    """Measure every benchmark at one size. Raises MissingExtra without networkx."""
+    """Yield a row for each benchmark at one size.
+
+    Raises:
+        MissingExtra: networkx is not installed.
+    """
     for name, peer, ours, theirs in _jobs(size):
         mine = []
         of_peer = []
@@ -90,7 +94,7 @@ def _milliseconds(call: Job) -> float:
 
 
 def _facts(count: int) -> tuple[Triple, ...]:
-    """Make `size` facts about a third as many entities, a few of them spelled in two ways; the same every time."""
+    """Return `count` facts about a third as many entities, some spelled in two ways; always the same."""
     draw = random.Random(0)
     facts = []
     for number in range(count):

@@ -1,15 +1,16 @@
-"""A stand-in for a model server, for measuring and breaking evaluations: OpenAI's chat protocol without a model.
+"""A stand-in for a model server, to measure and test evaluations: OpenAI's chat protocol without a model.
 
     python -m ras_agent.eval.bench.loopback_model --latency 0.1
 
-serves on the loopback interface, prints its port, and ends with its standard input. It plays its roles by the name of
-the model: "planner" asks one to three sub-queries, "explorer" always another one, "extractor" writes four facts a
-passage and "scribe" ten, "reasoner" a sentence, "answerer" names something out of the facts. A reply depends on the
-request only, so two runs that ask the same get the same; it means nothing, and no score of such a run does.
+serves on the loopback interface, prints its port, and ends when its standard input is closed. The name of the model
+chooses the role: "planner" asks one to three sub-queries, "explorer" always another one, "extractor" writes four facts
+for each passage and "scribe" ten, "reasoner" a sentence, "answerer" names something from the facts. A reply depends
+only on the request, so that equal requests of two runs get equal replies. Replies are meaningless, and so are the
+scores of such a run.
 
-With --window 4096 it has a context window: a prompt that is longer, with the reply that it asks for, is refused as a
-vLLM server does. A token is then a piece of four letters of a word at most, a digit or a mark, which makes more tokens
-than the vocabularies of models do.
+With --window 4096 it has a context window: if prompt and requested reply are longer, the request is refused with a vLLM
+server's error. A token is then at most four letters of a word, a digit or a mark, which gives more tokens than the
+vocabularies of models.
 
     GET /counts         {"received", "answered", "repeated", "refused", "longest"}; repeated: requests that had been
                         answered before; refused: prompts longer than the window; longest: tokens of the longest prompt
@@ -59,7 +60,7 @@ _TOKEN = re.compile(r"[^\W\d]{1,4}|\d|[^\w\s]|\n")
 
 
 def plan(prompt: str) -> str:
-    """Reply with one to three sub-queries, then stop."""
+    """Return the next of one to three sub-queries, then the planner's stop."""
     question = prompt.rpartition(f"{QUESTION} ")[2]
     searches = prompt.count(f"{SUBQ} ")
     if searches > _number(question) % 3:
@@ -71,7 +72,7 @@ def plan(prompt: str) -> str:
 
 
 def explore(prompt: str) -> str:
-    """Reply with one more sub-query, about something that was found."""
+    """Return another sub-query about something that was found."""
     question = prompt.rpartition(f"{QUESTION} ")[2]
     searches = prompt.count(f"{SUBQ} ")
     objects = _OBJECT.findall(prompt)
@@ -83,7 +84,7 @@ def explore(prompt: str) -> str:
 
 
 def reason(prompt: str) -> str:
-    """Reply with words of the passages as the next sentence."""
+    """Return words of the passages as the next sentence."""
     passages = _PASSAGE.findall(prompt)
     title, text = (
         passages[_number(prompt) % len(passages)]
@@ -94,7 +95,7 @@ def reason(prompt: str) -> str:
 
 
 def extract(prompt: str, count: int = _FACTS_A_PASSAGE) -> str:
-    """Reply with four facts per passage, or `count`, made of its words."""
+    """Return `count` facts for each passage, made of its words."""
     facts = []
     for title, text in _PASSAGE.findall(prompt):
         words = re.findall(r"\w+", text)
@@ -105,7 +106,7 @@ def extract(prompt: str, count: int = _FACTS_A_PASSAGE) -> str:
 
 
 def answer(prompt: str) -> str:
-    """Reply with words of the facts."""
+    """Return an answer made of words of the facts."""
     objects = _OBJECT.findall(prompt)
     if objects:
         return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}"
@@ -129,7 +130,7 @@ def _number(text: str) -> int:
 
 @dataclass
 class _Ledger:
-    """Counts of the requests over all connections."""
+    """Counts of the requests on all connections."""
 
     latency: float
     window: int | None = None
@@ -150,7 +151,8 @@ class _Ledger:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection that speaks as much of HTTP/1.1 with keep-alive as a chat client needs, so that it is fast."""
+    """A connection that speaks only the part of HTTP/1.1 with keep-alive that a chat client needs, so that it is
+    fast."""
 
     def __init__(self, ledger: _Ledger) -> None:
         self._ledger = ledger
@@ -196,7 +198,7 @@ class _Connection(asyncio.Protocol):
             ledger.repeated += key in ledger.prompts
             if ledger.answers_left is not None:
                 if ledger.answers_left == 0:
-                    return  # no reply, ever
+                    return  # the request never gets a reply
                 ledger.answers_left -= 1
             asyncio.get_running_loop().call_later(
                 ledger.latency, self._reply, key, body
@@ -236,7 +238,7 @@ class _Connection(asyncio.Protocol):
         self._send(completion(request))
 
     def _refusal(self, prompt: int, reply: int) -> str:
-        """Return the error of a vLLM server for a prompt that does not fit into the window; "" for one that does."""
+        """Return a vLLM server's error for a prompt that does not fit into the window; "" if it fits."""
         window = self._ledger.window
         if window is None or prompt + max(reply, 1) <= window:
             return ""
@@ -257,12 +259,12 @@ class _Connection(asyncio.Protocol):
 
 
 def tokens(text: str) -> int:
-    """Count the tokens of a text by this server's rule."""
+    """Return the number of tokens of a text by this server's rule."""
     return len(_TOKEN.findall(text))
 
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
-    """Build the reply to a chat request; for its usage a word is a token."""
+    """Return the reply to a chat request. Its usage counts words as tokens."""
     prompt = str(request["messages"][-1]["content"])
     reply = _ROLES.get(request["model"], answer)(prompt)
     input_tokens = sum(
@@ -292,13 +294,13 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Loopback:
-    """Control of a running server from outside."""
+    """A client that controls a running server."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
 
     def spec(self, role: str) -> str:
-        """Return the role spec of "planner", "extractor" and so on."""
+        """Return the role spec for "planner", "extractor" and so on."""
         return f"vllm:{self.root}/v1#{role}"
 
     def counts(self) -> dict[str, int]:
@@ -306,7 +308,7 @@ class Loopback:
         return self._ask("GET", "/counts")
 
     def gate(self, answer: int | None) -> None:
-        """Let the server answer `answer` more requests and then no more; None opens it."""
+        """Let the server answer `answer` more requests and then no more; None removes the limit."""
         self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
@@ -326,7 +328,7 @@ def serving(
     vague: bool = False,
     core: int | None = None,
 ) -> Iterator[Loopback]:
-    """Start a server in a process of its own, on one `core` or on all, and stop it at the end of the block."""
+    """Start a server in a new process, on one `core` or on all, and stop it at the end of the block."""
     command = [
         sys.executable,
         "-P",

@@ -1,11 +1,11 @@
-"""Measures the processor time that the offline mode takes next to busy programs, and with fewer processors than threads.
+"""Measures the processor time of the offline mode next to busy programs, and with fewer processors than threads.
 
     python -m ras_agent.eval.bench.neighbours
     python -m ras_agent.eval.bench.neighbours --one-processor
 
-Threads of a small product that wait for each other keep processors busy, the more so where other programs run or a
-container grants fewer processors than the machine has. A run of its own process answers the bundled questions; its
-command prints the seconds. A quota is imitated: all threads that were begun share one processor.
+Threads of a small matrix product that wait for each other waste processor time, especially if other programs run, or if
+a container grants fewer processors than the machine has. Each run is a separate process that answers the bundled
+questions and prints its processor seconds. A quota is imitated by binding all its threads to one processor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _THREADS = Path("/proc/self/task")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Measure the three situations in turns; of each the median counts."""
+    """Yield rows that compare the busy and the bounded situation with the idle one, by medians. The situations take
+    turns."""
     idle: list[float] = []
     busy: list[float] = []
     bounded: list[float] = []
@@ -78,9 +79,9 @@ def _busy_programs() -> Iterator[None]:
 
 
 def _of_own_process(*options: str) -> float:
-    """Return the processor seconds that a process of its own prints."""
+    """Return the processor seconds that a separate process prints."""
     command = [sys.executable, "-m", "ras_agent.eval.bench.neighbours", *options]
-    # the limits on threads that the caller has set would hide those that the library sets
+    # thread limits set by the caller would hide those that the library sets
     environment = {}
     for name, value in os.environ.items():
         if not name.endswith("_NUM_THREADS"):

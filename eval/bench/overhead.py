@@ -1,11 +1,11 @@
-"""Measures the loop's own cost per hop, without models and search, against a bare four-node LangGraph hop.
+"""Measures the loop's cost per hop without models and search, compared with a hop of a bare four-node LangGraph.
 
     python -m ras_agent.eval.bench --parts overhead
 
-Roles are instant fakes of realistic size: five hits of 600 characters and twenty facts a hop. A hop's cost is the slope
-between a run of one hop and a run of five, so that a run's fixed cost is not counted. The bare graph has the same four
-nodes and edges, and each node writes one number. Runs of all variants are interleaved. The ratio is of processor time,
-which other programs on the machine disturb less than the clock.
+Roles are fakes that reply at once with results of realistic size: five hits of 600 characters and twenty facts a hop. A
+hop's cost is the slope between a run of one hop and a run of five, so that the fixed cost of a run is not counted. The
+bare graph has the same four nodes and edges, and each node writes one number. Runs of all variants are interleaved. The
+ratio is of processor time, which other programs on the machine disturb less than the clock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SENTENCE = (
 
 
 class InstantRoles:
-    """All four roles with prepared replies: every call is one look-up."""
+    """All four roles with prepared replies: every call is only a look-up."""
 
     def __init__(self, hops: int) -> None:
         self._hops = hops
@@ -74,7 +74,7 @@ class InstantRoles:
 
 
 class InstantAsyncRoles(InstantRoles):
-    """The same roles with asynchronous methods too, so that no worker thread is needed."""
+    """The same roles with asynchronous methods added, so that no worker thread is needed."""
 
     async def aplan(self, *args: Any) -> Plan:
         return self.plan(*args)
@@ -123,7 +123,7 @@ class _BareState(TypedDict):
 
 
 def bare_graph(hops: int, *, asynchronous: bool) -> Any:
-    """Build the graph to compare with: nodes plan, retrieve, structure and merge that do nothing."""
+    """Return the graph to compare with: nodes plan, retrieve, structure and merge that only write a number."""
 
     def node(state: _BareState) -> dict[str, int]:
         return {"value": 1}
@@ -154,7 +154,8 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
 
 
 def measure(runs: int) -> dict[str, list[float]]:
-    """Measure each variant, in milliseconds of processor a hop; ours comes after the bare graph it is compared to."""
+    """Return the processor milliseconds of a hop in each run, by variant. Each loop follows the bare graph it is
+    compared with."""
 
     def ours(roles: InstantRoles) -> Any:
         limits = Limits(max_hops=HOPS + 1)
@@ -209,7 +210,8 @@ def measure(runs: int) -> dict[str, list[float]]:
 
 
 def _without_collection(once: Callable[[], float]) -> float:
-    """Run the block without garbage collection, which would charge one variant for the garbage of all."""
+    """Return the result of `once` run without garbage collection, which would charge one variant for garbage of the
+    others."""
     gc.collect()
     gc.freeze()  # the objects alive now need not be looked at again by the next collection
     gc.disable()
@@ -235,7 +237,7 @@ def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> float:
 
 
 def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
-    """Measure a hop of each of our loops against the bare graph's."""
+    """Yield rows that compare a hop of each of the package's loops with a hop of the bare graph."""
     costs = measure(runs)
     names = list(costs)
     for bare, ours in zip(names[::2], names[1::2], strict=True):

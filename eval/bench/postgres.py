@@ -1,6 +1,6 @@
-"""The row of `bm25` over an index in PostgreSQL against the same index in a folder, question by question in turn.
+"""Compares `bm25` over an index in PostgreSQL with the same index in a folder, question by question in turn.
 
-The server is the one of the environment variable RAS_AGENT_BENCH_POSTGRES; `make bench` starts a private one.
+The environment variable RAS_AGENT_BENCH_POSTGRES names the server; `make bench` starts a private one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 
 SERVER = "RAS_AGENT_BENCH_POSTGRES"
-"""The environment variable with a server's address"""
+"""The environment variable with the server's address."""
 _K = 10
 
 
 def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
-    """Measure `bm25` by the clock. Raises SettingsError where no server is named."""
+    """Yield a row that compares the times of `bm25` by the clock.
+
+    Raises:
+        SettingsError: no server is named.
+    """
     if not (url := os.environ.get(SERVER)):
         raise SettingsError(
             f"no server to measure: set {SERVER} to its address, postgresql://user@host/database"

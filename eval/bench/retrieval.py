@@ -2,19 +2,19 @@
 
     python -m ras_agent.eval.bench.retrieval --sizes 10000,100000,1000000 --json retrieval.jsonl
 
-Passages are about 60 words of a Zipf distribution, stop words already out; queries are 6 words of the same. Every job
-has a process of its own, so that peak memory is that job's:
+Passages are about 60 words of a Zipf distribution without stop words; queries are 6 words of the same. Every job has a
+separate process, so that peak memory is measured for the job:
 
     ras-agent   builds an index on disk from passages, then another process opens it and answers text with hits
     bm25s       indexes terms in memory; queries are terms already, answers are row numbers
     rank-bm25   the same, up to 100,000 passages
 
-Indexing is in processor seconds, and a query's time is the fastest of three: other programs disturb both less, and the
-95th percentile shows slow queries.
-The ratios are of medians taken query by query in turn, in one process, over the same arrays. Ours takes the terms out
-of the query's text and reads the hits' passages from disk; bm25s does neither. Its `retrieve` spends most of its time
-in numpy's argpartition, which is slow where most scores are 0, as here; so ours is compared with its `get_scores` too,
-which adds the scores up and selects nothing.
+Indexing is measured in processor seconds, and a query's time is the fastest of three, since other programs disturb
+these less. The 95th percentile shows slow queries. The ratios are of medians over queries, which both systems answer in
+turn, in one process, over the same arrays. ras-agent extracts the terms from the query's text and reads the passages of
+the hits from disk; bm25s does neither. The `retrieve` of bm25s spends most of its time in numpy's argpartition, which
+is slow if most scores are 0, as here. So ras-agent is also compared with `get_scores`, which sums up the scores and
+selects nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RANK_BM25_LIMIT = 100_000
 
 
 def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
-    """Make `count` passages, the same for the same seed."""
+    """Yield `count` random passages, the same for the same seed."""
     rng = np.random.default_rng(seed)
     words, chances = _zipf()
     for start in range(0, count, 1000):
@@ -71,7 +71,7 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
 
 
 def synthetic_queries(count: int, seed: int = 1) -> list[str]:
-    """Make `count` queries, the same for the same seed."""
+    """Return `count` random queries, the same for the same seed."""
     words, chances = _zipf()
     tokens = np.searchsorted(
         chances, np.random.default_rng(seed).random((count, _QUERY_WORDS))
@@ -80,7 +80,7 @@ def synthetic_queries(count: int, seed: int = 1) -> list[str]:
 
 
 def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
-    """Make one record per size and system."""
+    """Yield a record of measurements for each size and system."""
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             costs = _in_process("build", size, queries, folder)
@@ -102,9 +102,11 @@ def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
 def bench_rows(
     sizes: Sequence[int] = (10_000, 100_000), queries: int = 100
 ) -> Iterator[BenchRow]:
-    """Measure making an index and searching it against bm25s, and the smallest one against rank-bm25 too.
+    """Yield rows that compare building and searching an index with bm25s and, for the smallest size, also with
+    rank-bm25.
 
-    Raises SettingsError where one of these is not installed.
+    Raises:
+        SettingsError: one of these packages is not installed.
     """
     if missing := [name for name in ("bm25s", "rank_bm25") if find_spec(name) is None]:
         raise SettingsError(f"no peer to measure: pip install {' '.join(missing)}")
@@ -202,7 +204,7 @@ def _cell(value: object) -> str:
 
 
 def _zipf() -> tuple[Any, Any]:
-    """Return words and their cumulative chances, 1 / (50 + rank) each; the commonest words are stop words."""
+    """Return words and their cumulative probabilities, proportional to 1 / (50 + rank): without stop words."""
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
     return np.array(
         [f"w{number}" for number in range(_VOCABULARY)], dtype=object
@@ -343,7 +345,7 @@ def _seconds(call: Callable[..., Any], *arguments: Any) -> float:
 
 
 def fastest(call: Callable[..., Any], *arguments: Any) -> float:
-    """Return the seconds of the fastest of three calls, by the clock."""
+    """Return the wall-clock seconds of the fastest of three calls."""
     return min(_seconds(call, *arguments) for _ in range(3))
 
 

@@ -1,4 +1,4 @@
-"""The rows of `make bench`: ours next to a named peer in the same run, a bar, and the ratios of earlier runs."""
+"""The rows of `make bench`: a figure of ours with a peer's of the same run, a bar, and the ratios of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from statistics import median
 from ras_agent.errors import IngestError
 
 REGRESSION = 0.2
-"""How much worse than before a ratio has to be, to be marked"""
+"""The share by which a ratio must be worse than before to be marked."""
 _REMEMBERED = 5
 _HEADER = ("", "unit", "ours", "peer", "peer's", "ratio", "bar", "before", "")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """A figure of ours next to a peer's of the same run.
-
-    ratio: ours / peer. at_most, at_least: the bar that the ratio is held to; one of both.
-    """
+    """A figure of ours with a peer's figure from the same run. It has one bar, `at_most` or `at_least`."""
 
     name: str
     unit: str
@@ -29,7 +26,9 @@ class BenchRow:
     peer: str
     theirs: float
     at_most: float | None = None
+    """The highest allowed ratio ours / peer's."""
     at_least: float | None = None
+    """The lowest allowed ratio ours / peer's."""
 
     @property
     def ratio(self) -> float:
@@ -37,7 +36,7 @@ class BenchRow:
 
     @property
     def bar(self) -> str:
-        """The bar in words: "at most 2"."""
+        """Return the bar in words, such as "at most 2"."""
         if self.at_most is not None:
             return f"at most {self.at_most:g}"
         return f"at least {self.at_least:g}"
@@ -54,7 +53,8 @@ class BenchRow:
         return low <= self.ratio <= high
 
     def worsening(self, before: float) -> float:
-        """Return the share by which the ratio is worse than an earlier one: 0.25 for a quarter; negative if better."""
+        """Return the share by which the ratio is worse than an earlier one: 0.25 for a quarter worse; negative if it is
+        better."""
         if self.at_least is None:
             return self.ratio / before - 1
         return before / self.ratio - 1
@@ -63,7 +63,7 @@ class BenchRow:
 def earlier_ratios(path: Path) -> dict[str, float]:
     """Return the median of the last five ratios of each row, by its name; {} if there is no file.
 
-    Lines of other programs are skipped. Raises IngestError for a line that is no JSON object.
+    Lines of other programs are skipped. Raises IngestError for a line that is not a JSON object.
     """
     ratios: dict[str, list[float]] = {}
     for record in _records(path):
@@ -91,9 +91,10 @@ def append_rows(path: Path, rows: Sequence[BenchRow], commit: str, date: str) ->
 def bench_table(
     rows: Sequence[BenchRow], before: Mapping[str, float], left_out: Sequence[str] = ()
 ) -> str:
-    """Format a Markdown table, and under it a sentence for every bar that is missed and every regression.
+    """Return a Markdown table, followed by a sentence for each missed bar and each regression.
 
-    left_out: sentences about the parts that were not measured, which come first.
+    Args:
+        left_out: sentences about the parts that were not measured, which come first.
     """
     lines = [_line(_HEADER), "|" + "---|" * len(_HEADER)]
     remarks = [*left_out]

@@ -1,7 +1,7 @@
-"""Rows of the cost of a first command, in processor time of whole processes, ours and the peer taking turns.
+"""Measures the cost of starting a command, in processor time of whole processes. Ours and the peer take turns.
 
-Both sides' modules are compiled by the first run, into a folder of this measurement's own: packages come compiled, and
-a checkout does not where PYTHONDONTWRITEBYTECODE is set.
+The first run compiles the modules of both into a separate folder. Otherwise installed packages would be compiled, but
+not a checkout if PYTHONDONTWRITEBYTECODE is set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HELP = ("-c", "from ras_agent.app.cli import main; main()", "--help")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Measure imports and `--help` against a bare interpreter, and an agent's builder against LangGraph's."""
+    """Yield rows that compare imports and `--help` with a bare interpreter, and an agent's builder with LangGraph's."""
     bare = "python -c pass"
     builder = "from langgraph.graph import StateGraph"
     ours = "from ras_agent import create_ras_agent"
@@ -60,18 +60,19 @@ def _row(
     pairs = []
     for _ in range(runs + 1):
         pairs.append((_processor_ms(ours, compiled), _processor_ms(theirs, compiled)))
-    # the first reads the disk and compiles
+    # the first run reads the disk and compiles
     mine, other = (median(column) for column in zip(*pairs[1:], strict=True))
     return BenchRow(name, "ms of processor", mine, peer, other, at_most=at_most)
 
 
 def _processor_ms(arguments: Sequence[str], compiled: str) -> float:
-    """Run python with `arguments` from another folder than ours, and return its processor time in milliseconds.
+    """Run python with `arguments`, with the checkout not on its path. Return its processor time in milliseconds.
 
-    compiled: the folder for compiled modules.
+    Args:
+        compiled: the folder for compiled modules.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # the empty value switches it off
+    # an empty PYTHONDONTWRITEBYTECODE switches it off
     environment = {
         **os.environ,
         "COLUMNS": "120",

@@ -1,12 +1,13 @@
-"""Measures questions per second of an evaluation with models that answer after 0.1 s, against a sequential loop.
+"""Measures the questions per second of an evaluation with models that answer after 0.1 s, compared with a sequential
+loop.
 
     python -m ras_agent.eval.bench --parts throughput
 
-Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, on a core of its own where
-there are two. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such agents
-are evaluated; it writes nothing. The others are evaluations as `ras-agent eval` makes them, results, traces and stored
-replies on disk, with so many questions in flight; their clocks start when they have asked a first question for each that is
-under way. Each round measures every one of them.
+Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, on a separate core if
+there are two. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such
+agents are evaluated, and writes nothing. The others are evaluations as by `ras-agent eval`, with results, traces and
+replies on disk, and a number of questions in flight. Their clocks start after as many warm-up questions as are in
+flight. Each round measures all of them.
 """
 
 from __future__ import annotations
@@ -48,13 +49,12 @@ _AT_LEAST = {32: 20.0, 128: 25.0}
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """One measurement.
-
-    concurrency: 0 for the sequential loop.
-    """
+    """One measurement."""
 
     concurrency: int
+    """The number of questions in flight; 0 for the sequential loop."""
     a_second: float
+    """Questions per second."""
 
 
 def measure(
@@ -66,10 +66,10 @@ def measure(
     sequential: int,
     apart: bool = False,
 ) -> Iterator[Throughput]:
-    """Measure the sequential loop over `sequential` questions, then each concurrency, round by round.
+    """Yield measurements of the sequential loop over `sequential` questions, then of each concurrency, round by round.
 
-    apart: whether this process has the first core that it may run on,
-    and the model the second.
+    Args:
+        apart: whether this process is bound to its first core, and the model server to the second.
     """
     index = PassageIndex.in_memory(_passages())
     with (
@@ -77,7 +77,7 @@ def measure(
         serving(latency, core=core) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
-        number = 0  # no question twice, so that no earlier measurement's stored reply answers it
+        number = 0  # a new question each time, so that no cached reply answers it
         for place in range(rounds):
             for concurrency in (0, *ways):
                 if concurrency <= 1:
@@ -98,9 +98,10 @@ def measure(
 def bench_rows(
     rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST
 ) -> Iterator[BenchRow]:
-    """Measure evaluations with so many questions in flight against the sequential loop, the model on its own core.
+    """Yield rows that compare evaluations with several questions in flight with the sequential loop.
 
-    at_least: the bar of each number in flight.
+    Args:
+        at_least: the bar for each number of questions in flight.
     """
     os.environ["NO_PROXY"] = "127.0.0.1"
     apart = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
@@ -120,7 +121,7 @@ def bench_rows(
 
 @contextmanager
 def _cores(apart: bool) -> Iterator[int | None]:
-    """Keep this process on one core during the block, and give another one's number; None if all share all cores."""
+    """Keep this process on one core inside the block, and yield another core's number; None if all share all cores."""
     if not apart:
         yield None
         return
@@ -138,7 +139,7 @@ def _cores(apart: bool) -> Iterator[int | None]:
 
 @dataclass
 class _Warm:
-    """Pool that is asked `first` before the clock starts, so that processes are up and clients connected."""
+    """A pool that answers `first` before the clock starts, so that processes and clients are ready."""
 
     pool: Pool
     first: Sequence[Question]
@@ -160,7 +161,7 @@ def _timed(
     questions: Sequence[Question],
     out: Path,
 ) -> float:
-    """Ask `first` untimed, then `questions`, and return the seconds of these."""
+    """Ask `first` untimed, then `questions`. Return the seconds for `questions`."""
     if not concurrency:
         agent = _agent(model.root, index, ChatSettings())
         agent.invoke({"question": first[0].question})
@@ -194,7 +195,7 @@ def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
 
 
 def _passages(count: int = 2000) -> list[Passage]:
-    """Make passages of 60 made-up words, the same every time."""
+    """Return passages of 60 made-up words, always the same."""
     draw = random.Random(0)
     passages = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The row of personalised PageRank, the walk of the retriever `ppr`, against rustworkx's over the same weights."""
+"""Compares personalised PageRank, the walk of the retriever `ppr`, with that of rustworkx over the same weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _QUESTIONS = 20
 
 
 def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRow]:
-    """Measure walks from three entities over drawn facts. Raises MissingExtra without rustworkx or scipy."""
+    """Yield a row for walks from three entities over random facts.
+
+    Raises:
+        MissingExtra: rustworkx or scipy is not installed.
+    """
     try:
         import rustworkx
         from scipy.sparse import csr_matrix

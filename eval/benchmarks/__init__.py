@@ -1,4 +1,4 @@
-"""Question sets of the QA papers as one kind of record: `benchmark("hotpotqa").load(path)`."""
+"""Benchmarks of QA papers, read as one kind of record: `benchmark("hotpotqa").load(path)`."""
 
 from ras_agent.eval.benchmarks.registry import (
     AnswerForm,

@@ -1,4 +1,4 @@
-"""ARC-Challenge (Clark et al., 2018): school science with four options, as a rule."""
+"""ARC-Challenge (Clark et al., 2018): school science questions, mostly with four options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LETTERS = "ABCDEFGH"
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the options in its text, one a line; options 1, 2, 3, ... become A, B, C, ..."""
+    """Return a question with its options in the text, one a line. Options 1, 2, 3, ... are renamed A, B, C, ..."""
     official = isinstance(record.data.get("question"), dict)
     if official:
         inner = record.inside(record.data["question"], "question")
@@ -37,7 +37,8 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _options(record: QuestionRecord) -> dict[str, str]:
-    """Return texts by label from objects (official), columns of labels and texts (hubs), or an object."""
+    """Return the options' texts by label, from objects (official), columns of labels and texts (hubs), or one
+    object."""
     value = record.data.get("choices")
     if isinstance(value, list):
         options = {}

@@ -1,7 +1,7 @@
-"""FanOutQA (Zhu et al., 2024): questions that need facts from many Wikipedia pages, with their decomposition as a tree.
+"""FanOutQA (Zhu et al., 2024): questions that need facts from many Wikipedia pages, with a tree of sub-questions.
 
 A record's answer is a text, a number, a list or a mapping such as {"Pat Burrell": "Right", ...}. The pages are not in
-the file: give those of the data set's date as --corpus or --index.
+the file: give Wikipedia's pages of the data set's date with --corpus or --index.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the titles of its evidence as gold passages, at any depth of the tree.
+    """Return a question whose gold passages are the titles of its evidence, at any depth of the tree.
 
-    The decomposition lists the sub-questions that a page answers, in the tree's order; `metadata["reference"]` is the
-    answer as the record has it. Test records have no answer, and their evidence under `necessary_evidence`.
+    The decomposition lists the sub-questions that a page answers, in the order of the tree. `metadata["reference"]` is
+    the record's answer unchanged. Test records have no answer, and their evidence is under `necessary_evidence`.
     """
     pages = []
     asked = []
@@ -47,7 +47,7 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _leaves(record: QuestionRecord) -> Iterator[QuestionRecord]:
-    """Yield the sub-questions that rest on a page."""
+    """Yield the sub-questions that a page answers."""
     for part in record.objects("decomposition") if "decomposition" in record else ():
         if part.data.get("evidence"):
             yield part

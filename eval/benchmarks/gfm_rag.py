@@ -10,7 +10,7 @@ from ras_agent.eval.question_file import QuestionRecord
 def _read(record: QuestionRecord) -> Question:
     """Return the question of a record with `id`, `question`, `answer`, `answer_aliases` and `supporting_documents`.
 
-    The nodes that it starts from, where somebody has linked it, are its metadata `start_nodes`: names by type of node.
+    If the question was linked to nodes of the graph, their names by type of node are in the metadata as `start_nodes`.
     """
     targets = record.data.get("target_nodes") or {}
     documents = record.inside(targets, "target_nodes")

@@ -1,8 +1,8 @@
-"""GraphQA (He et al., 2024): questions over a small graph that comes with each of them.
+"""GraphQA (He et al., 2024): questions that each come with a small graph.
 
 ExplaGraphs (Saha et al., 2021) asks whether two arguments agree, given a common-sense graph; SceneGraphs are GQA's
 questions (Hudson and Manning, 2019) with scene graphs in place of the images. Answers can be asked to list the nodes
-and edges that they rest on, and are then scored by whether the graph has them.
+and edges they are based on, and are then also scored by whether the graph contains these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
 
 
 def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
-    """Return the edges of "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
+    """Return the edges in "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
     edges = []
     end = 0
     while match := _EDGE.match(text, end):
@@ -55,7 +55,7 @@ def _read_explanation(record: QuestionRecord) -> Question:
 
 
 def scene_graph(record: QuestionRecord) -> TextualGraph:
-    """Return a graph of a scene's objects, "name: ...; attribute: ...; (x,y,w,h): ...", and their relations."""
+    """Return a graph of the objects in a scene, "name: ...; attribute: ...; (x,y,w,h): ...", and their relations."""
     objects = record.inside(record.data.get("objects"), "objects")
     places = {identity: place for place, identity in enumerate(objects.data)}
     nodes = []
@@ -83,12 +83,16 @@ def scene_graph(record: QuestionRecord) -> TextualGraph:
 
 
 def read_scene_graphs(path: str | Path) -> dict[str, TextualGraph]:
-    """Return the scene graphs of GQA's JSON by image id. Raises IngestError with the image's place."""
+    """Return the scene graphs in GQA's JSON by image id.
+
+    Raises:
+        IngestError: an image's graph cannot be read; the error names its place.
+    """
     return {record.text(KEY): scene_graph(record) for record in read_records(path)}
 
 
 def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Question:
-    """Return the question of GQA's record (imageId, fullAnswer) or of a row of GraphQA's questions.csv (image_id)."""
+    """Return the question of a GQA record (imageId, fullAnswer) or of a row of GraphQA's questions.csv (image_id)."""
     image = record.text("imageId", "image_id")
     if image not in graphs:
         raise record.error(
@@ -109,7 +113,7 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
 
 
 def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
-    """Return a function that reads a record of the file `questions`, with scene graphs from files in its folder."""
+    """Return a function that reads a record of the file `questions`, with the scene graphs of files in its folder."""
 
     @cache
     def graphs() -> Mapping[str, TextualGraph]:

@@ -1,7 +1,7 @@
 """GraphRAG-Bench (Xiang et al., 2025): four kinds of questions over one long text, medical guidelines or novels.
 
-Without a judge it measures ROUGE-L, of fact retrieval and complex reasoning. Its other figures, answer correctness,
-coverage and faithfulness, ask a model.
+The benchmark measures fact retrieval and complex reasoning by ROUGE-L. Its other figures, answer correctness, coverage
+and faithfulness, need a judge model and are not computed here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ras_agent.records import Passage
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question; its evidence, sentences of the text where the record has some, is in metadata as `facts`."""
+    """Return a question. Its evidence, sentences of the text, is in the metadata as `facts` if the record has any."""
     evidence = record.texts("evidence", default=())
     return Question(
         id=record.text("id"),
@@ -30,7 +30,7 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _passages(record: QuestionRecord) -> list[Passage]:
-    """Return the passages of a text, cut as `ras-agent index` cuts a document."""
+    """Return the passages of a text, split as `ras-agent index` splits a document."""
     from ras_agent.tools.index.chunk import passages_of
     from ras_agent.tools.index.documents import Document
 

@@ -1,7 +1,7 @@
-"""HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), which share a record.
+"""HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), whose records have the same form.
 
 HotpotQA asks two-hop questions over Wikipedia's introductions; 2WikiMultihopQA's questions compare, infer and compose,
-and come with their evidence triples. Contexts are titled lists of sentences, gold facts are (title, sentence) pairs.
+and have evidence triples. Contexts are titled lists of sentences, gold facts are (title, sentence) pairs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SUPPORTING_FACTS = ("sp_em", "sp_f1", "joint_em", "joint_f1")
 def titled_sentences_question(record: QuestionRecord) -> Question:
     """Return the question of a record with `_id`, `question`, `answer`, `type`, `context` and `supporting_facts`.
 
-    2Wiki's records also have `evidences`; those of a test set have no answers and no gold facts. The column form
-    ({"title": [...], "sentences": [...]}) of data set hubs is read too.
+    2Wiki's records also have `evidences`. Test records have no answers and no gold facts. The column form of data set
+    hubs, {"title": [...], "sentences": [...]}, is read too.
     """
     if "supporting_facts" in record:
         gold = _pairs(record, "supporting_facts", ("title", "sent_id"))
@@ -83,7 +83,7 @@ def _pairs(
 
 
 def _sentence_ends(sentences: Sequence[str]) -> list[int]:
-    """Return where each sentence ends in its passage's text, with the space behind it."""
+    """Return the end of each sentence in its passage's text, including the space after it."""
     ends: list[int] = []
     length = 0
     for sentence in sentences:

@@ -1,6 +1,6 @@
 """IRCoT's annotated training questions (Trivedi et al., 2023): contexts, a chain of thought that cites them, an answer.
 
-They come from HotpotQA, 2WikiMultihopQA, MuSiQue and IIRC; the question's type is the name of its set.
+They come from HotpotQA, 2WikiMultihopQA, MuSiQue and IIRC; a question's type is the name of its source.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the passages that the chain of thought names by title as gold ones."""
+    """Return a question whose gold passages are those that the chain of thought names by title."""
     contexts = given_passages(record, "contexts")
     thought = record.text("cot")
     return Question(

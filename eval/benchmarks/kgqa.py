@@ -1,8 +1,8 @@
-"""Questions over Freebase: each set's official files, and the record with a subgraph that RoG (Luo et al., 2024) made.
+"""Questions over Freebase: the official files of each set, and the records with a subgraph of RoG (Luo et al., 2024).
 
-Official records bring no subgraph. They are asked over an index, or over the graph that somebody has put under the key
-`graph` of each of them, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP is also read as GraphQA has
-it, in lower case.
+Official records have no subgraph. They are asked over an index, or over a graph that the user has added to each record
+under the key `graph`, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP can also be read as in
+GraphQA, in lower case.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
 
 _METRICS = (
-    # as published: a hit anywhere in the reply, F1 of the answers in it, and Align-GRAG's accuracy, the share in it
+    # as published: a gold answer anywhere in the reply, the F1 of those in it, and Align-GRAG's accuracy, their share
     *("golden_match", "contained_f1", "contained_recall"),
-    # each answer as a whole, in its place
+    # each listed answer as a whole, with its rank
     *("hr@1", "answer_f1", "answer_precision", "answer_recall"),
     *("entity_recall", "entity_f1"),
     # LEGO-GraphRAG's rule
@@ -32,10 +32,10 @@ _METRICS = (
 
 
 def kgqa_question(record: QuestionRecord) -> Question:
-    """Return the question of a record with question, q_entity (where to start), a_entity or answer, and graph.
+    """Return the question of a record with question, q_entity (the start of the search), a_entity or answer, and graph.
 
-    `answer` counts where there is one, as published scores use it; `a_entity` lists the answers that are in the graph,
-    `graph` its [head, relation, tail] triples.
+    If the record has an `answer`, this is the gold answer, as in published scores. `a_entity` lists the answers that
+    are in the graph, and `graph` the [head, relation, tail] triples.
     """
     entities = record.texts("a_entity", default=())
     answers = record.texts("answer", "answers", default=entities)
@@ -55,8 +55,8 @@ def kgqa_question(record: QuestionRecord) -> Question:
 def webqsp_question(record: QuestionRecord) -> Question:
     """Return the question of a record of WebQSP.train.json or WebQSP.test.json, which has Parses, or of RoG's.
 
-    The answers are those of all parses, by name or, of a value, as it stands; the question starts from the parses'
-    topics.
+    The answers are those of all parses: the names of entities, and values unchanged. The question starts from the
+    parses' topic entities.
     """
     if "Parses" not in record:
         return kgqa_question(record)
@@ -74,8 +74,8 @@ def webqsp_question(record: QuestionRecord) -> Question:
 def cwq_question(record: QuestionRecord) -> Question:
     """Return the question of a record of ComplexWebQuestions_train.json or _dev.json, or of RoG's.
 
-    An answer's first name is the one that counts, its aliases are in the metadata. The official test file has no
-    answers, and so no scores.
+    The gold answer is the first name of an answer; its aliases are in the metadata. The official test file has no
+    answers, so it cannot be scored.
     """
     if "ID" not in record:
         return kgqa_question(record)
@@ -102,8 +102,8 @@ def cwq_question(record: QuestionRecord) -> Question:
 def grailqa_question(record: QuestionRecord) -> Question:
     """Return the question of a record of grailqa_v1.0_train.json, _dev.json or _test_public.json, or of RoG's.
 
-    It starts from the entities and values of its gold query graph, which has the gold triples as its edges. `level`
-    says how far it is from the training questions. The public test file has neither.
+    It starts from the entities and values of its gold query graph, whose edges are the gold triples. `level` is how far
+    the question is from the training questions. The public test file has neither of them.
     """
     if "qid" not in record:
         return kgqa_question(record)
@@ -148,7 +148,7 @@ def grailqa_question(record: QuestionRecord) -> Question:
 def webquestions_question(record: QuestionRecord) -> Question:
     """Return the question of a record of webquestions.examples.train.json or .test.json, or of RoG's.
 
-    It starts from the entity that its page's address names, as in http://www.freebase.com/view/en/fell_mill.
+    It starts from the entity in its page's address, as in http://www.freebase.com/view/en/fell_mill.
     """
     if "targetValue" not in record:
         return kgqa_question(record)
@@ -165,7 +165,7 @@ def webquestions_question(record: QuestionRecord) -> Question:
 
 
 def _described(text: str, record: QuestionRecord) -> list[str]:
-    """Return the names of SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError."""
+    """Return the names in SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError."""
     if not _TARGETS.fullmatch(text):
         raise record.error(
             f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}"
@@ -178,7 +178,7 @@ def _described(text: str, record: QuestionRecord) -> list[str]:
 
 
 def _graph_of(record: QuestionRecord) -> TextualGraph:
-    """Return the graph of a record; empty if it brings no graph."""
+    """Return the graph of a record, or an empty graph if the record has none."""
     if "graph" in record:
         return TextualGraph.from_triples(record.triples("graph"))
     return TextualGraph()
@@ -193,7 +193,7 @@ def _official(
     kind: str = "",
     **more: object,
 ) -> Question:
-    """Return the question of an official record, with the graph that somebody may have put into it."""
+    """Return the question of an official record, with the graph if the user has added one."""
     graph = _graph_of(record)
     known: Mapping[str, object] = {
         "question_entities": list(dict.fromkeys(starts)),
@@ -210,7 +210,8 @@ def _official(
 
 
 def _lower_case(record: QuestionRecord) -> Question:
-    """Return the question with answers and graph in lower case, so that nodes which differ only in case are one."""
+    """Return the question with answers and graph in lower case, so that nodes that differ only in case become one
+    node."""
     lower: dict[str, object] = {}
     for key in ("answer", "a_entity", "q_entity"):
         if key in record:

@@ -15,8 +15,8 @@ _ABOUT = ("author", "source", "category", "published_at", "url")
 def _read(record: QuestionRecord) -> Question:
     """Return a question with the articles of its evidence as gold passages, by title; its facts are in metadata.
 
-    The contexts are only those facts, each with its article's title, source and date, for runs without the articles:
-    the union of them is an easier corpus than the articles are, which --corpus names.
+    The contexts are only these facts, each with its article's title, source and date, for runs without the articles.
+    Their union is an easier corpus than the articles, which --corpus names.
     """
     titles = []
     facts = []
@@ -44,7 +44,7 @@ def _about(record: QuestionRecord) -> dict[str, str]:
 
 
 def _passage(record: QuestionRecord) -> list[Passage]:
-    """Return the passages of an article of corpus.json, cut as `ras-agent index` cuts a document."""
+    """Return the passages of an article of corpus.json, split as `ras-agent index` splits a document."""
     from ras_agent.tools.index.chunk import passages_of
     from ras_agent.tools.index.documents import Document
 

@@ -10,9 +10,9 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with gold passages named by id, because several paragraphs have one title.
+    """Return a question with gold passages named by id, because several paragraphs may have the same title.
 
-    The first part of its id is its type. `decomposition` names the passage that supports each hop.
+    The type is the first part of the question's id. `decomposition` names the passage that supports each hop.
     """
     paragraphs = record.objects("paragraphs")
     contexts = []

@@ -1,4 +1,4 @@
-"""Natural Questions, open (Kwiatkowski et al., 2019), with the passage that holds the answer (Liu et al., 2023)."""
+"""Natural Questions, open (Kwiatkowski et al., 2019), with the passage that contains the answer (Liu et al., 2023)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return the question of a record with `question`, `answers` and `ctxs`; those marked `isgold` support it."""
+    """Return the question of a record with `question`, `answers` and `ctxs`; contexts marked `isgold` are its gold
+    passages."""
     contexts = given_passages(record, "ctxs")
     return Question(
         id=record.identity,

@@ -22,7 +22,7 @@ from ras_agent.text.lines import lines_of
 def _read(record: QuestionRecord) -> Question:
     """Return the question of a line of the official file, or of an object with q_entity, a_entity and gold_path.
 
-    It needs as many hops as its path has relations.
+    Its number of hops is the number of relations in its path.
     """
     if "gold_path" in record:
         path = record.triples("gold_path")
@@ -47,7 +47,7 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _answers(text: str) -> tuple[str, ...]:
-    """Return the answers of "answer(answer1/answer2/)": the first, then the others."""
+    """Return the answers in "answer(answer1/answer2/)": the first, then those in parentheses."""
     first, _, rest = text.strip().partition("(")
     others = rest.removesuffix(")").split("/")
     names = map(str.strip, (first, *others))
@@ -55,7 +55,7 @@ def _answers(text: str) -> tuple[str, ...]:
 
 
 def _path(record: QuestionRecord) -> list[list[str]]:
-    """Return the triples of "subject#relation#entity#relation#answer", which "#<end>#answer" may follow."""
+    """Return the triples in "subject#relation#entity#relation#answer", which may be followed by "#<end>#answer"."""
     steps = record.text("path").strip().partition("#<end>")[0].split("#")
     if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):
         raise record.error(
@@ -67,7 +67,8 @@ def _path(record: QuestionRecord) -> list[list[str]]:
 def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
     """Return the (head, relation, tail) triples of a knowledge base, in its order, each once.
 
-    A line is the three with tabs between them (one or two), or a JSON list. Raises IngestError with the line's number.
+    A line has the three texts with one or two tabs between them, or is a JSON list. Raises IngestError with the line's
+    number.
     """
     triples: dict[tuple[str, str, str], None] = {}
     text = Path(path).read_text("utf-8-sig")
@@ -102,10 +103,10 @@ _TENTHS: tuple[Part, ...] = (
 
 
 def part_of(question: Question) -> Part:
-    """Return the part that a question belongs to: 60 % train, 20 % dev, 20 % test of the entities it starts from.
+    """Return the part that a question belongs to: 60 % train, 20 % dev, 20 % test of the start entities.
 
-    The part is chosen by a hash of the first of `question_entities`, so that no entity is in two parts.
-    Raises ValueError for a question without `question_entities`.
+    The part is chosen by a hash of the first of `question_entities`, so that no entity is in two parts. Raises
+    ValueError if the question has no `question_entities`.
     """
     entities = question.metadata.get("question_entities") or ()
     if not entities:
@@ -117,7 +118,11 @@ def part_of(question: Question) -> Part:
 
 
 def of_part(questions: Iterable[Question], part: str) -> list[Question]:
-    """Return the questions of one part. Raises ValueError for an unknown part."""
+    """Return the questions of one part.
+
+    Raises:
+        ValueError: there is no such part.
+    """
     if part not in get_args(Part):
         raise ValueError(f"unknown part {part!r}; known: {', '.join(get_args(Part))}")
     return [question for question in questions if part_of(question) == part]

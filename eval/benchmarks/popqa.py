@@ -1,4 +1,5 @@
-"""PopQA (Mallen et al., 2023): questions on Wikidata facts; the long tail are those of little-read subjects."""
+"""PopQA (Mallen et al., 2023): questions on Wikidata facts. The long tail are the questions on rarely viewed
+subjects."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the property asked for as its type.
+    """Return a question whose type is the property that it asks for.
 
-    `possible_answers` is a list, or that list as JSON text (popQA.tsv).
+    `possible_answers` is a list, or a list as JSON text (popQA.tsv).
     """
     contexts = given_passages(record, "ctxs", "paragraphs")
     metadata: dict[str, Any] = {}

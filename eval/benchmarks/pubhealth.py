@@ -1,4 +1,4 @@
-"""PubHealth (Kotonya and Toni, 2020; as Zhang et al., 2023 use it): is a claim about health true?"""
+"""PubHealth (Kotonya and Toni, 2020; used as by Zhang et al., 2023): claims about health that are true or false."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HUB_LABELS = {"0": "false", "1": "mixture", "2": "true", "3": "unproven"}
 
 
 def _read(record: QuestionRecord) -> Question | None:
-    """Return a claim with a verdict; None for a mixed, unproven or unlabelled claim or a row that was cut short."""
+    """Return a claim with its verdict; None for a mixed, unproven or unlabelled claim, and for a truncated row."""
     keys = []
     for key in ("label", "output", "answer", "answers"):
         if key in record:
@@ -43,7 +43,7 @@ def _read(record: QuestionRecord) -> Question | None:
         question=record.text("claim", "question"),
         answers=(verdict,),
         type=verdict,
-        # not main_text and explanation: the fact checkers say their verdict there
+        # without main_text and explanation, in which the fact checkers state their verdict
         contexts=given_passages(record, "ctxs"),
         metadata={"label": verdict},
     )

@@ -1,4 +1,5 @@
-"""RAGBench (Friel et al., 2024): seven domain sets on which GFM-RAG shows how far it transfers (its Table 11)."""
+"""RAGBench (Friel et al., 2024): seven domain sets that GFM-RAG uses to test transfer to other domains (its Table
+11)."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ _SETS = {
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the documents that have a relevant sentence as gold passages.
+    """Return a question whose gold passages are the documents with a relevant sentence.
 
     Keys of sentences, such as "1c", begin with the document's number. There is no gold answer: `response` was written
-    by a model, and is metadata.
+    by a model, and is kept in the metadata.
     """
     passages = []
     for text in record.texts("documents"):

@@ -1,8 +1,8 @@
-"""Benchmarks: how their files are read, how the answerer is instructed, and how answers are scored.
+"""Registers benchmarks: how their files are read, how the answerer is instructed, and how answers are scored.
 
-A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`, and no list
-elsewhere names it. The modules of this folder register themselves. One of another package is known once its module has
-been imported, or by its name if the package names it in its entry points `ras_agent.benchmark`.
+A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`; there is no
+list to extend. The modules of this folder are imported when needed. A benchmark of another package is known once its
+module has been imported, or by its name if the package lists it in its entry points `ras_agent.benchmark`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ AnswerForm = Literal["short", "multiple_choice", "true_false", "long", "citing"]
 ContextUse = Literal["corpus", "seed", "static"]
 ReadRecord = Callable[[QuestionRecord], Question | None]
 _CITING_TOKENS = 300
-_STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
+_STATIC = 5  # the number of static passages, as in RAS for ASQA and ELI5
 _STYLES: dict[AnswerForm, AnswerStyle] = {
     "short": "short",
     "multiple_choice": "choice",
@@ -57,14 +57,16 @@ MULTI_HOP = (
     "sufficiency_precision",
     "sufficient_evidence",
 )
-"""Metrics of multi-hop questions over text: the answer, the passages, the citations, the planner's stop.
+"""Metrics of multi-hop questions over text: of the answer, the passages, the citations and the planner's stop.
 
-Passages are ranked by hop, so that those @k are of the first search; recall and all_recall are over all hops."""
+Passages are ranked by hop, so the metrics @k are mostly about the first search; recall and all_recall are over all
+hops.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """Place of a benchmark in the `datasets` library: data set, configuration, and the split that papers report on."""
+    """A benchmark's place in the `datasets` library: data set, configuration, and the split that papers report on."""
 
     dataset: str
     configuration: str = ""
@@ -73,57 +75,61 @@ class HubDataset:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A question set.
-
-    source: where to get the files, as a sentence for the user.
-    read: turns one official record into a question, or into None where the task leaves the record out. Records that
-    have the look of a format (ras_agent.eval.formats) are read by every benchmark. reader: makes `read` for a file that
-    needs other files next to it. split_record: turns a record that holds several questions into one record for each.
-    metrics: names of metrics. headline: the one that papers report, which is the first.
-    instructions: the task's own instruction by kind of prompt: "answer" next to the retrieved graph, "answer_baseline"
-    for a model without one. Short-form questions have no instruction (RAS, Table 5). Planner and answerer are both
-    shown it.
-    cites: whether answers may be asked for with the nodes and edges that they rest on.
-    files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
-    answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
-    context_use: how RAS uses the questions' contexts: their union is the corpus to search (`corpus`), or they are the
-    passages of the first hop (`seed`), or the only passages there are (`static`).
-    under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
-    """
+    """A question set: how it is read, asked and scored."""
 
     name: str
     title: str
     source: str
+    """Where to get the files, as a sentence for the user."""
     metrics: tuple[str, ...]
+    """The names of the metrics, the one that papers report first."""
     read: ReadRecord | None = None
+    """Returns the question of an official record, or None if the task leaves the record out. Records in one of the
+    formats of ras_agent.eval.formats are read by every benchmark."""
     reader: Callable[[Path], ReadRecord] | None = None
+    """Returns `read` for a file that is read together with other files of its folder."""
     split_record: Callable[[QuestionRecord], Iterable[QuestionRecord]] | None = None
+    """Yields a record for each question of a record that holds several."""
     answer_form: AnswerForm = "short"
     answer_tokens: int = 100
+    """The maximum number of tokens of a chat model's answer, unless a setting overrides it (RAS, appendix F)."""
     instructions: Mapping[str, str] = field(default_factory=dict)
+    """The task's instructions by kind of prompt: "answer" with the retrieved graph, "answer_baseline" for a model
+    without it. Planner and answerer both see the instruction. Short-form questions have none (RAS, Table 5)."""
     cites: bool = False
+    """Whether answers can be asked to list the nodes and edges they are based on."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """The official file names by split."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """The number of questions by file name."""
     sha256: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 by file name."""
     context_use: ContextUse = "corpus"
+    """How RAS uses the contexts of the questions: their union is the corpus to search (`corpus`), or they are the
+    passages of the first hop (`seed`), or the only passages (`static`)."""
     under: str = ""
+    """The key of the array of records in a JSON file that is an object."""
     columns: tuple[str, ...] = ()
+    """The columns of a text file without a header."""
     hub: HubDataset | None = None
 
     @property
     def headline(self) -> str:
-        """Return the one metric that a table shows which has room for one."""
+        """Return the first metric, for tables with room for only one."""
         return self.metrics[0]
 
     @property
     def style(self) -> AnswerStyle:
-        """Return the answerer's `style` that suits this benchmark's answers."""
+        """Return the answerer's `style` for this benchmark's answers."""
         return _STYLES[self.answer_form]
 
     def instructed(self, kind: str) -> Self:
-        """Return this benchmark with its instruction of that kind as the one that is shown. Raises UnknownName.
+        """Return this benchmark with its instruction of the given kind in place of "answer".
 
-        "answer_citing" keeps the instruction, and asks only the answerer to list nodes and edges behind the answer.
+        "answer_citing" keeps the instruction, and asks only the answerer to list the nodes and edges behind the answer.
+
+        Raises:
+            UnknownName: the benchmark has no such instruction.
         """
         if kind == "answer":
             return self
@@ -145,9 +151,17 @@ class Benchmark:
     ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
-        A complete official file must have its known count and checksum. Records that the task leaves out are warned of.
-        on_bad: is called with the error of a record that cannot be read, which is then left out. Without it such a
-            record raises IngestError, which names the line or record and where to get the file.
+        A complete official file must have its known count and checksum. A warning names the records that the task
+        leaves out.
+
+        Args:
+            limit: the maximum number of questions.
+            on_bad: is called with the error of a record that cannot be read and is left out. Without it the error is
+                raised.
+
+        Raises:
+            IngestError: a record cannot be read (the error names its line or number, and where to get the file), or the
+                file is not the official one.
         """
         file = self.file_in(Path(path), split)
         left_out: list[str] = []
@@ -176,13 +190,17 @@ class Benchmark:
         return questions
 
     def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[Question]:
-        """Return the questions of rows, as of `DataFrame.to_dict("records")`. Raises IngestError with the row."""
+        """Return the questions of rows, such as those of `DataFrame.to_dict("records")`.
+
+        Raises:
+            IngestError: a row cannot be read; the error names it.
+        """
         return list(self._of_rows(rows, "row"))
 
     def _of_rows(
         self, rows: Iterable[Mapping[str, Any]], place: str
     ) -> Iterator[Question]:
-        """Yield the questions of rows. place: begins the place of each in errors."""
+        """Yield the questions of rows. place: the word before a row's number in errors."""
         records = starmap(
             lambda number, row: QuestionRecord(row, f"{place} {number}", number),
             enumerate(rows, 1),
@@ -190,7 +208,12 @@ class Benchmark:
         return _questions(self._records(records), self._read_for(Path()), [])
 
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
-        """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
+        """Return the questions from a data set hub, through the optional `datasets` library. Needs network access.
+
+        Raises:
+            IngestError: the benchmark is not on a hub in a form that can be read.
+            MissingExtra: `datasets` is not installed.
+        """
         if self.hub is None:
             raise IngestError(
                 f"{self.name} is on no data set hub in a form that is read here; {self.source}"
@@ -214,8 +237,12 @@ class Benchmark:
     ) -> list[Passage]:
         """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
 
-        source: questions, their file, or a file of passages. on_bad: as for `load`. Raises IngestError if there are no
-            passages.
+        Args:
+            source: questions, their file, or a file of passages.
+            on_bad: as for `load`.
+
+        Raises:
+            IngestError: there are no passages.
         """
         if isinstance(source, str | Path):
             source = corpus_file(Path(source))
@@ -236,11 +263,12 @@ class Benchmark:
         )
 
     def score(self, question: Question, outcome: Outcome) -> dict[str, float]:
-        """Return this benchmark's metrics, each in 0..1; one that does not apply to the question is left out."""
+        """Return the scores of this benchmark's metrics, each in 0..1. A metric that does not apply to the question is
+        left out."""
         return score(question, outcome, self.metrics)
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """Return an agent's input in RAS's setting: the question, and its passages where they are not searched."""
+        """Return an agent's input in RAS's setting: the question, and its passages if they are not to be searched."""
         values: dict[str, Any] = {"question": question.question}
         passages = [passage.to_dict() for passage in question.contexts[:_STATIC]]
         if passages and self.context_use != "corpus":
@@ -275,9 +303,11 @@ class Benchmark:
         return reader
 
     def file_in(self, path: Path, split: str = "") -> Path:
-        """Return the official file of `split` in a folder, or any file as it is.
+        """Return the official file of `split` in a folder. A path of a file is returned unchanged.
 
-        Raises IngestError where there is none, and UnknownName for a split that the benchmark does not have.
+        Raises:
+            IngestError: there is no such file.
+            UnknownName: the benchmark has no such split.
         """
         if split and split not in self.files:
             raise UnknownName(f"split of {self.name}", split, tuple(self.files))
@@ -311,7 +341,7 @@ class Benchmark:
 
 
 def corpus_file(path: Path) -> Path:
-    """Return the file of passages of a folder such as BEIR's; a file is returned as it is."""
+    """Return the file of passages in a folder such as BEIR's. A path of a file is returned unchanged."""
     for name in ("corpus.jsonl", "corpus.jsonl.gz"):
         if (path / name).is_file():
             return path / name
@@ -319,19 +349,23 @@ def corpus_file(path: Path) -> Path:
 
 
 def registered(benchmark: Benchmark) -> Benchmark:
-    """Register a benchmark under its name, and return it."""
+    """Register a benchmark under its name. Return the benchmark."""
     registry.register("benchmark", benchmark.name, benchmark)
     return benchmark
 
 
 def benchmark(name: str) -> Benchmark:
-    """Return the benchmark called `name`. Raises UnknownName with the names there are."""
+    """Return the benchmark called `name`.
+
+    Raises:
+        UnknownName: there is no such benchmark; the message lists the names.
+    """
     _register_own()
     return registry.find_a(Benchmark, "benchmark", name)
 
 
 def benchmark_names() -> tuple[str, ...]:
-    """Return all names, sorted."""
+    """Return the names of all benchmarks, sorted."""
     _register_own()
     return tuple(sorted(registry.names("benchmark")))
 
@@ -342,7 +376,7 @@ def _register_own() -> None:
 
 
 def _ignore(error: IngestError) -> None:
-    """Ignore a bad record: the file is read a second time, which reports it."""
+    """Ignore the error of a bad record. The file is read a second time, and then it is reported."""
 
 
 def _questions(
@@ -351,7 +385,7 @@ def _questions(
     left_out: list[str],
     on_bad: OnBad | None = None,
 ) -> Iterator[Question]:
-    """Yield the questions of records; append to `left_out` the places of records that the task leaves out."""
+    """Yield the questions of records. The places of records that the task leaves out are appended to `left_out`."""
     places: dict[str, str] = {}
     for record in records:
         try:
@@ -378,7 +412,7 @@ def _questions(
 def _check(
     question: Question, record: QuestionRecord, places: Mapping[str, str]
 ) -> None:
-    """Raise IngestError for a blank question, and for an id that cannot be used."""
+    """Raise IngestError for a blank question or an unusable id."""
     if not question.question.strip():
         raise record.error("the question is blank: leave the row out")
     name = question.id
@@ -386,7 +420,7 @@ def _check(
         raise record.error(
             f"id {name!r} is that of {places[name]} too; ids are unique in a file"
         )
-    if reason := not_unicode(name):  # results are stored under it, and found again
+    if reason := not_unicode(name):  # results are stored and found by id
         raise record.error(f"the id {reason}")
 
 

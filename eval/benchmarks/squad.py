@@ -1,4 +1,4 @@
-"""SQuAD 1.1 (Rajpurkar et al., 2016): a question, one paragraph, and the places of the answer in it. XQuAD too."""
+"""SQuAD 1.1 (Rajpurkar et al., 2016), and XQuAD: a question, one paragraph, and the positions of the answers in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
 def _read(record: QuestionRecord) -> Question:
     """Return a question with `spans`, the half-open character spans of its answers in the paragraph.
 
-    Answers are objects with `text` and `answer_start`, or the columns of these as data set hubs have them.
+    Answers are objects with `text` and `answer_start`, or two columns of these as on data set hubs.
     """
     answers = record.data.get("answers")
     if isinstance(answers, dict):

@@ -1,7 +1,8 @@
-"""STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base of texts and relations.
+"""STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base with texts and relations.
 
-The nodes are the passages: a corpus file holds one a line, with the node's number as its id. STaRK's own package keeps
-its knowledge bases pickled, so they are written out with it once (docs/evaluation.md shows how), and never read here.
+The nodes are the passages: a corpus file has one a line, with the node's number as its id. STaRK's package stores its
+knowledge bases as pickles, which are not read here. Use that package once to write the corpus file (docs/evaluation.md
+shows how).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SPLITS = ("train", "val", "test")
 
 
 def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
-    """Return the question of a row of stark_qa.csv: id, query, answer_ids, a list of the numbers of nodes."""
+    """Return the question of a row of stark_qa.csv: id, query, and answer_ids, a list of node numbers."""
     identity = record.text("id")
     text = record.text("answer_ids")
     try:
@@ -44,7 +45,7 @@ def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
 
 
 def _reader(questions: Path) -> Callable[[QuestionRecord], Question]:
-    """Return a function that reads a row; a question's type is its split, where ../split/ has the official lists."""
+    """Return a function that reads a row. A question's type is its split, if ../split/ has the official lists."""
 
     @cache
     def splits() -> Mapping[str, str]:

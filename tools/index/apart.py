@@ -1,10 +1,11 @@
-"""Converts documents in a process of its own, which is killed where one takes too long or too much.
+"""Converts documents in a separate process, which is killed if a document takes too much time or memory.
 
-A small file can be a lot of work: a chapter that is named a thousand times, a page that is repeated, a table of cells
-that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has no keys of this one.
+A small file can cause a lot of work: a chapter that is listed a thousand times, a page that is repeated, a table of
+cells that nobody wrote. Python cannot end a thread, but a process ends with everything that it holds. It does not
+receive the API keys of this process.
 
-It ends with this one, whatever ends that: the system ends it with its parent (Linux), its input ends, and so does the
-time of the processor that it may take.
+It ends whenever this process ends: the system ends it with its parent (Linux), and it ends when its input ends or when
+its processor time is used up.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from ras_agent.tools.index.text_files import (
 )
 
 UPLOAD_SECONDS = 60.0
-"""In which the documents of one upload have to be converted, all of them."""
+"""The time in which all documents of one upload must be converted."""
 FILE_SECONDS = 1800.0
-"""In which each document of a folder has to be converted: in ten minutes a book of ten thousand pages is."""
+"""The time in which each document of a folder must be converted; a book of ten thousand pages takes ten minutes."""
 _MEMORY = 2 << 30
-# seconds of the processor beyond those that this process waits for, so that it is the first to give up
+# seconds of processor time beyond those that this process waits for, so that this process gives up first
 _SPARE = 10
 _SIGNAL_OF_PARENTS_DEATH = 1  # of Linux's prctl
 _ENVIRONMENT = (
@@ -56,10 +57,11 @@ _ENVIRONMENT = (
 
 
 class Apart:
-    """Process that converts documents, one after the other, for a block. It is started for the first one."""
+    """A process that converts documents one after another, within a `with` block. It is started for the first
+    document."""
 
     def __init__(self, seconds: float, *, each: bool = False) -> None:
-        """seconds: in which all documents have to be converted, with `each`, each of them."""
+        """seconds: the time in which all documents must be converted or, with `each`, each of them."""
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
         self._seconds = seconds
@@ -84,7 +86,7 @@ class Apart:
             return path.converted
         if self._process is None:
             self._process = _started()
-            # where this program ends within the block, too
+            # also if this program ends within the block
             self._end = finalize(self, self._process.kill)
         process = self._process
         until = monotonic() + self._seconds if self._each else self._until
@@ -133,7 +135,7 @@ def _started() -> subprocess.Popen[bytes]:
 def _ask(
     process: subprocess.Popen[bytes], name: str, data: bytes, seconds: float
 ) -> Any:
-    """Send a file, and return the reply of the process. Raises OSError or ValueError where it has ended."""
+    """Send a file, and return the reply of the process. Raises OSError or ValueError if the process has ended."""
     assert process.stdin
     assert process.stdout
     about = {"name": name, "size": len(data), "seconds": seconds}
@@ -144,14 +146,14 @@ def _ask(
 
 
 def main(parent: int) -> None:
-    """Convert the files that come on standard input, and write their contents to standard output.
+    """Convert the files that arrive on standard input, and write their contents to standard output.
 
-    parent: the process that asks, which this one does not outlive.
+    parent: the id of the process that asks; this process ends with it.
     """
     _limit()
     _end_with(parent)
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # text that a library prints is no reply
+    os.dup2(2, 1)  # what a library prints goes to standard error, not among the replies
     files: SimpleQueue[tuple[HeldFile, float]] = SimpleQueue()
     threading.Thread(target=_read, args=(files,), daemon=True).start()
     while True:
@@ -163,7 +165,7 @@ def main(parent: int) -> None:
 
 
 def _read(files: SimpleQueue[tuple[HeldFile, float]]) -> None:
-    """Read the files that are to be converted; at the end of the input, end the process in the middle of its work."""
+    """Read the files to convert; at the end of the input, end the process, even in the middle of its work."""
     requests = sys.stdin.buffer
     while line := requests.readline():
         about = json.loads(line)
@@ -180,7 +182,9 @@ def _reply(
         check_length(len(found.text))
     except NotText as error:
         return {"problem": str(error), "empty": error.empty, "no_text_on": error.pages}
-    except ImportError as error:  # MissingExtra names the extra to install
+    except (
+        ImportError
+    ) as error:  # for example MissingExtra, which names the extra to install
         return {"problem": str(error), "empty": False}
     return {
         "text": found.text,
@@ -203,7 +207,7 @@ def _limit() -> None:
 
 
 def _limit_time(seconds: float) -> None:
-    """Let the process work for so many seconds more, and some to spare; then the system ends it."""
+    """Let the process work for `seconds` more and some to spare; then the system ends it."""
     with suppress(ImportError):  # Windows
         import resource
 
@@ -213,11 +217,11 @@ def _limit_time(seconds: float) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Have the system end this process with its parent, where it can: on Linux."""
+    """Have the system end this process with its parent, which is possible on Linux."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
     ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended before
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Reads archives of Office files and books, hostile until proven otherwise, and writes some of their parts again."""
+"""Reads archives of Office files and books, which are treated as hostile, and rewrites some of their parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ras_agent.tools.index.text_files import NotText, name_of
 
 LARGEST_PART = 1 << 25
-"""Bytes of a part that is parsed."""
+"""The maximum size of a part that is parsed, in bytes."""
 LARGEST_UNPACKED = 1 << 28
 MOST_MEMBERS = 10_000
 _PIECE = 1 << 16
@@ -20,9 +20,9 @@ _WRITTEN = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf")
 def check_archive(data: bytes, *, may_define: bool) -> None:
     """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
 
-    may_define: whether the XML files in it may have a document type definition, by which a few lines can become
-    gigabytes; files of Office never have one. Raises NotText where they have one and may not, for an encrypted file,
-    and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
+    may_define: whether its XML files may have a document type definition, with which a few lines can expand to
+    gigabytes; Office files never have one. Raises NotText for a definition that is not allowed, for an encrypted file,
+    and for one that unpacks to too many bytes; zipfile.BadZipFile if it unpacks to more than it declares.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise NotText(
@@ -45,7 +45,7 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
                 )
             with archive.open(
                 member
-            ) as file:  # piece by piece: a false size ends in a false checksum
+            ) as file:  # piece by piece; a wrong size leads to a wrong checksum
                 piece = file.read(_PIECE)
                 if (
                     page
@@ -68,7 +68,7 @@ def parsed_xml(content: bytes) -> Any:
 
 
 def with_parts(data: bytes, parts: Mapping[str, bytes]) -> bytes:
-    """Return an archive with other contents of some of its parts."""
+    """Return an archive in which the contents of some parts are replaced."""
     after = BytesIO()
     archive = zipfile.ZipFile(BytesIO(data))
     with archive, zipfile.ZipFile(after, "w") as written:

@@ -1,6 +1,6 @@
-"""What hangs on the passages of an index, such as the knowledge graph read of them: found in the registry, not imported.
+"""What is attached to the passages of an index, such as its knowledge graph: found in the registry, not imported.
 
-A process that deletes a passage and never asked for a graph erases its facts all the same.
+So a process that deletes a passage also erases its facts, even if it never uses a graph.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 class Attached(Protocol):
-    """Rows and arrays that rest on the passages of an index."""
+    """Rows and arrays that depend on the passages of an index."""
 
     @property
     def folder(self) -> str:
-        """Return the name of its folder in the cache of an index."""
+        """Return the name of their folder in the cache of an index."""
         ...
 
     def forget(self, connection: Connection, database: Database, table: Table) -> None:
-        """Delete, within a transaction, all that rests on passages that are not in `table`, or have another text there."""
+        """Delete, within a transaction, what depends on passages that are not in `table` or have another text there."""
         ...
 
     def keep(self, database: Database, cache: Path | None) -> None:
@@ -31,6 +31,6 @@ class Attached(Protocol):
 
 
 def all_attached() -> list[Attached]:
-    """Return all that hangs on passages."""
+    """Return everything that is attached to passages."""
     found: list[Any] = [find("attached", name) for name in names("attached")]
     return found

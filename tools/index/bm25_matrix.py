@@ -1,4 +1,4 @@
-"""BM25 over the postings of an index: exact statistics of the passages that are there, a numpy call per query term."""
+"""BM25 over the postings of an index: exact statistics of the current passages, one numpy call per query term."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ras_agent.tools.index.tokenise import Tokeniser
 
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 _MOST_CACHED = 1 << 25
-"""The number of postings for which weights are kept for further queries, 8 bytes each."""
+"""The number of postings whose weights are kept for further queries, 8 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class BM25Parameters:
     """Sets term saturation `k1`, length normalisation `b` and the variant (see Kamphuis et al., ECIR 2020).
 
-    `delta` is the least that an occurrence counts in BM25L and BM25+, however long the passage.
+    `delta` is the minimum weight of an occurrence in BM25L and BM25+, however long the passage is.
     """
 
     k1: float = 1.5
@@ -40,7 +40,7 @@ class BM25Parameters:
             )
 
     def rarity(self, having: int, size: int) -> float:
-        """Return the weight of a term that `having` of `size` passages have."""
+        """Return the weight of a term that occurs in `having` of `size` passages."""
         if self.method == "lucene":
             return log(1 + (size - having + 0.5) / (having + 0.5))
         if self.method == "robertson":
@@ -52,9 +52,9 @@ class BM25Parameters:
     def saturation(
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
     ) -> npt.NDArray[np.float64]:
-        """Return the weight of `counts` occurrences above that of no occurrence.
+        """Return how much more `counts` occurrences weigh than none.
 
-        lengths: of the passages, in mean lengths.
+        lengths: the lengths of the passages, as multiples of the mean length.
         """
         k1 = self.k1
         delta = self.delta
@@ -69,16 +69,16 @@ class BM25Parameters:
 
 
 class TermPart(NamedTuple):
-    """Postings of a segment: their slots count from `base` on among those of all segments."""
+    """Postings of a segment, whose slots are numbered from `base` on among those of all segments."""
 
     base: int
     postings: Postings
 
 
 class BM25Matrix:
-    """Weight of each term in each passage, worked out column by column when a term is first asked for.
+    """Weight of each term in each passage, computed column by column when a term is first needed.
 
-    Scores are exact: a term's rarity and the mean length are those of the passages that are there.
+    Scores are exact: a term's rarity and the mean length are those of the current passages.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class BM25Matrix:
     ) -> None:
         """Take segments and the lengths of all their slots, in terms.
 
-        order: the slot of each passage, or None where every slot is a passage, in order.
+        order: the slot of each passage, or None if every slot is a passage, in order.
         """
         self._parts = tuple(parts)
         self._order = order
@@ -107,9 +107,9 @@ class BM25Matrix:
         self._cached = 0
 
     def scores(self, terms: Iterable[str]) -> Floats:
-        """Return the BM25 score of every passage, shape (size,); 0 exactly where no term occurs.
+        """Return the BM25 score of every passage, shape (size,); exactly 0 for a passage without any of the terms.
 
-        For BM25L and BM25+ this is the score above that of a passage without the terms: the same ranking.
+        For BM25L and BM25+ this is the score minus that of a passage without the terms, which gives the same ranking.
         """
         scores = np.zeros(self._slots, dtype=np.float32)
         for term in terms:
@@ -119,12 +119,12 @@ class BM25Matrix:
         return scores if self._order is None else scores[self._order]
 
     def having(self, term: str) -> npt.NDArray[np.int32]:
-        """Return the passages that hold a term, ascending."""
+        """Return the passages that contain a term, ascending."""
         slots, _ = self._column(term)
         return slots if self._row_of_slot is None else np.sort(self._row_of_slot[slots])
 
     def of_rows(self, rows: Ints) -> BM25Matrix:
-        """Return the matrix of some passages, `rows` ascending; their weights are those that they have in the whole."""
+        """Return the matrix of the passages in `rows` (ascending), with the same weights as in the whole matrix."""
         return _PartOfMatrix(self, rows)
 
     def _column(self, term: str) -> tuple[Slots, Floats]:
@@ -159,7 +159,7 @@ class BM25Matrix:
             weights = self._parameters.saturation(counts, self._lengths[slots])
         except (
             IndexError
-        ) as error:  # a large file is not compared whole when it is opened
+        ) as error:  # large files are not verified completely when they are opened
             raise IndexMismatch(
                 f"the cache of an index is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error
@@ -169,7 +169,7 @@ class BM25Matrix:
 
 
 class _PartOfMatrix(BM25Matrix):
-    """Reads the passages `chosen` of the matrix `whole`, so that a part of a large corpus costs no copy."""
+    """Reads the passages `chosen` of the matrix `whole`, so that a part of a large corpus needs no copy."""
 
     def __init__(self, whole: BM25Matrix, chosen: Ints) -> None:
         self._whole = whole
@@ -182,7 +182,7 @@ class _PartOfMatrix(BM25Matrix):
         return scores
 
     def having(self, term: str) -> npt.NDArray[np.int32]:
-        """Return the passages that hold a term, ascending."""
+        """Return the passages that contain a term, ascending."""
         having = self._whole.having(term)
         places = np.searchsorted(self._chosen, having).clip(max=max(self.size - 1, 0))
         there = (
@@ -201,7 +201,7 @@ class _PartOfMatrix(BM25Matrix):
 def build_matrix(
     texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None
 ) -> BM25Matrix:
-    """Build the matrix of `texts`, one row each in their order."""
+    """Build the matrix of `texts`, with one row each in the same order."""
     blobs: list[bytes] = []
     lengths: list[int] = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""Documents that files hold, and reports of files and records that were not loaded."""
+"""Documents in files, and reports of files and records that were not loaded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Holds a text exactly as its file does.
+    """Holds a text exactly as it is in its file.
 
-    id: its own, unique in its file. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged
-    files, the offset in `text` where each page begins. record: whether it is a record that came with its id, and so
-    perhaps one passage of a corpus that was cut already.
+    id: unique in its file. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged files, the
+    offset in `text` where each page begins. record: whether it is a record that came with its id, and so perhaps a
+    passage of a corpus that is already cut.
     """
 
     id: str
@@ -24,17 +24,17 @@ class Document:
     pages: tuple[int, ...] = ()
     record: bool = False
     is_markdown: bool = field(default=False, compare=False)
-    """Whether lines of its text that look like headings are headings."""
+    """Whether lines of its text that look like headings are headings"""
     facts_of_rows: tuple[Sequence[Sequence[str]], ...] = ()
-    """The facts that each row states, of a table with rows that are documents of their own."""
+    """For a table whose rows are also separate documents, the facts that each row states"""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Reports a file or record that was not loaded.
 
-    error: whether it should have been; False for an empty file or record, and for kinds of files that are not loaded.
-    hides: the path of a file or folder that could not be looked at, so that nobody knows whether it still exists.
+    error: whether it should have been loaded; False for an empty file or record, and for kinds of files that are not
+    loaded. hides: the path of a file or folder that could not be read, so that it is unknown whether it still exists.
     """
 
     place: str
@@ -47,7 +47,7 @@ class Skipped:
 
 
 def dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with a `date`, where it has one under another usual name."""
+    """Return metadata with a `date`, copied from another usual name if it lacks one."""
     about = dict(metadata)
     for name in ("published_at", "published", "pubdate", "publication_date"):
         if name in about:

@@ -1,6 +1,6 @@
-"""Decodes web pages and chapters of books: by their mark, as UTF-8, or by the label that they declare.
+"""Decodes web pages and chapters of books: by their byte order mark, as UTF-8, or by the encoding that they declare.
 
-The labels are those of the WHATWG's Encoding Standard, by which a page that says ISO-8859-1 is Windows-1252.
+The names of encodings are those of the WHATWG Encoding Standard, in which ISO-8859-1 means Windows-1252.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _MARKS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
-# XML without a mark begins with "<", which UTF-16 writes with a NUL
+# XML without a byte order mark begins with "<", which is written with a NUL in UTF-16
 _XML_STARTS = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
-# the encodings that the standard means by these names have more characters than Python's codecs of the same names
+# in the standard, these encodings have more characters than Python's codecs of the same names
 _WIDER = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
@@ -24,13 +24,16 @@ _WIDER = {
     "gbk": "gb18030",
 }
 _ESCAPES = (b"\x1b$", b"\x1b(")
-_STATEFUL = "iso2022_jp"  # as Python calls it; its bytes are ASCII, and so UTF-8
+_STATEFUL = (
+    "iso2022_jp"  # Python's name; its bytes are ASCII, and therefore valid UTF-8
+)
 
 
 def decoded_page(data: bytes) -> str:
     """Return the text of a page's bytes.
 
-    Raises NotText for bytes that are neither UTF-8 nor in the encoding that the page declares, and for no text.
+    Raises NotText for bytes that are neither UTF-8 nor in the encoding that the page declares, and for bytes that are
+    not text.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -60,7 +63,7 @@ def _checked(text: str) -> str:
 
 
 def _declared(data: bytes) -> str:
-    """Return Python's name of the encoding that a page declares, "" for UTF-8 and without a known encoding."""
+    """Return Python's name for the encoding that a page declares; "" for UTF-8 or if no known encoding is declared."""
     import webencodings
     from bs4.dammit import EncodingDetector
 

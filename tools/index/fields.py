@@ -1,6 +1,7 @@
-"""Says how a file is read, remembered from run to run.
+"""Remembers from run to run how files are read.
 
-By kind of file, which field of a record is its text, its title and its id; for each file, metadata that a user gave it.
+For each kind of file: which fields of a record are its text, title and id. For each file: the metadata that a user gave
+it.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ TEXT = "text"
 class Fields:
     """Names the keys of a record, or columns of a table, that hold text, title and id; all others become metadata.
 
-    Without an id the records are numbered. A record may lack "id" and "title", but no field that has another name.
+    Without an id, the records are numbered. A record may lack "id" and "title", but not a field with another name.
     """
 
     text: str = "text"
     title: str = "title"
     id: str | None = "id"
     kind: str = ""
-    """TEXT for files that are read as plain text, whatever they are called."""
+    """TEXT for files that are read as plain text, whatever their suffix is."""
 
 
 USUAL_FIELDS = Fields()
 
 FieldRules = Mapping[str, Fields]
-"""Pattern -> fields of the files that fit it, the first pattern that fits; see `fields_of`."""
+"""Fields by pattern of file names; for each file, the first pattern that matches counts. See `fields_of`."""
 
 
 def fields_of(rules: FieldRules, inner: str) -> Fields:
-    """Return the fields of a file. inner: its path below the folder that was named.
+    """Return the fields of a file. inner: its path below the named folder.
 
-    A pattern without a slash is compared with the file's name, one with a slash with all of `inner`; `*` in it stands
-    for anything, slashes too.
+    A pattern without a slash is compared with the file's name, a pattern with a slash with all of `inner`; its `*`
+    matches anything, including slashes.
 
     >>> fields_of({"old/*.csv": Fields("body"), "*.csv": Fields("note")}, "new/a.csv").text
     'note'
@@ -57,14 +58,14 @@ def fields_of(rules: FieldRules, inner: str) -> Fields:
 
 
 class RememberedFields:
-    """Looks up the rules by which each folder or file that a user named is read, and stores those that he gives."""
+    """The rules by which the folders and files that a user named are read; newly given rules are stored."""
 
     def __init__(self, journal: Journal, given: FieldRules) -> None:
         self._journal = journal
         self._given = dict(given)
 
     def remember(self, root: Path) -> None:
-        """Store the given rules for `root` and all in it, before the rules that it has."""
+        """Store the given rules for `root` and everything in it, before its present rules."""
         if self._given:
             known = {
                 pattern: one
@@ -72,7 +73,7 @@ class RememberedFields:
                 if pattern not in self._given
             }
             rules = {**self._given, **known}
-            # whatever came first, it is for the files that no other pattern fits
+            # always last: it is for the files that no other pattern matches
             if ALL_FILES in rules:
                 rules[ALL_FILES] = rules.pop(ALL_FILES)
             self._journal.put_fields(
@@ -81,7 +82,8 @@ class RememberedFields:
             )
 
     def of(self, root: Path, inner: str) -> Fields:
-        """Return the fields of a file by the rules of its source, else of the nearest folder above that has some."""
+        """Return the fields of a file by the rules of its source, or otherwise of the nearest folder above that has
+        rules."""
         return fields_of(self._known(root), inner or root.name)
 
     def _known(self, root: Path) -> dict[str, Fields]:
@@ -102,13 +104,13 @@ def text_patterns(rules: Iterable[FieldRules]) -> tuple[str, ...]:
 
 
 def stored_rules(text: str) -> dict[str, Fields]:
-    """Return rules as the journal stores them."""
+    """Return the rules that the journal stores as JSON."""
     found = json.loads(text)
     return {pattern: Fields(**fields) for pattern, fields in found.items()}
 
 
 class GivenMetadata:
-    """Looks up the metadata that a user gave to each folder or file that he named, and stores newly given metadata."""
+    """The metadata that a user gave to the folders and files that they named; newly given metadata is stored."""
 
     def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
         self._journal = journal
@@ -116,20 +118,21 @@ class GivenMetadata:
         self._known: dict[Path, dict[str, Any]] = {}
 
     def remember(self, root: Path) -> None:
-        """Store the given fields for `root`; its other fields stay."""
+        """Store the given fields for `root`; its other fields are kept."""
         if self._given:
             self._known[root] = {**self.at(root), **self._given}
             self._journal.put_metadata(root, json.dumps(self._known[root]))
 
     def of(self, place: Path) -> dict[str, Any]:
-        """Return the fields of a file: those of the folders that it is in, and its own; the nearest one counts."""
+        """Return the metadata fields of a file: its own and those of the folders that contain it; the nearest one
+        counts."""
         found: dict[str, Any] = {}
         for path in (*reversed(place.parents), place):
             found |= self.at(path)
         return {key: value for key, value in found.items() if value is not None}
 
     def at(self, path: Path) -> dict[str, Any]:
-        """Return the metadata given to a folder or file itself; a field that was taken away has the value None."""
+        """Return the metadata given to this folder or file itself; a field that was removed has the value None."""
         if path not in self._known:
             self._known[path] = json.loads(self._journal.metadata_at(path) or "{}")
         return self._known[path]

@@ -20,19 +20,19 @@ from ras_agent.tools.index.text_files import (
 )
 from ras_agent.tools.index.vision import PICTURES
 
-# a pipe or a device may be read without an end, or wait for one
+# reading a pipe or a device may never end
 _NO_FILE = "not a regular file"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """Names a file to load, and the source that it was found in: the folder that the user named, or the file itself.
+    """Names a file to load, and the source in which it was found: the folder that the user named, or the file itself.
 
-    path: opens the file. root: the absolute path of the source, links resolved. inner: the file's path below the
-    folder, "" for a file that was named itself. name: the last part of the name that the user gave the source. apart:
-    the ids of its records begin with its label, so that they neither take nor reveal the id of another. data: the bytes
-    of an uploaded file, which the index stores; it is on no disk, and its path is an `upload_path`. converted: its
-    text, if known.
+    path: opens the file. root: the absolute path of the source, with links resolved. inner: the file's path below the
+    folder, "" for a file that was named itself. name: the last part of the name that the user gave to the source.
+    apart: whether the ids of its records begin with its label, so that they neither take nor reveal the ids of other
+    files. data: the bytes of an uploaded file, which the index stores; it is not on any disk, and its path is an
+    `upload_path`. converted: its text, if known.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class SourceFile:
 
     @property
     def content(self) -> FileContent:
-        """Return the path or the held bytes that the file is read from."""
+        """Return the path or the bytes in memory from which the file is read."""
         return (
             self.path
             if self.data is None
@@ -54,13 +54,13 @@ class SourceFile:
 
     @property
     def place(self) -> Path:
-        """Return the absolute path by which the file is known."""
+        """Return the absolute path that identifies the file."""
         return _inside(self.root, self.inner)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Holds the options that are the same for all folders of a search, and the folders that were walked."""
+    """Holds the options of a search, and the folders that were walked."""
 
     suffixes: Collection[str]
     exclude: Path | None
@@ -69,7 +69,7 @@ class _Search:
     as_text: Collection[str] = ()
 
     def takes(self, path: Path, inner: str = "") -> bool:
-        """Return whether a file is of a kind that is read. inner: its path below the folder that was named."""
+        """Return whether a file is of a kind that is read. inner: its path below the named folder."""
         if path.suffix.lower() in self.suffixes:
             return True
         for pattern in self.as_text:
@@ -87,11 +87,12 @@ def find_files(
     follow_links: bool = False,
     as_text: Collection[str] = (),
 ) -> Iterator[SourceFile | Skipped]:
-    """Yield named files, and all files in named folders by name, with a Skipped for each that is left out.
+    """Yield named files, and all files in named folders in order of their names, with a Skipped for each that is left
+    out.
 
     In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left out;
-    a link that is named itself is followed. A file found twice is taken once. A SourceFile is taken as it is.
-    as_text: patterns of files of other kinds that are taken, too; see `fields_of`.
+    a link that is named itself is followed. A file found twice is used once. A SourceFile is yielded unchanged.
+    as_text: patterns of files of other kinds that are included, too; see `fields_of`.
     """
     named: list[Path] = []
     for given in paths:
@@ -173,9 +174,7 @@ def _walk(
             folder_inside = path.is_dir()
             file_inside = path.is_file()
             link = path.is_symlink()
-        except (
-            OSError
-        ) as error:  # a folder may let its names be listed and nothing more
+        except OSError as error:  # a folder may allow only its names to be listed
             yield _unreadable(place, _inside(source.root, inner), error)
             continue
         if folder_inside and _real(path) == search.exclude:
@@ -201,7 +200,7 @@ def _walk(
 
 
 def _is_of_kernel(path: Path) -> bool:
-    """Return whether the kernel writes a file when it is read: it has no size, and may have no end."""
+    """Return whether the kernel generates a file when it is read: such a file has no size, and may have no end."""
     return path.parts[:2] in (("/", "proc"), ("/", "sys"))
 
 
@@ -218,7 +217,7 @@ def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
 
 
 def _last_part(path: Path) -> str:
-    # `.` and `..` have names of their own
+    # replaces `.` and `..` by the names of the folders
     return name_of(Path(os.path.abspath(path)).name)
 
 

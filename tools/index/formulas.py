@@ -68,7 +68,7 @@ def _of_parts(node: Any, parts: list[str], levels: int) -> str:
 
 
 def _with_scripts(node: Any) -> str:
-    """Return a symbol with what stands behind it below and above, and before it, as in ^14_6C."""
+    """Return a symbol with the indices and exponents after and before it, as in ^14_6C."""
     base, *scripts = node.find_all(True, recursive=False) or [node]
     names = [script.name for script in scripts]
     first = names.index("mprescripts") if "mprescripts" in names else len(names)
@@ -78,7 +78,7 @@ def _with_scripts(node: Any) -> str:
 
 
 def _pairs(scripts: list[Any]) -> str:
-    """Return scripts, of which each lower one is followed by the upper one of its column."""
+    """Return scripts as text; they are given in pairs, lower then upper."""
     text = ""
     for lower, upper in zip(scripts[::2], scripts[1::2], strict=False):
         for sign, script in (("^", upper), ("_", lower)):
@@ -89,7 +89,7 @@ def _pairs(scripts: list[Any]) -> str:
 
 
 def _row(node: Any, parts: list[str], levels: int) -> str:
-    """Return the parts of a row, one after the other, with a space between two numbers."""
+    """Return the parts of a row one after another, with a space between two numbers."""
     if not parts:
         words = [_text(child, levels - 1) for child in node.children]
         return "".join(words)

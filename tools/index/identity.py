@@ -1,8 +1,8 @@
-"""Gives files and documents names that are unique in an index, and that do not change.
+"""Gives files and documents names that are unique in an index and do not change.
 
-A file is known by its absolute path, a record by its file and the id that it has there. Each has the name that the user
-gives it ("docs/a.txt", "Q42") as long as nothing else has that name; later ones get a longer name, which depends on
-where they are and not on when they came.
+A file is identified by its absolute path, a record by its file and its id there. Each has the name that the user gives
+it ("docs/a.txt", "Q42"), as long as nothing else has that name. Later ones get a longer name, which depends on where
+they are and not on when they were added.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ras_agent.tools.index.uploads import is_upload
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
-    """Return the file's label: the one it has, or else its path from the named folder on, under the source's name.
+    """Return the file's label: the one it has already, or otherwise its path from the named folder on, below the
+    source's name.
 
-    A source with the name of another one is called for example "docs~1f3c9a".
+    A source with the same name as another gets for example "docs~1f3c9a".
     """
     if known := journal.file_at(file.place):
         return known.label
@@ -40,9 +41,9 @@ def label_of(file: SourceFile, journal: Journal) -> str:
 
 
 def document_id(own: str, label: str, journal: Journal) -> str:
-    """Return an id for a document that is not in the journal: `own`, the one it has in its file, if that is free.
+    """Return an id for a document that is not in the journal: `own`, its id in its file, if that is free.
 
-    Else the file's label comes before it, "notes/b.jsonl/Q42".
+    Otherwise the file's label is put in front, "notes/b.jsonl/Q42".
     """
     if not _is_free(own, journal):
         journal.compare()
@@ -57,11 +58,12 @@ def document_id(own: str, label: str, journal: Journal) -> str:
 def take_over_moved(
     files: Sequence[SourceFile], journal: Journal
 ) -> list[tuple[Path, Path]]:
-    """Find the new sources that are known from another place: each keeps its name and documents. Return both places.
+    """Find the new sources that were moved from another place, and keep their names and documents. Return old and new
+    places.
 
-    A source was moved if it is gone, one with the same last part of its path is new, and the files that both have, at
-    least one, have the size and time of change that the journal knows. So nothing can be lost: whatever else is gone
-    and came back, such as a copy with new times, is another source.
+    A source was moved if it is gone, if a new source has the same last part of its path, and if the files that both
+    have (at least one) have the size and time of change that the journal knows. So nothing can be lost: anything else,
+    such as a copy with new times, is a different source.
     """
     moved = []
     by_root: dict[Path, list[SourceFile]] = {}
@@ -83,12 +85,13 @@ def take_over_moved(
 
 
 def gone_sources(journal: Journal) -> list[Path]:
-    """Return the sources that are no longer there."""
+    """Return the sources that no longer exist."""
     return [path for path in journal.sources() if not _is_there(path)]
 
 
 def size_and_time(path: Path) -> str:
-    """Return a file's size and time of change, as stamps of the journal begin; "" where it cannot be asked."""
+    """Return a file's size and time of change, in the form in which stamps of the journal begin; "" if it cannot be
+    accessed."""
     try:
         status = path.stat()
     except OSError:
@@ -119,7 +122,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_free(name: str, journal: Journal) -> bool:
-    """Return whether no document has the id, and neither it nor an id in use is the name of a piece of the other."""
+    """Return whether no document has the id, and neither it nor a used id looks like the id of a piece of the other."""
     piece = PIECE.fullmatch(name)
     if journal.document(name) or (piece and journal.document(piece[1])):
         return False
@@ -135,7 +138,7 @@ def _unlike_others(
     journal: Journal,
     is_taken: Callable[[str], bool],
 ) -> str:
-    """Return the name, if need be with a few letters of a digest of `path`, before the suffix of a file."""
+    """Return the name; if it is taken, with a few letters of a digest of `path`, before the suffix of a file."""
     if not is_taken(name):
         return name
     journal.compare()

@@ -1,4 +1,4 @@
-"""Joins words that were divided at the end of a line, as the pages of a PDF have them."""
+"""Joins words that are divided at the end of a line, as on the pages of a PDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SOFT = "\u00ad"
 _DIVIDED = re.compile(
     rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\r?\n[ \t]*+(?P<after>{_LETTER}++)"
 )
-# places where a word may be divided; in scripts without spaces, U+200B stands between words
+# marks of places where a word may be divided; in scripts without spaces, U+200B separates words and is kept
 _BREAKS = re.compile(
     "[\u00ad\u2060\ufeff]|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b"
 )
@@ -26,9 +26,9 @@ _ENDS_DIVIDED = re.compile(
     rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\Z"
 )
 _BEGINS = re.compile(rf"[ \t]*+(?P<after>{_LETTER}++)(?P<rest>\S*+)[ \t]*+")
-# "Haupt- und Nebenfach", "pre- and postwar": the hyphen is the word's own
+# "Haupt- und Nebenfach", "pre- and postwar": the hyphen belongs to the word
 _AND = word_set("and or to und oder bis et ou y o e en of")
-# parts that make one word with the part that follows, or with the one before
+# parts that form one word with the part after them, or with the part before
 _PREFIXES = word_set(
     "after anti bio counter down electro extra fore hyper infra inter intra micro mid mini mis multi non out over para "
     "photo poly post pre pro pseudo re semi sub super tele thermo trans ultra un under up"
@@ -38,32 +38,33 @@ _SUFFIXES = word_set(
 )
 _WITHIN = word_set("in of the to at a de la")
 """Words in the middle of compounds, such as editor-in-chief."""
-_SHORTEST = 3  # letters of a part of a compound
-_COMMON = 16_000  # words of English, by how often they are written
-_EDGE = 2  # lines at the top and the foot of a page that may be the same on each
+_SHORTEST = 3  # the minimum number of letters in a part of a compound
+_COMMON = 16_000  # how many of the most frequent English words count as common
+_EDGE = 2  # how many lines at the top and the foot of a page may be repeated on others
 _DIGITS = re.compile(r"\d++")
 
 
 def without_breaks(text: str) -> str:
-    """Return a text without the characters that only say where a word may be divided, or may not.
+    """Return a text without the characters that only mark where a word may or may not be divided.
 
-    >>> without_breaks("Gross\u00adtal\u200bsperre")
+    >>> without_breaks("Gross\\u00adtal\\u200bsperre")
     'Grosstalsperre'
     """
     return _BREAKS.sub("", text)
 
 
 def in_one_line(text: str) -> str:
-    """Return a text without line breaks, and without the characters that only say where a word may be divided."""
+    """Return a text without line breaks, and without the characters that only mark where a word may be divided."""
     words = without_breaks(text).split()
     return " ".join(words)
 
 
 def joined_words(pages: Sequence[str]) -> list[str]:
-    """Return the pages with words joined that a hyphen divides at the end of a line, or of a page.
+    """Return the pages, with words joined that a hyphen divides at the end of a line or of a page.
 
-    The hyphen stays in a word that some page has with it, before a capital letter, and between two words that together
-    are not a word. A line that several pages begin or end with is no part of their text: a word is joined over it.
+    The hyphen is kept if some page has the word with it, before a capital letter, and between two words that together
+    are not a word. Lines that several pages begin or end with do not count as their text, so words are joined across
+    them.
 
     >>> joined_words(["the town of Mitten-\\nau, a well-\\nknown place"])
     ['the town of Mittenau, a well-known place']
@@ -79,7 +80,7 @@ def joined_words(pages: Sequence[str]) -> list[str]:
 
 
 class _WordsOf:
-    """Knows the words of a document, and joins divided words by them."""
+    """The words of a document, by which divided words are joined."""
 
     def __init__(self, pages: Sequence[str]) -> None:
         self._pages = pages
@@ -100,9 +101,9 @@ class _WordsOf:
         return found
 
     def whole(self, divided: re.Match[str], follows: str = "") -> str | None:
-        """Return the word of which a match holds both parts, with its hyphen if it has one; None for two words.
+        """Return the word whose two parts a match holds, with its hyphen if it has one, or None if they are two words.
 
-        follows: the second part, where the match holds only the first.
+        follows: the second part, if the match holds only the first.
         """
         before = divided["before"]
         after = follows or divided["after"]
@@ -120,7 +121,8 @@ class _WordsOf:
         return before + after
 
     def _has_hyphen(self, before: str, after: str) -> bool:
-        """Return whether two parts are a compound: so written elsewhere, or two words that do not form one together."""
+        """Return whether two parts are a compound: written so elsewhere, or two words that do not form one word
+        together."""
         if f"{before}-{after}" in self._compounds:
             return True
         joined = before + after
@@ -136,13 +138,13 @@ class _WordsOf:
 
 @cache
 def _english() -> frozenset[str]:
-    """Return words of English: those of the packaged reader."""
+    """Return the English words in the vocabulary of the packaged reader."""
     return frozenset(_vocabulary())
 
 
 @cache
 def _common_english() -> frozenset[str]:
-    """Return those words of English that are written most often, which come first."""
+    """Return the most frequent English words, which come first in the vocabulary."""
     return frozenset(_vocabulary()[:_COMMON])
 
 
@@ -153,7 +155,7 @@ def _vocabulary() -> list[str]:
 
 
 def _joined_over_pages(pages: list[str], words: _WordsOf) -> list[str]:
-    """Return the pages with words whole that begin on one page and end on the next."""
+    """Return the pages; a word that begins on one page and ends on the next is joined."""
     lines = [page.split("\n") for page in pages]
     repeated = _lines_of_several(lines)
     for page, following in pairwise(lines):
@@ -182,7 +184,7 @@ def _join_over(
 
 
 def _lines_of_several(pages: Sequence[Sequence[str]]) -> set[str]:
-    """Return the lines that several pages begin or end with, whatever their numbers are."""
+    """Return the lines that several pages begin or end with, ignoring numbers in them."""
     counts = Counter[str]()
     for page in pages:
         edges = [*page[:_EDGE], *page[-_EDGE:]]
@@ -197,7 +199,7 @@ def _without_numbers(line: str) -> str:
 def _text_line(
     page: Sequence[str], repeated: set[str], *, from_end: bool
 ) -> int | None:
-    """Return the number of a page's first or last line that is its own, if it has one."""
+    """Return the number of a page's first or last line that is not repeated on other pages, or None."""
     numbers = list(range(len(page)))
     if from_end:
         numbers.reverse()

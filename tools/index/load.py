@@ -32,13 +32,13 @@ from ras_agent.tools.index.vision import PICTURES
 from ras_agent.tools.index.workbooks import UNSAVED
 
 _NOTEBOOK = ".ipynb"
-_MUCH = 20_000  # characters; a shorter text does no harm
+_MUCH = 20_000  # in characters; encoded data in a shorter text does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
 _LONGEST_WORD = 1000
 
 _Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
 Convert = Callable[[FileContent, OnRead], Converted]
-"""Returns the text of a file with a suffix that is a key of CONVERTERS; see `convert`"""
+"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`"""
 
 
 def load(
@@ -50,9 +50,9 @@ def load(
 ) -> Iterator[Document | Skipped]:
     """Yield the documents of a file, and a Skipped for each part that is not loaded, in order.
 
-    Never raises because of a file's content. path: of a file, or its held bytes, with a suffix among SUFFIXES. label:
-    the file's name in ids and messages, by default the name it has. convert: by default in this process, see `apart`
-    for another.
+    Never raises because of a file's content. path: a file, or its bytes in memory, with a suffix among SUFFIXES. label:
+    the file's name in ids and messages, by default its own name. convert: converts files; by default in this process,
+    see `apart` for a separate one.
     """
     label = label or name_of(path.name)
     suffix = path.suffix.lower()
@@ -85,7 +85,7 @@ def load(
 
 
 def _checked(document: Document) -> Iterator[Document | Skipped]:
-    """Yield a document without hidden characters, and a report of these; in its place one if it holds no text."""
+    """Yield a document without hidden characters, and a report of these; or only a report if it is encoded data."""
     problem = _encoded_data(document.text)
     if problem:
         yield Skipped(document.place, problem, error=False)
@@ -101,9 +101,10 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
 
 
 def _encoded_data(text: str) -> str:
-    """Return why a text is not worth a search, if most of it is words that nobody writes; "" for other texts.
+    """Return why a text is not worth searching, or "": because most of it is words that nobody writes.
 
-    Examples are hexadecimal numbers, base64 and minified code, all of them ASCII: no script without spaces is.
+    Examples are hexadecimal numbers, base64 and minified code. Only ASCII words count, since scripts without spaces
+    have long words.
     """
     if len(text) < _MUCH:
         return ""
@@ -123,7 +124,7 @@ def _load_text(
 def _load_markdown(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield one document, titled by its front matter, else by its first heading, else after its file."""
+    """Yield one document, titled by its front matter, otherwise by its first heading or by its file name."""
     metadata, written = front_matter(read_text(path, on_read))
     body, left_out = without_unseen(written)
     named = metadata.get("title")
@@ -150,7 +151,8 @@ def _load_markdown(
 def _of_converted(
     found: Converted, suffix: str, label: str, fields: Fields
 ) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown, or one a row; then a Skipped for each kind of text that is left out."""
+    """Yield one document as Markdown, or one per row of a workbook; then a Skipped for each kind of text that was left
+    out."""
     if found.rows:
         yield from of_sheets(found.rows, fields, label)
     else:
@@ -164,7 +166,7 @@ def _of_text(found: Converted, suffix: str, label: str) -> Iterator[Document | S
     if not title and not is_pdf:
         title = first_heading(found.text)
     if not title and is_pdf and label.islower():
-        # a program's name for a file rather than words
+        # then the file name was probably made by a program and is not words
         title = file_stem(label)
     title = title or file_title(label)
     yield Document(
@@ -205,7 +207,7 @@ def _left_out(counts: Mapping[str, int], label: str) -> Iterator[Skipped]:
 def _load_plain(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a text of another form as Markdown."""
+    """Yield the document of a text in another markup, as Markdown."""
     written = read_text(path, on_read)
     suffix = path.suffix.lower()
     text, metadata = PLAIN_KINDS[suffix](written)
@@ -224,7 +226,7 @@ def _load_plain(
 
 
 def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
-    """Yield an e-mail's own words, and its quotations as another document; its attachments are reported."""
+    """Yield an e-mail's own words, and its quotations as a separate document; attachments are only reported."""
     title = mail.title or file_title(label)
     if mail.text:
         yield Document(
@@ -259,7 +261,7 @@ _LOADERS: Mapping[str, _Loader] = {
     ".csv": load_csv,
     ".tsv": load_csv,
 }
-"""Suffix of a file of text -> the function that loads it, with the first four arguments of `load`."""
+"""The function that loads a text file, by suffix; it takes the first four arguments of `load`."""
 
 SUFFIXES = (*_LOADERS, *CONVERTERS)
-"""Suffixes of the files that can be loaded."""
+"""The suffixes of the files that can be loaded."""

@@ -1,4 +1,4 @@
-"""How runs of text look in files of Office: whether a reader sees them, and where they stand."""
+"""How runs of text look in Office files: whether they are visible, and whether they are raised or lowered."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 from ras_agent.text.words import word_set
 
 OFF = word_set("0 false off none")
-"""Values of a property that is switched off."""
+"""The values of a property that is switched off."""
 DEEPEST = 20
-"""Styles that are based on styles."""
+"""The maximum depth of styles that are based on other styles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Says how a run of text looks, as far as it decides whether and where it is read."""
+    """Holds how a run of text looks, as far as it decides whether and where the run is read."""
 
     hidden: bool = False
     struck: bool = False
     level: str = ""
-    """The mark of raised or lowered text, "" for text on the line."""
+    """The mark of raised or lowered text, "" for text on the line"""
     white: bool = False
 
     @property
     def reason(self) -> str:
-        """Why the run is left out, "" if it is not."""
+        """Why the run is left out, or "" if it is kept."""
         if self.hidden:
             return "hidden"
         if self.struck:
@@ -41,7 +41,7 @@ def count_left_out(left_out: Counter[str], reason: str, text: str) -> None:
 
 
 def take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Remove an element of Word or of slides from its tree, and count it if it has words."""
+    """Remove an element of a Word file or of slides from its tree, and count it if it has words."""
     texts = [part.text or "" for part in element.iter("{*}t")]
     count_left_out(left_out, reason, "".join(texts))
     parent = element.getparent()

@@ -1,4 +1,4 @@
-"""E-mails in files: the words of their writer, and apart from them the words that they quote."""
+"""Reads e-mails in files: the words of the writer and, separately, the words that they quote."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _INTRODUCES = re.compile(
 )
 # "On Monday, Ada Finn" above "<ada@finn.example> wrote:"
 _BEGINS_INTRODUCTION = re.compile(r"(?i)(?:on|am|le) .{4,200}")
-# the headers of an earlier mail, as Outlook writes them above it
+# the headers that Outlook writes above an earlier mail
 _SENDER = re.compile(r"\*?(?:From|Von|De|Da|Van|Från|Fra)\s?:\*? .{1,200}")
 _SENT = re.compile(
     r"\*?(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Inviato|Verzonden|Skickat|Sendt)\s?:\*? .{1,200}"
 )
-_MOST_HEADERS = 3  # lines behind the sender
+_MOST_HEADERS = 3  # how many lines after the sender are examined
 _SIGNATURE = "-- "
 _LONGEST_HEADER = 10_000
-"""Characters of a header that are read: the library's parser of headers takes much longer for long ones."""
+"""The maximum number of characters that are read of a header: the library's parser is very slow for long ones."""
 _HEADERS = ("from", "to", "cc", "date", "message-id", "in-reply-to", "list-id")
 
 
 class _ShortHeaders(policy.EmailPolicy):
-    """Reads mails as the standard library does, but only the beginning of a header."""
+    """Policy that reads mails as the standard library does, but only the beginning of each header."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
         """Return a header's value."""
@@ -41,7 +41,8 @@ class _ShortHeaders(policy.EmailPolicy):
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """Holds an e-mail. own: the writer's own words. quoted: earlier mails that it repeats, without their marks."""
+    """Holds an e-mail. own: the writer's own words. quoted: the earlier mails that it quotes, without quotation
+    marks."""
 
     subject: str
     own: str
@@ -51,9 +52,9 @@ class Mail:
 
 
 def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
-    """Return an e-mail of its file. from_html: returns the text of a page, for a mail that has no other.
+    """Return the e-mail in a file. from_html: returns the text of a page, for a mail that has only HTML.
 
-    Raises NotText for a file that is no e-mail, and every error that `from_html` raises.
+    Raises NotText for a file that is not an e-mail, and every error that `from_html` raises.
     """
     parser = BytesParser(EmailMessage, policy=_ShortHeaders())
     message = cast(EmailMessage, parser.parsebytes(data))
@@ -89,7 +90,7 @@ def _headers(message: EmailMessage) -> dict[str, Any]:
             about[name] = " ".join(str(value).split())
     try:
         written = parsedate_to_datetime(about.get("date", ""))
-    except (TypeError, ValueError):  # the date stays as it is written
+    except (TypeError, ValueError):  # the date is kept as written
         return about
     about["date"] = written.isoformat()
     return about
@@ -105,7 +106,7 @@ def _content(part: Any) -> str:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """Return the own words of a mail, without its signature, and its quotations, which may stand below that."""
+    """Return the own words of a mail, without its signature, and its quotations, which may be below the signature."""
     own: list[str] = []
     quoted: list[str] = []
     rest_is_quoted = False
@@ -130,7 +131,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _introduction(lines: Sequence[str]) -> int:
-    """Return how many of some lines introduce the quotation below: one, two where it is broken, or 0."""
+    """Return how many of these lines introduce the quotation below: 1, 2 if the introduction is broken, or 0."""
     first = lines[0].strip()
     if _INTRODUCES.fullmatch(first):
         return 1

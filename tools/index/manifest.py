@@ -14,7 +14,7 @@ from ras_agent.tools.index.vector_index import VectorSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbedderIdentity:
-    """Names the embedder of an index's vectors, and how wide they are. A served model is the same at any address."""
+    """Names the embedder of an index's vectors, and their dimension. A served model is the same at any address."""
 
     name: str
     dimension: int
@@ -33,7 +33,7 @@ class EmbedderIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Describes how an index is made."""
+    """Holds the settings with which an index was made."""
 
     embedder: EmbedderIdentity | None = None
     vectors: VectorSettings = field(default_factory=VectorSettings)
@@ -41,12 +41,12 @@ class Manifest:
     tokeniser: dict[str, Any] = field(default_factory=lambda: Tokeniser().to_dict())
 
     def to_json(self) -> str:
-        """Return the manifest as the database holds it."""
+        """Return the manifest in the form stored in the database."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the manifest that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
+        """Return the manifest that `to_json` wrote. Raises ValueError, KeyError or TypeError for any other text."""
         data = json.loads(text)
         embedder = data.pop("embedder")
         return cls(

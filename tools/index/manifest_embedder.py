@@ -17,7 +17,7 @@ def begin_manifest(
     bm25: BM25Parameters | None,
     vectors: VectorSettings | None,
 ) -> tuple[Embedder | None, Manifest]:
-    """Return the embedder of a new index, ready to use, and the manifest of the index while it is empty."""
+    """Return the embedder of a new index, or None, and the manifest of the index."""
     resolved = None if embedder is None else resolve_embedder(embedder)
     manifest = Manifest(
         embedder=EmbedderIdentity(resolved.name, resolved.dimension)
@@ -31,7 +31,8 @@ def begin_manifest(
 
 
 def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
-    """Raise IndexMismatch if the vectors of the index at `where` come from another embedder, or it has no vectors."""
+    """Raise IndexMismatch if the vectors of the index at `where` were made by another embedder, or if it has no
+    vectors."""
     if manifest.embedder is None:
         raise IndexMismatch(
             f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
@@ -46,7 +47,7 @@ def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
 
 
 def remembered_embedder(manifest: Manifest, where: str) -> Embedder:
-    """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it."""
+    """Load the embedder named in a manifest. Raises IndexMismatch, whose message says how to give the embedder."""
     assert manifest.embedder
     try:
         embedder = reopened_embedder(

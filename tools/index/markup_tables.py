@@ -1,4 +1,4 @@
-"""Writes the tables of reStructuredText and AsciiDoc as Markdown."""
+"""Converts the tables of reStructuredText and AsciiDoc to Markdown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CELL = re.compile(
 )
 _MOST_CELLS = 100
 _MOST_LINES = 1000
-"""Lines of a table that is drawn without lines between its rows."""
+"""The maximum number of lines in a table that is drawn without lines between its rows."""
 
 Rows = list[list[str]]
 
@@ -61,7 +61,7 @@ def _as_block(title: str, rows: Rows) -> list[str]:
 
 
 def _end_of_indented(lines: Sequence[str], number: int, indent: int) -> int:
-    """Return the number of the first line behind those that are indented below a line."""
+    """Return the number of the first line after those that are indented below a line."""
     end = number + 1
     while end < len(lines):
         line = lines[end]
@@ -92,7 +92,7 @@ def _rows_of_directive(kind: str, block: Sequence[str]) -> Rows:
 
 
 def _rows_of_csv(lines: Sequence[str], separator: str) -> Rows:
-    """Return the rows of lines of CSV, none if they are not CSV."""
+    """Return the rows in lines of CSV, [] if they are not CSV."""
     sign = {"tab": "\t", "space": " "}.get(separator, separator[:1] or ",")
     written = [f"{line}\n" for line in lines]
     try:
@@ -117,7 +117,7 @@ def _rows_of_list(lines: Sequence[str]) -> Rows:
 
 
 def _drawn(lines: Sequence[str], number: int) -> tuple[int, Rows]:
-    """Return the number of the line behind a table that is drawn from a line on, and its rows; none without one."""
+    """Return the number of the line after a drawn table that begins at a line, and its rows, [] if there is none."""
     if number >= len(lines):
         return number, []
     if _GRID.fullmatch(lines[number]):
@@ -134,7 +134,7 @@ def _drawn(lines: Sequence[str], number: int) -> tuple[int, Rows]:
 
 
 def _borders(lines: Sequence[str], number: int) -> list[int]:
-    """Return the numbers of the lines that border a table: above, perhaps below its header, below."""
+    """Return the numbers of the lines that border a table: on top, perhaps below its header, and at the bottom."""
     borders: list[int] = []
     end = min(len(lines), number + _MOST_LINES)
     for at in range(number, end):
@@ -174,7 +174,7 @@ def _rows_of_grid(lines: Sequence[str]) -> Rows:
 
 
 def _add_line(cells: list[str], line: str, columns: Sequence[tuple[int, int]]) -> None:
-    """Add a line of a row to its cells; one that spans columns has its words in the first of them."""
+    """Add a line of a row to its cells; the words of a cell that spans columns go to the first of these."""
     first = 0
     for column, (left, right) in enumerate(columns):
         is_begun = line[left : left + 1] in ("|", "+")
@@ -186,7 +186,7 @@ def _add_line(cells: list[str], line: str, columns: Sequence[tuple[int, int]]) -
 
 
 def _rows_of_simple(lines: Sequence[str]) -> Rows:
-    """Return the rows of a table whose columns are drawn as `=====  =====`."""
+    """Return the rows of a table whose columns are drawn as `===== =====`."""
     starts = [match.start() for match in re.finditer("=+", lines[0])]
     columns = list(zip(starts, [*starts[1:], None], strict=True))
     rows: Rows = []
@@ -203,7 +203,7 @@ def _rows_of_simple(lines: Sequence[str]) -> Rows:
 
 
 def with_tables_of_asciidoc(text: str) -> str:
-    """Return an AsciiDoc with its tables as Markdown: cells behind bars, and those of CSV."""
+    """Return an AsciiDoc text with its tables as Markdown, whose cells begin with bars or are CSV."""
     lines = text.splitlines()
     made: list[str] = []
     last = {line.strip(): at for at, line in enumerate(lines)}
@@ -256,7 +256,8 @@ class _Cell:
 
 
 def _cells_of(text: str) -> Iterator[_Cell]:
-    """Yield the cells of a table: each begins at a bar, before which stands what it spans, or how often it comes."""
+    """Yield the cells of a table. Each begins with a bar; before the bar may stand what the cell spans, or how often it
+    is repeated."""
     begins = list(_CELL.finditer(text))
     ends = [match.start() for match in begins] + [len(text)]
     for match, end in zip(begins, ends[1:], strict=True):
@@ -270,7 +271,7 @@ def _cells_of(text: str) -> Iterator[_Cell]:
 
 
 def _width_of(attributes: str) -> int:
-    """Return how many columns a table has by its attributes, 0 if they do not say it."""
+    """Return the number of columns stated in a table's attributes, or 0."""
     match = _COLUMNS.search(attributes)
     if match is None:
         return 0
@@ -291,7 +292,7 @@ class _Grid:
     width: int
     rows: Rows = field(default_factory=lambda: [[]])
     reaching: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Column -> how many more rows a cell reaches into, and its text."""
+    """By column, into how many more rows a cell reaches, and its text."""
 
     def add(self, text: str) -> int:
         """Add a cell at the next free place, and return its column."""
@@ -311,7 +312,7 @@ class _Grid:
 
 
 def _placed(cells: Sequence[_Cell], width: int) -> Rows:
-    """Return the rows that cells fill one after the other; one that spans rows is repeated."""
+    """Return the rows that cells fill one after another; the text of a cell that spans rows is repeated in each."""
     grid = _Grid(width)
     if not width:
         return []

@@ -1,4 +1,4 @@
-"""Says how to get on where there is no index."""
+"""Builds the error for a place without an index, with advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ras_agent.address import Address
 from ras_agent.errors import IndexNotFound
 
 _NEIGHBOURS = 1_000
-"""How many entries of a folder are looked at for a name that was meant"""
+"""How many entries of a folder are searched for a similar name"""
 
 
 def index_not_found(
@@ -17,7 +17,7 @@ def index_not_found(
 ) -> IndexNotFound:
     """Return the error for a place without an index.
 
-    It names an index next to it with nearly the same name, and says where a folder holds documents of its own.
+    It suggests an index in the same folder with a similar name, or says how to index a folder that contains documents.
     """
     problem = f"no index at {place}"
     if isinstance(place, Address):
@@ -34,7 +34,7 @@ def index_not_found(
 
 
 def _nearly_named(place: Path) -> Path | None:
-    """Return the folder next to `place` with nearly the name of `place`."""
+    """Return the folder next to `place` whose name is most similar, or None."""
     names: list[str] = []
     try:
         for number, neighbour in enumerate(place.absolute().parent.iterdir()):

@@ -1,4 +1,4 @@
-"""Has a program of the user's read pages without text: no such program is built in."""
+"""Reads pages without text with a program chosen by the user; none is built in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ras_agent.tools.index.text_files import (
 )
 
 _SECONDS = 300
-"""In which a page has to be read."""
+"""The time in which a page must be read."""
 
 
 def with_ocr(
@@ -26,8 +26,9 @@ def with_ocr(
 ) -> Callable[[FileContent, OnRead], Converted]:
     """Return a conversion that has the pages of a PDF without text read by a program.
 
-    command: the program with its arguments, behind which come the path of the file and the number of the page, from 1;
-    it prints the text. It is run as it is, by no shell. The conversion raises NotText where it fails.
+    command: the program with its arguments, to which the path of the file and the number of the page, from 1, are
+    appended; it prints the text. It is run directly, without a shell. The conversion raises NotText if the program
+    fails.
     """
 
     def read(path: FileContent, on_read: OnRead) -> Converted:
@@ -69,7 +70,7 @@ def _with_pages_read(
 
 
 def _pages_read(command: Sequence[str], file: Path, texts: Sequence[str]) -> list[str]:
-    """Return the texts of pages, in which those without one have been read."""
+    """Return the texts of all pages; pages without one are read by the program."""
     read = []
     for number, text in enumerate(texts, start=1):
         said = text or _page(command, file, number)

@@ -1,4 +1,4 @@
-"""Texts of OpenDocument (`.odt`) as Markdown: headings, paragraphs, lists and tables; and the rows of its workbooks."""
+"""Converts OpenDocument files to Markdown (`.odt`: headings, paragraphs, lists and tables) and to rows (workbooks)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ABOUT = ("title", "date", "creator", "language")
 def read_open_document(data: bytes) -> Converted:
     """Return the text of a document, with its properties; comments and deleted words are left out.
 
-    Notes stand at the end, each behind its mark.
+    Notes are at the end, each after its mark.
     """
     about: dict[str, str] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -65,7 +65,7 @@ def read_open_document(data: bytes) -> Converted:
 
 
 def _rows_of_sheets(content: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
-    """Yield the rows of the sheets of a workbook that are not blank; hidden rows and sheets are left out."""
+    """Yield the rows of a workbook's sheets that are not blank; hidden rows and sheets are left out."""
     styles = _styles([content])
     for sheet in content.iterfind(f"{{*}}body/{_OFFICE}spreadsheet/{_TABLE}table"):
         look = styles.get(sheet.get(f"{_TABLE}style-name", ""))
@@ -108,7 +108,7 @@ def _mark_of_note(note: Any) -> str:
 
 
 def _note(note: Any) -> str:
-    """Return the text of a note behind its mark."""
+    """Return the text of a note, after its mark."""
     said = " ".join(_blocks(note))
     return f"{_mark_of_note(note)} {said}"
 
@@ -123,7 +123,7 @@ def _about(meta: Any) -> dict[str, str]:
 
 
 def _prepare(content: Any, styles: Any = None) -> Counter[str]:
-    """Change the tree of an OpenDocument text as it should be read; return how many parts are left out.
+    """Mark raised text and remove unseen text in the tree of an OpenDocument text; return how many parts are left out.
 
     styles: the tree of the file's own styles, if it has one.
     """
@@ -159,7 +159,7 @@ def _styles(trees: list[Any]) -> dict[str, Any]:
 
 
 def _look_of_style(name: str, elements: Mapping[str, Any], levels: int) -> Look:
-    """Return how a style of OpenDocument looks, with the style that it is based on."""
+    """Return how a style looks, including the style that it is based on."""
     style = elements.get(name)
     if style is None or not levels:
         return Look()
@@ -188,7 +188,7 @@ def _is_white_on_none(about: Any) -> bool:
 
 
 def _level_at(place: str) -> str:
-    """Return the mark of text at a place such as "super 58%" or "-33% 58%"."""
+    """Return the mark of text at a position such as "super 58%" or "-33% 58%"."""
     first = place.split()[0] if place.split() else ""
     if first == "super":
         return RAISED
@@ -199,7 +199,7 @@ def _level_at(place: str) -> str:
 
 
 def _empty(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Empty an element, which keeps its place and the text that follows it."""
+    """Empty an element, but keep its place and the text after it."""
     count_left_out(left_out, reason, "".join(element.itertext()))
     for inner in list(element):
         element.remove(inner)
@@ -256,7 +256,8 @@ def _runs(element: Any) -> Iterator[str]:
 
 
 def _table(table: Any) -> str:
-    """Return a table as Markdown, its first row as the header; a cell that spans others is in all of them."""
+    """Return a table as Markdown, with its first row as the header; the text of a cell that spans others is in all of
+    them."""
     reaching: dict[int, tuple[int, str]] = {}
     rows: list[list[str]] = []
     for row in table.iter(f"{_TABLE}table-row"):
@@ -270,7 +271,7 @@ def _table(table: Any) -> str:
 
 
 def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
-    """Return the cells of a row. reaching: column -> how many more rows a cell above spans, and its text."""
+    """Return the cells of a row. reaching: by column, into how many more rows a cell above reaches, and its text."""
     cells: list[str] = []
     for cell in row:
         times = _number(cell, "number-columns-repeated")
@@ -295,7 +296,8 @@ def _number(cell: Any, name: str, most: int = _MOST_REPEATS) -> int:
 
 
 def _spanning(cells: list[str], reaching: dict[int, tuple[int, str]]) -> str:
-    """Return the text of the cell that covers a cell: the one above that spans rows, else the one to the left."""
+    """Return the text of the cell that covers a place: the cell above that spans rows, otherwise the cell to the
+    left."""
     column = len(cells)
     rows_left, said = reaching.pop(column, (0, ""))
     if rows_left > 1:

@@ -1,4 +1,5 @@
-"""Prepares the tables of a web page: one row of names above, each cell in its column, whatever spans rows or columns."""
+"""Prepares the tables of a web page: one header row, and each cell in its column, even if cells span rows or
+columns."""
 
 from __future__ import annotations
 
@@ -8,23 +9,24 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-_LONGEST_REPEATED = (
-    200  # characters of a cell that is repeated in each row that it spans
-)
+_LONGEST_REPEATED = 200  # the maximum length of a cell that is repeated in each row that it spans, in characters
 _MOST_SPANNED = 1000
-_LONGEST_INNER = 500  # characters of a table that is in a cell of another
+_LONGEST_INNER = (
+    500  # the maximum length of a table inside a cell of another, in characters
+)
 _BAR = re.compile(r"(?<!\\)\|")
 _MOST_HEAD_ROWS = 4
-_FEWEST_TITLED = 3  # rows of a table with a title in its first
-_WIDEST_HEAD = 100  # columns that a cell above others spans
-_LONGEST_SPAN = 4  # digits
+_FEWEST_TITLED = 3  # the minimum number of rows in a table whose first row is a title
+_WIDEST_HEAD = 100  # the maximum number of columns that a header cell spans
+_LONGEST_SPAN = 4  # in digits
 
 _Carried = dict[int, tuple[int, str]]
-"""Column -> how many more rows a cell reaches into, and its text."""
+"""By column, into how many more rows a cell reaches, and its text."""
 
 
 def write_in_cell(table: Any) -> None:
-    """Write a small table that is in a cell of another as its words: a line of Markdown's tables holds no other table."""
+    """Replace a small table inside a cell of another by its words, since a row of a Markdown table cannot contain a
+    table."""
     if len(table.get_text()) > _LONGEST_INNER:
         return
     lines = []
@@ -35,9 +37,10 @@ def write_in_cell(table: Any) -> None:
 
 
 def straighten(table: Any, soup: Any) -> None:
-    """Give each row of a table all of its cells: one that spans rows is repeated, one that spans columns is followed.
+    """Give each row of a table all of its cells: a cell that spans rows is repeated, one that spans columns is followed
+    by empty cells.
 
-    No row becomes longer than the longest with its cells as they are written, whatever a cell says that it spans.
+    No row becomes longer than the longest one as written, whatever spans the cells claim.
     """
     for part in list(table.children):
         if part.name == "caption":
@@ -64,7 +67,7 @@ def straighten(table: Any, soup: Any) -> None:
 
 
 def _set_titles_above(table: Any) -> None:
-    """Set above a table what stands in its first row as one cell over all columns."""
+    """Move a title out of the table: the first row, if it is a single cell over all columns."""
     title, *others = islice(own_rows(table), _FEWEST_TITLED) or [table]
     cells = _cells(title)
     if len(others) + 1 < _FEWEST_TITLED or len(cells) != 1:
@@ -75,7 +78,7 @@ def _set_titles_above(table: Any) -> None:
 
 
 def _join_header(table: Any, soup: Any) -> None:
-    """Make one row of a header of several: "Fare" above "Adult" and "Child" becomes "Fare Adult" and "Fare Child"."""
+    """Merge the rows of a header: "Fare" above "Adult" and "Child" becomes "Fare Adult" and "Fare Child"."""
     head = _rows_of_header(table)
     while len(head) > 1:
         if len(_cells(head[0])) > 1:
@@ -96,7 +99,8 @@ def _join_header(table: Any, soup: Any) -> None:
 
 
 def _join_bodies(table: Any) -> None:
-    """Make one body of several, with the foot behind them wherever it is written: a first row would look like a header."""
+    """Merge the bodies, with the foot at the end wherever it is written; otherwise a body's first row would look like a
+    header."""
     feet = table.find_all("tfoot", recursive=False)
     for foot in feet:
         table.append(foot.extract())
@@ -105,7 +109,7 @@ def _join_bodies(table: Any) -> None:
 
 
 def _rows_of_header(table: Any) -> list[Any]:
-    """Return the first rows of a table that are its header, where they are several; not those of a table without others."""
+    """Return the first rows of a table that form its header, if there are several; [] if all rows would be header."""
     head: list[Any] = []
     rows = own_rows(table)
     lines = list(islice(rows, _MOST_HEAD_ROWS + 1))
@@ -126,7 +130,8 @@ def _rows_of_header(table: Any) -> list[Any]:
 
 
 def _is_of_header(line: Any, *, has_head: bool) -> bool:
-    """Return whether a row is of the header: of the `thead`, or of names alone where a table has none."""
+    """Return whether a row belongs to the header: it is in the `thead` or, in a table without one, it has only `th`
+    cells."""
     if has_head:
         return bool(line.parent.name == "thead")
     cells = _cells(line)
@@ -134,7 +139,8 @@ def _is_of_header(line: Any, *, has_head: bool) -> bool:
 
 
 def _is_above_another(line: Any) -> bool:
-    """Return whether the first row of a table has names for several columns each, and reaches into the next elsewhere."""
+    """Return whether a first row has names that each span several columns, and other cells that reach into the next
+    row."""
     wide = 0
     deep = 0
     for cell in _cells(line):
@@ -150,7 +156,7 @@ def _is_above_another(line: Any) -> bool:
 
 
 def _is_list_of_values(table: Any) -> bool:
-    """Return whether each row of a table is a name and its value, as in the box at the side of an article."""
+    """Return whether each row of a table is a name and its value, as in the info box of an article."""
     pairs = 0
     for line in own_rows(table):
         cells = _cells(line)
@@ -164,7 +170,7 @@ def _is_list_of_values(table: Any) -> bool:
 
 
 def _write_as_lines(table: Any) -> None:
-    """Write a list of names and values as a line each."""
+    """Replace a table of names and values by one line each."""
     for line in list(own_rows(table)):
         for cell in _cells(line):
             if cell.find_next_sibling("td") is not None:
@@ -175,13 +181,13 @@ def _write_as_lines(table: Any) -> None:
 
 
 def _escape_bars(table: Any) -> None:
-    """Set a backslash before each bar in a cell, which would part it in Markdown."""
+    """Put a backslash before each bar in a cell, which would otherwise separate cells in Markdown."""
     for text in table.find_all(string=_BAR):
         text.replace_with(_BAR.sub(r"\\|", text))
 
 
 def _set_above(table: Any, part: Any) -> None:
-    """Make the caption of a table, or a row of one cell above its header, a paragraph before it."""
+    """Turn the caption of a table, or a row of one cell above its header, into a paragraph before the table."""
     words = part.get_text(" ").split()
     part.name = "p"
     part.string = " ".join(words)
@@ -218,7 +224,8 @@ def _fill(
     rows_left: int,
     soup: Any,
 ) -> _Carried:
-    """Give a row the cells of earlier rows that reach into it; return its own that reach into the next ones."""
+    """Add to a row the cells of earlier rows that reach into it; return the row's own cells that reach into later
+    rows."""
     begun: _Carried = {}
     spare = max(0, width - len(cells) - len(carried))
     column = 0
@@ -246,7 +253,7 @@ def _cells(line: Any) -> list[Any]:
 
 
 def own_rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of a table, without those of a table in one of its cells."""
+    """Yield the rows of a table, without those of tables inside its cells."""
     for part in table.children:
         if part.name == "tr":
             yield part
@@ -255,7 +262,7 @@ def own_rows(table: Any) -> Iterator[Any]:
 
 
 def _span(cell: Any, name: str, all_of_them: int) -> int:
-    """Return how many rows or columns a cell spans; 0 means all of them."""
+    """Return how many rows or columns a cell spans; a span of 0 means `all_of_them`."""
     value = cell.attrs.get(name, "1")
     written = str(value).strip()
     if not written.isdecimal() or len(written) > _LONGEST_SPAN:
@@ -267,7 +274,7 @@ def _span(cell: Any, name: str, all_of_them: int) -> int:
 
 
 def _width(rows: list[list[Any]]) -> int:
-    """Return how many cells the longest row has, with those of earlier rows that reach into it."""
+    """Return the number of cells in the longest row, including cells of earlier rows that reach into it."""
     width = 0
     ends: Counter[int] = Counter()
     reaching = 0
@@ -283,7 +290,7 @@ def _width(rows: list[list[Any]]) -> int:
 
 
 def _follow(cell: Any, more: int, soup: Any) -> None:
-    """Put empty cells behind one that spans columns."""
+    """Insert `more` empty cells after a cell that spans columns."""
     for _ in range(more):
         cell.insert_after(soup.new_tag(cell.name))
     cell.attrs.pop("colspan", None)
@@ -291,7 +298,7 @@ def _follow(cell: Any, more: int, soup: Any) -> None:
 
 
 def _carry(carried: _Carried, column: int, down: int, more: int, cell: Any) -> None:
-    """Note that a cell reaches into the next rows."""
+    """Record that a cell reaches into the next `down` rows."""
     if down < 1:
         return
     text = " ".join(cell.get_text(" ").split())
@@ -303,7 +310,7 @@ def _carry(carried: _Carried, column: int, down: int, more: int, cell: Any) -> N
 
 
 def _repeated(soup: Any, carried: _Carried, column: int) -> Any:
-    """Return a cell with the text of the one above that reaches into its row."""
+    """Return a cell with the text of the cell above that reaches into this row."""
     left, text = carried.pop(column)
     if left > 1:
         carried[column] = (left - 1, text)

@@ -1,6 +1,7 @@
 """Prepares the tree of a web page for its converter, so that its Markdown is the text that a reader sees.
 
-Hidden and struck text is taken out and counted, raised text is marked, formulas become one line, and blocks stay apart.
+Hidden and struck text is removed and counted, raised text is marked, formulas are written in one line, and blocks are
+kept apart.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ras_agent.tools.index.page_styles import (
 )
 from ras_agent.tools.index.page_tables import straighten, write_in_cell
 
-# elements that a reader of the page does not read as its text
+# elements that are not part of the page's text
 _UNREAD = word_set(
     "script style noscript template nav iframe object svg canvas head dialog button select textarea input"
 )
 _STRUCK = word_set("s strike del")
-# those that the converter takes for words within a line
+# blocks that the converter would treat as words within a line
 _BLOCKS = word_set(
     "summary details legend fieldset header footer aside form address main hgroup center figure figcaption search menu "
     "dir marquee audio video noframes frameset"
@@ -46,16 +47,16 @@ _PARTS_OF_TABLES = {
     "cell": "td",
     "gridcell": "td",
 }
-"""Role of an element -> the element that it is to a reader."""
+"""The kind of element that an element with this role is to a reader."""
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
-_LOOKED_AT = 8  # elements within a raised text
+_LOOKED_AT = 8  # how many elements inside a raised text are examined
 _DEEPEST = 250
 
 
 def prepare(soup: Any) -> Counter[str]:
     """Change a page's tree so that a converter of elements finds only the text that a reader sees.
 
-    Returns the counts of the parts that were taken out as "hidden" and as "struck out" and have words.
+    Returns how many parts with words were removed, by the reasons "hidden" and "struck out".
     """
     left_out: Counter[str] = Counter()
     named: defaultdict[str, list[Any]] = defaultdict(list)
@@ -84,9 +85,9 @@ def prepare(soup: Any) -> Counter[str]:
 
 
 def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
-    """Take the unseen elements out of a page, count them, and return the elements that stay.
+    """Remove the unseen elements from a page, count them, and return the elements that remain.
 
-    Those that are deeper than a page's author nests them are not among them: each would be looked for through all others.
+    Elements nested deeper than any author would nest them are not returned, since handling each of them would be slow.
     """
     sheet = StyleSheet.of_page(soup)
     seen: list[tuple[Any, Declarations]] = []
@@ -94,7 +95,7 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     depths = {id(soup): 0}
     for tag in soup.find_all(True):
         depth = depths.get(id(tag.parent))
-        if depth is None:  # in one that is not seen
+        if depth is None:  # inside an unseen element
             continue
         style = sheet.style_of(tag)
         reason = _reason_to_leave_out(tag, style, sheet)
@@ -106,7 +107,7 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
         unseen.append(tag)
         if reason:
             count_left_out(left_out, reason, tag.get_text())
-    # only now, since a rule may be about the elements before or around one
+    # only now, since rules of styles may refer to the elements before or around another
     for tag in unseen:
         if tag.name in _WIDGETS:
             tag.insert_before(" ")
@@ -119,12 +120,13 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
 def _reason_to_leave_out(
     tag: Any, style: Declarations, sheet: StyleSheet
 ) -> str | None:
-    """Return why an element is no text: "hidden", "struck out", or "" if its kind never is; None for text."""
+    """Return None if an element is kept. Otherwise return why it is left out: "hidden", "struck out", or "" for kinds
+    that are never read, such as script."""
     if tag.name in _UNREAD:
         return ""
     if tag.name in _STRUCK:
         return "struck out"
-    # some pages hide all of themselves until they are complete
+    # some pages are hidden completely until they are loaded
     if tag.name in ("html", "body"):
         return None
     if is_struck(style):
@@ -139,7 +141,7 @@ def _reason_to_leave_out(
 
 
 def _rename_by_style(tag: Any, style: Declarations) -> None:
-    """Make an element a part of a table, a block, or raised or lowered text, which its role or its style shows as such."""
+    """Rename an element by its role or style, to a part of a table, a block, or raised or lowered text."""
     role = str((tag.attrs or {}).get("role", ""))
     if tag.name in _PLAIN and role in _PARTS_OF_TABLES:
         tag.name = _PARTS_OF_TABLES[role]
@@ -154,7 +156,7 @@ def _rename_by_style(tag: Any, style: Declarations) -> None:
 
 
 def _write_out_reading(ruby: Any) -> None:
-    """Put the reading of characters in parentheses, which a page shows above them."""
+    """Put the reading of characters, which a page shows above them, in parentheses."""
     if ruby.find("rp") is not None:
         return
     for reading in ruby.find_all("rt"):
@@ -163,7 +165,7 @@ def _write_out_reading(ruby: Any) -> None:
 
 
 def _is_note(tag: Any) -> bool:
-    """Return whether a link says that it leads to a note."""
+    """Return whether a link leads to a note, judging by its role, address and classes."""
     role = _role(tag)
     if "noteref" in role:
         return True
@@ -179,7 +181,7 @@ def _is_note(tag: Any) -> bool:
 
 
 def _role(tag: Any) -> str:
-    """Return the role that a book or a page gives an element."""
+    """Return the role that a book or a page gives to an element."""
     in_book = tag.get("epub:type", "")
     in_page = tag.get("role", "")
     return f"{in_book} {in_page}".lower()

@@ -1,4 +1,5 @@
-"""Finds columns of a PDF's page that are drawn line by line, across them, so that each can be read by itself."""
+"""Finds the columns of a PDF page whose lines are drawn across the columns, so that each column can be read
+separately."""
 
 from __future__ import annotations
 
@@ -9,26 +10,28 @@ from itertools import chain, pairwise
 from statistics import median
 
 _FEWEST_LINES = 4
-"""Lines that begin at the same place, from which it may be the left edge of a column."""
+"""The number of lines beginning at the same place from which that may be the left edge of a column."""
 _LEAST_OF_MOST = 0.12
-"""The lines at an edge, in those at the edge of most lines."""
+"""The minimum number of lines at an edge, as a share of those at the edge with most lines."""
 _MOST_COLUMNS = 12
 _MOST_PARTS = 24
-"""The page is read once for each, and pages of prose have fewer."""
-_SHORTEST_LINE = 15  # characters, on the average: shorter ones are cells of a table
-_LEAST_GOING_ON = 0.4  # share of the lines that go on with a sentence
-_INDENT = 40.0  # points at most; no column is narrower
+"""The maximum number of parts: the page is read once for each, and pages of prose have fewer."""
+_SHORTEST_LINE = (
+    15  # the minimum mean length in characters; shorter lines are cells of a table
+)
+_LEAST_GOING_ON = 0.4  # the minimum share of lines that continue a sentence
+_INDENT = 40.0  # the largest indent in points; no column is narrower
 _SAME_PLACE = 1.5
 _NEAR_EDGE = 15.0
-_NEXT_LINE = 1.25  # in the usual distance of two lines
+_NEXT_LINE = 1.25  # the largest distance of consecutive lines, in multiples of the usual distance
 _SAME_ROW = 0.6
 ACROSS = -1
-"""The number of a part that is no column: of lines across all of them."""
+"""The number of a part that is not a column: lines across all columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Holds where a text is drawn, and how many characters it has."""
+    """Holds where a text is drawn, and its number of characters."""
 
     x: float
     y: float
@@ -37,16 +40,16 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Holds the part of a page that each of its texts belongs to, in the order in which they are drawn."""
+    """Holds the part of a page to which each of its texts belongs, in the order in which the texts are drawn."""
 
     of_texts: list[int]
     columns: list[int]
-    """The column that each part is, from 0, or ACROSS."""
+    """The column of each part, from 0, or ACROSS."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """Texts of one height, by the columns in which they begin."""
+    """Texts at one height, by the columns in which they begin."""
 
     y: float
     columns: dict[int, list[int]] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class _Row:
 def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
     """Return the parts of a page that draws its lines across columns, or None for a page without such columns.
 
-    Columns end at a line that goes across them, and begin again below it.
+    Columns end at a line that crosses them, and begin again below it.
     """
     starts = _starts_of_columns(shown)
     if not 2 <= len(starts) <= _MOST_COLUMNS:
@@ -77,7 +80,7 @@ def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
 
 
 def _starts_of_columns(shown: Sequence[Shown]) -> list[int]:
-    """Return the places across the page at which many lines have a text begin, without indents."""
+    """Return the horizontal positions at which the texts of many lines begin, without indents."""
     places = {(round(text.x), round(text.y)) for text in shown}
     counts = Counter(x for x, _ in places)
     most = max(counts.values(), default=0)
@@ -98,9 +101,9 @@ def _column_of(text: Shown, starts: Sequence[int]) -> int:
 def _rows_of(
     shown: Sequence[Shown], columns: Sequence[int], distance: float
 ) -> list[_Row]:
-    """Return the rows of a page from its top; lines of two columns that are nearly of one height are one row.
+    """Return the rows of a page from the top; lines of two columns at nearly the same height are one row.
 
-    distance: the usual one of two lines.
+    distance: the usual distance of two lines.
     """
     numbers = sorted(range(len(shown)), key=lambda number: -round(shown[number].y))
     rows: list[_Row] = []
@@ -118,7 +121,7 @@ def _rows_of(
 
 
 def _distance_of_lines(shown: Sequence[Shown], columns: Sequence[int]) -> float:
-    """Return the usual distance of two lines of the first column."""
+    """Return the usual distance of two lines in the first column."""
     first = zip(shown, columns, strict=True)
     heights = sorted({text.y for text, column in first if not column})
     distances = [above - below for below, above in pairwise(heights)]
@@ -131,7 +134,8 @@ def _find_rows_across(
     starts: Sequence[int],
     distance: float,
 ) -> None:
-    """Mark the rows that are no lines of columns: those that go across the space between two, and those below."""
+    """Mark the rows that are not lines of columns: those that cross the space between two columns, and those below the
+    columns."""
     edges = _Edges(rows, shown, starts)
     for row in rows:
         row.is_across = edges.are_crossed_by(row)
@@ -145,7 +149,8 @@ def _find_rows_across(
 
 
 class _Edges:
-    """Left edges of columns, and how wide a character is at most, by the longest lines that end before the next edge."""
+    """Left edges of columns, and the maximum width of a character, from the longest lines that end before the next
+    edge."""
 
     def __init__(
         self, rows: Sequence[_Row], shown: Sequence[Shown], starts: Sequence[int]
@@ -169,7 +174,8 @@ class _Edges:
         return sum(self._shown[number].length for number in texts)
 
     def are_crossed_by(self, row: _Row) -> bool:
-        """Return whether a row has a text beside the edge of its column, or one that reaches into the next column."""
+        """Return whether a row has a text that is not at the edge of its column, or that reaches into the next
+        column."""
         begins = min(row.columns)
         for column, texts in row.columns.items():
             left = self._left(texts)
@@ -196,7 +202,7 @@ class _Edges:
 
 
 def _mean_length(rows: Sequence[_Row], shown: Sequence[Shown]) -> float:
-    """Return how many characters a line of a column has on the average."""
+    """Return the mean number of characters of a line in a column."""
     characters = 0
     lines = 0
     for row in rows:
@@ -208,7 +214,7 @@ def _mean_length(rows: Sequence[_Row], shown: Sequence[Shown]) -> float:
 
 
 def _numbered(rows: Sequence[_Row], texts: int, columns: int) -> Parts:
-    """Return the parts in which the rows are read: lines across the page, and the columns between two such lines."""
+    """Return the parts in the order in which they are read: lines across the page, and the columns between them."""
     of_texts = [0] * texts
     parts: list[int] = []
     first = 0
@@ -225,7 +231,7 @@ def _numbered(rows: Sequence[_Row], texts: int, columns: int) -> Parts:
 
 
 def is_prose(column: str) -> bool:
-    """Return whether the lines of a column go on with each other's sentences, as cells of a table do not."""
+    """Return whether the lines of a column continue each other's sentences, unlike cells of a table."""
     lines = 0
     going_on = 0
     for line in column.splitlines():

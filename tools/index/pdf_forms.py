@@ -1,4 +1,4 @@
-"""Fields of the forms of a PDF: the values that were filled in, on the page where they stand."""
+"""Fields of forms in a PDF: the values that were filled in, for each page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _DEEPEST = 20
-"""Fields within fields, of which a name is made."""
+"""The maximum depth of fields within fields, whose names are joined."""
 _HIDDEN = 2
 """The flag of a field that is not shown."""
 _PASSWORD = 1 << 13
@@ -14,7 +14,7 @@ _OFF = ("", "/Off")
 
 
 def fields_of_page(page: Any) -> str:
-    """Return the filled fields of a page, "name: value" a line."""
+    """Return the filled fields of a page, one "name: value" per line."""
     lines = dict.fromkeys(_filled(page))
     return "\n".join(lines)
 
@@ -46,7 +46,7 @@ def _object(value: Any) -> Any:
 
 
 def _lineage(field: Any) -> Iterator[Any]:
-    """Yield a field, and those that it is within."""
+    """Yield a field, and the fields that contain it."""
     for _ in range(_DEEPEST):
         if not isinstance(field, dict):
             return
@@ -55,7 +55,7 @@ def _lineage(field: Any) -> Iterator[Any]:
 
 
 def _name(field: Any) -> str:
-    """Return the description of a field that readers see, or else its name."""
+    """Return the description of a field that readers see, or otherwise its name."""
     shown = _object(_inherited(field, "/TU"))
     if shown:
         return _one_line(shown)

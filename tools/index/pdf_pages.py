@@ -1,6 +1,6 @@
-"""Reads the pages of a PDF as they are seen: raised text is marked, and text that nobody can see is left out.
+"""Reads the pages of a PDF as they are seen: raised text is marked, and invisible text is left out.
 
-Text that is drawn without ink over a picture is a scan's text by OCR, and stays.
+Text drawn without ink over a picture is the OCR text of a scan, and is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIGATURES = str.maketrans(
         "\ufb06": "st",
     }
 )
-"""Letters that a font joins, which are several to a reader."""
+"""Ligatures, and the letters that they stand for."""
 _PLACING = (b"BT", b"ET", b"Tm", b"Td", b"T*")
 
 
@@ -46,7 +46,8 @@ _PLACING = (b"BT", b"ET", b"Tm", b"Td", b"T*")
 class PageText:
     """Text of a page.
 
-    without_ink: that which is drawn without ink, as a scan's text is. hidden: how many parts were left out.
+    without_ink: the text that is drawn without ink, such as the OCR text of a scan. hidden: how many parts were left
+    out. has_picture: whether the page shows a picture.
     """
 
     text: str = ""
@@ -56,9 +57,10 @@ class PageText:
 
 
 def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
-    """Return the texts of pages, and how many of their parts nobody can see.
+    """Return the texts of pages, and how many of their parts are invisible.
 
-    Text without ink is that of a scan by OCR where it is over a picture, or all that there is, and else it is hidden.
+    Text without ink counts as OCR text if it is over a picture, or if the PDF has no other text; otherwise it is
+    hidden.
     """
     is_scan = not any(page.text.strip() for page in pages)
     left_out: Counter[str] = Counter()
@@ -79,7 +81,7 @@ def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
 
 
 def hidden_layers(reader: Any) -> frozenset[int]:
-    """Return the numbers of the objects that are layers which a PDF switches off."""
+    """Return the object numbers of the layers that a PDF switches off."""
     properties = entry_of(reader.root_object, "/OCProperties")
     shown_first = entry_of(properties, "/D")
     off = entry_of(shown_first, "/OFF")
@@ -89,7 +91,7 @@ def hidden_layers(reader: Any) -> frozenset[int]:
 
 
 def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
-    """Return the text of a page. layers: the numbers of the layers that are switched off."""
+    """Return the text of a page. layers: the object numbers of the layers that are switched off."""
     from pypdf.generic import ContentStream
 
     content = entry_of(page, "/Contents")
@@ -134,7 +136,7 @@ def _read_by_columns(
 
 
 def _one_below_another(texts: Iterable[str]) -> str:
-    """Return the lines of texts, without the empty ones that stand where a line has its text in another part."""
+    """Return the lines of texts, without the empty lines whose text is in another part."""
     lines: list[str] = []
     for text in texts:
         stripped = map(str.strip, text.splitlines())
@@ -145,9 +147,10 @@ def _one_below_another(texts: Iterable[str]) -> str:
 def _operations_of_part(
     operations: Sequence[tuple[Any, bytes]], part_of: Mapping[int, int], part: int
 ) -> list[tuple[Any, bytes]]:
-    """Return the operations that draw a page without the texts of its other parts; forms are of the first.
+    """Return the operations that draw a page without the texts of its other parts; forms belong to the first part.
 
-    Of a text object that is of other parts, the places go too: the library parts lines by the place before, shown or not.
+    The positions of text objects that belong to other parts are removed, too, since the library separates lines by
+    every position, whether text is shown there or not.
     """
     kept: list[tuple[Any, bytes]] = []
     begun = 0
@@ -194,7 +197,7 @@ def _put_together(page: Any, canvas: Canvas) -> PageText:
 
 
 def _joined(parts: Iterable[tuple[str, str]], *, without_ink: bool) -> str:
-    """Return the parts that are drawn with ink, or those without, with marks around raised and lowered text."""
+    """Return the parts drawn with ink, or those drawn without, with marks around raised and lowered text."""
     pieces: list[str] = []
     for kind, part in parts:
         if not part.strip():
@@ -207,7 +210,7 @@ def _joined(parts: Iterable[tuple[str, str]], *, without_ink: bool) -> str:
         if not mark:
             pieces.append(part)
             continue
-        while pieces and pieces[-1] == "\n":  # raised text begins no line
+        while pieces and pieces[-1] == "\n":  # raised text never begins a line
             pieces.pop()
         if pieces:
             pieces[-1] = pieces[-1].removesuffix("\n")

@@ -1,4 +1,4 @@
-"""Places on a page of a PDF: its matrices, and boxes."""
+"""Positions on a page of a PDF: its matrices and boxes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def box_of(page: Any) -> Box:
-    """Return the part of a page that is shown."""
+    """Return the visible part of a page."""
     box = page.cropbox
     return (float(box.left), float(box.bottom), float(box.right), float(box.top))
 
 
 def holds(box: Box, x: float, y: float) -> bool:
-    """Return whether a place lies in a box."""
+    """Return whether a point is in a box."""
     left, low, right, high = box
     return left <= x <= right and low <= y <= high
 
 
 def times(first: Matrix, second: Matrix) -> Matrix:
-    """Return the matrix that applies the first matrix, then the second."""
+    """Return the matrix that applies `first`, then `second`."""
     a, b, c, d, e, f = first
     across = _turned(second, a, b)
     up = _turned(second, c, d)
@@ -33,18 +33,18 @@ def times(first: Matrix, second: Matrix) -> Matrix:
 
 
 def moved(x: float, y: float) -> Matrix:
-    """Return the matrix that moves the origin to a place."""
+    """Return the matrix that moves the origin to a point."""
     return (1.0, 0.0, 0.0, 1.0, x, y)
 
 
 def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-    """Return where on its page a place is that a matrix moves."""
+    """Return the point to which a matrix moves a point."""
     across, up = _turned(matrix, x, y)
     return (across + matrix[4], up + matrix[5])
 
 
 def _turned(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-    """Return a step as a matrix transforms it; the origin of the matrix does not move a step."""
+    """Return a vector as a matrix transforms it, without the shift of the origin."""
     a, b, c, d, _, _ = matrix
     across = a * x + c * y
     up = b * x + d * y
@@ -52,12 +52,12 @@ def _turned(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
 
 
 def numbers(operands: Sequence[Any]) -> list[float]:
-    """Return those of an operation's operands that are numbers."""
+    """Return the numbers among an operation's operands."""
     return [float(value) for value in operands if isinstance(value, int | float)]
 
 
 def matrix_of(operands: Sequence[Any]) -> Matrix:
-    """Return the matrix that an operation gives, or else the one that moves nothing."""
+    """Return the matrix in an operation's operands, or the identity if there is none."""
     values = numbers(operands)[:6]
     if len(values) != 6:
         return SAME

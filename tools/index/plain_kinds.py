@@ -1,4 +1,4 @@
-"""Texts in other forms than Markdown as Markdown: reStructuredText, AsciiDoc, notebooks and subtitles."""
+"""Converts texts in other markups to Markdown: reStructuredText, AsciiDoc, notebooks and subtitles."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "revdate")
 
 Text = tuple[str, dict[str, Any]]
-"""A text as Markdown, and the metadata that it gives."""
+"""A text as Markdown, and the metadata stated in it."""
 
 
 def _from_rst(text: str) -> Text:
-    """Return a text with its underlined titles as headings; the first one of a kind is above those that come later.
+    """Return a text whose underlined titles are headings. Each kind of underline is a level, in the order of first use.
 
-    Remarks are left out, and roles and links are their words.
+    Comments are left out, and roles and links are replaced by their words.
     """
     text = with_tables_of_rst(text)
     named = dict(_RST_NAMED.findall(text))
@@ -73,7 +73,7 @@ def _from_rst(text: str) -> Text:
 
 
 def _with_names(text: str, pattern: re.Pattern[str], named: Mapping[str, str]) -> str:
-    """Return a text with what its names stand for; a name that is not given stays."""
+    """Return a text in which names are replaced by what they stand for; unknown names are kept."""
 
     def meant(match: re.Match[str]) -> str:
         return named.get(match[1], match[0])
@@ -82,7 +82,7 @@ def _with_names(text: str, pattern: re.Pattern[str], named: Mapping[str, str]) -
 
 
 def _words_of_role(match: re.Match[str]) -> str:
-    """Return the words of a role such as :ref:`the lid <lid>`; those above or below the line have their marks."""
+    """Return the words of a role such as :ref:`the lid <lid>`; words above or below the line are marked."""
     role = match[1]
     words = match[2].strip()
     if role in ("sup", "superscript"):
@@ -97,9 +97,9 @@ def _words_of_link(match: re.Match[str]) -> str:
 
 
 def _without_remarks(text: str) -> list[str]:
-    """Return the lines of a text without remarks: two dots and no directive, with the indented lines below.
+    """Return the lines of a text without comments: two dots that are not a directive, with the indented lines below.
 
-    Two dots without words take nothing from below an empty line.
+    Two dots without words do not include anything below an empty line.
     """
     kept: list[str] = []
     is_remark = False
@@ -117,7 +117,7 @@ def _without_remarks(text: str) -> list[str]:
 
 
 def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None:
-    """Return the title that begins at a line, its kind, and how many lines it takes, or None without a title."""
+    """Return the title that begins at a line, its kind, and its number of lines, or None if no title begins there."""
     over = _UNDERLINE.fullmatch(lines[number])
     first = number + 1 if over else number
     if first + 1 >= len(lines):
@@ -140,7 +140,7 @@ def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None
 
 
 def _without_fields(lines: Sequence[str]) -> Text:
-    """Return the lines without the fields, `:date: 2024-05-03`, that stand below the first heading, and these."""
+    """Return the lines without the fields below the first heading, such as `:date: 2024-05-03`, and these fields."""
     about: dict[str, Any] = {}
     made: list[str] = []
     is_head = True
@@ -159,7 +159,7 @@ def _without_fields(lines: Sequence[str]) -> Text:
 
 
 def _from_asciidoc(text: str) -> Text:
-    """Return a text with its sections as headings and its blocks of code fenced."""
+    """Return a text with its sections as headings and its code blocks fenced."""
     made: list[str] = []
     fence = ""
     lines = list(_with_named_head(with_tables_of_asciidoc(text).splitlines()))
@@ -187,7 +187,7 @@ def _from_asciidoc(text: str) -> Text:
 
 
 def _without_marks(line: str) -> str:
-    """Return a line of AsciiDoc with its raised and lowered text written in the line, and without struck out text."""
+    """Return a line of AsciiDoc with raised and lowered text written in the line, and without struck out text."""
     with_notes = _ASCIIDOC_NOTE.sub(r" (\1)", line)
     kept = _ASCIIDOC_STRUCK.sub("", with_notes)
     with_raised = _ASCIIDOC_RAISED.sub(raised(r"\1"), kept)
@@ -196,7 +196,7 @@ def _without_marks(line: str) -> str:
 
 
 def _with_named_head(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of AsciiDoc, with those of the author and the revision, right below the title, as fields."""
+    """Yield the lines of AsciiDoc; those of author and revision, directly below the title, become fields."""
     names = ["revision", "author"]
     is_head = lines[:1] != [] and lines[0].startswith("= ")
     for number, line in enumerate(lines):
@@ -213,7 +213,7 @@ def _with_named_head(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _from_notebook(text: str) -> Text:
-    """Return the cells of a notebook, its code fenced; the output of the code is left out."""
+    """Return the cells of a notebook, with code fenced; the output of the code is left out."""
     try:
         notebook = parse_line(text)
     except ValueError as error:
@@ -234,7 +234,7 @@ def _from_notebook(text: str) -> Text:
 
 
 def _cells_of(notebook: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the cells of a notebook, of which older ones have several sheets."""
+    """Yield the cells of a notebook; older notebooks have several sheets of cells."""
     if not isinstance(notebook, dict):
         raise NotText(
             "not a Jupyter notebook: its JSON is no object with cells; save it again from Jupyter"
@@ -251,7 +251,8 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _from_subtitles(text: str) -> Text:
-    """Return the spoken text, a line a cue, with the names of the speakers; a line that comes again is kept once."""
+    """Return the spoken text, one line per cue, with the names of the speakers; a directly repeated line is kept
+    once."""
     said: list[str] = []
     is_spoken = False
     for line, following in pairwise([*text.splitlines(), ""]):
@@ -269,7 +270,7 @@ def _from_subtitles(text: str) -> Text:
 
 
 def _spoken(line: str) -> str:
-    """Return a line of a cue without its tags, with the name of its speaker."""
+    """Return a line of a cue without tags, with the name of its speaker."""
     named = _VOICE.sub(r"\1: ", line)
     words = unescape(_TAG.sub("", named)).split()
     return " ".join(words)
@@ -283,16 +284,16 @@ PLAIN_KINDS: Mapping[str, Callable[[str], Text]] = {
     ".vtt": _from_subtitles,
     ".srt": _from_subtitles,
 }
-"""Suffix of a text file -> the function that makes Markdown of its text. Raises NotText for a text of another kind."""
+"""The function that converts a text to Markdown, by suffix; it raises NotText for a text of another kind."""
 
 
 def flat(value: object, name: str = "") -> dict[str, str]:
-    """Return the values of an object by their paths, such as "address.city"; lists of values are one.
+    """Return the values of an object by their paths, such as "address.city"; a list of plain values becomes one value.
 
     >>> flat({"name": "Ilse", "home": {"port": "Orvena"}, "tags": ["a", 2], "sold": None})
     {'name': 'Ilse', 'home.port': 'Orvena', 'tags': 'a, 2'}
     """
-    if value is None or value != value:  # NaN is no value
+    if value is None or value != value:  # NaN counts as missing
         return {}
     if not isinstance(value, Mapping | list):
         return {name: _as_text(value)}

@@ -16,10 +16,10 @@ Counts = npt.NDArray[np.uint32]
 
 
 class Postings(NamedTuple):
-    """Slots of each key, key by key.
+    """Holds the slots of each key, key by key.
 
-    keys: (K,) ascending hashes. Key number i is had by `slots[starts[i]:starts[i + 1]]` (int32, ascending), as often as
-    `counts` says. The arrays may be memory-mapped.
+    keys: (K,) ascending hashes. Key number i occurs in the slots `slots[starts[i]:starts[i + 1]]` (int32, ascending),
+    as often as `counts` says. The arrays may be memory-mapped.
     """
 
     keys: Hashes
@@ -29,7 +29,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
-        """Make postings of equally long arrays, where the slots of each key ascend."""
+        """Make postings of equally long arrays; the slots of each key must ascend."""
         order = _order(keys)
         ordered = keys[order]
         starts = np.flatnonzero(
@@ -46,10 +46,10 @@ class Postings(NamedTuple):
 
     @classmethod
     def of_terms(cls, blobs: Sequence[bytes]) -> Self:
-        """Make postings of the terms of each slot, as its row holds them."""
+        """Make postings of the terms of each slot, in the form stored in its row."""
         sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
         words = np.frombuffer(b"".join(blobs), "<u4")
-        # of a row with n terms, 2n words are hashes, and then n are counts
+        # a row with n terms has 2n words of hashes, followed by n counts
         hashed = np.repeat(
             np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel()
         )
@@ -61,7 +61,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def of_keys(cls, blobs: Sequence[bytes]) -> Self:
-        """Make postings of the keys of each slot, as its row holds them: hashes, each there once."""
+        """Make postings of the keys of each slot, in the form stored in its row: hashes, each once."""
         sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
         keys = np.frombuffer(b"".join(blobs), "<u8")
         slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
@@ -69,7 +69,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
-        """Make one of several postings. With each comes the new slot of every old one, -1 for those to leave out."""
+        """Join several postings. Each comes with the new slot of every old slot, -1 for those to leave out."""
         keys = [np.empty(0, np.uint64)]
         slots = [np.empty(0, np.int32)]
         counts = [np.empty(0, np.uint32)]
@@ -85,7 +85,7 @@ class Postings(NamedTuple):
         )
 
     def having(self, key: int) -> tuple[Slots, Counts]:
-        """Return the slots that have a key, ascending, and how often."""
+        """Return the slots that have a key, ascending, and how often each has it."""
         number = int(self.keys.searchsorted(np.uint64(key)))
         if number == len(self.keys) or self.keys[number] != key:
             return self.slots[:0], self.counts[:0]
@@ -94,9 +94,9 @@ class Postings(NamedTuple):
 
 
 def _order(keys: Hashes) -> Ints:
-    """Return where the keys are, the lowest first, and equal ones as they come.
+    """Return the positions of the keys in ascending order; equal keys keep their order.
 
-    Plain numbers are sorted ten times as fast as places by their numbers. So a key's last bits make room for its place.
+    Plain numbers are sorted ten times as fast as positions. So the last bits of each key are replaced by its position.
     """
     places = np.uint64((1 << len(keys).bit_length()) - 1)
     order = (

@@ -1,7 +1,7 @@
 """Writes raised and lowered text in one line: exponents as 10^6, marks of notes as [3], fractions as 1/2.
 
-A reader of a document marks such text where it stands, and `written_out` replaces the marks when the text around them
-is known: to glue them to their neighbours would make 19583 of the year 1958 and its third note.
+The reader of a document marks such text in place, and `written_out` replaces the marks once the surrounding text is
+known. Without that, 1958 with a reference to note 3 would become 19583.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ RAISED = "\ufdd0"
 LOWERED = "\ufdd1"
 NOTE = "\ufdd2"
 END = "\ufdd3"
-"""Marks around a raised or lowered text, or a note's number: noncharacters, which no text may hold."""
+"""Marks around a raised or lowered text, or a note's number: noncharacters, which no text may contain"""
 
 _BEGINS = f"{RAISED}{LOWERED}{NOTE}"
 _MARKED = re.compile(f"([{_BEGINS}])([^{_BEGINS}{END}]*+){END}")
@@ -22,14 +22,14 @@ _FRACTION = re.compile(
     rf"(\d?){RAISED}\s*+(\d++)\s*+{END}\s?[/\u2044]\s?{LOWERED}\s*+(\d++)\s*+{END}"
 )
 _LEFT_OVER = re.compile(f"[{_BEGINS}{END}]")
-_DEEPEST = 5  # powers of powers
-_AROUND = 40  # characters before a mark that are looked at
+_DEEPEST = 5  # the maximum depth of powers of powers
+_AROUND = 40  # how many characters before a mark are examined
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d$")
 _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;\u2013-]\s?\d{1,3})*")
 _LETTER = re.compile(r"[a-z]|[ivx]{2,4}|[a-z](?:,\s?[a-z])+")
 _NOTE_LETTERS = word_set("a b c d f g h")
-"""Letters of notes behind numbers; others are exponents, or the ends of ordinals."""
+"""Letters that are notes when they follow a number; other letters are exponents, or the ends of ordinals."""
 _ORDINALS = word_set(
     "st nd rd th er re e o a os as do ro to mo vo ère ème nde ste de º ª"
 )
@@ -43,17 +43,17 @@ _BRACKETS = "()[]"
 
 
 def raised(text: str) -> str:
-    """Return a text with the marks of text above the line."""
+    """Return a text marked as above the line."""
     return f"{RAISED}{text}{END}"
 
 
 def lowered(text: str) -> str:
-    """Return a text with the marks of text below the line."""
+    """Return a text marked as below the line."""
     return f"{LOWERED}{text}{END}"
 
 
 def note(text: str) -> str:
-    """Return the number of a note with its marks."""
+    """Return the number of a note, marked as such."""
     return f"{NOTE}{text}{END}"
 
 
@@ -103,7 +103,7 @@ def _as_text(kind: str, inner: str, before: str, after: str) -> str:
 
 
 def _as_note(inner: str, before: str) -> str:
-    """Return a note's number in brackets, behind a space."""
+    """Return a note's number in brackets, after a space."""
     number = inner
     if not inner.startswith(("[", "(")):
         number = f"[{inner}]"
@@ -112,7 +112,7 @@ def _as_note(inner: str, before: str) -> str:
 
 
 def _as_lowered(inner: str, before: str, after: str) -> str:
-    """Return a lowered text: numbers in formulas stay where they are, as in H2O."""
+    """Return a lowered text; numbers in formulas are written without a mark, as in H2O."""
     in_formula = before[-1:].isalpha() or before.endswith((")", "]"))
     if in_formula and inner.isdigit() and not after.isdigit():
         return inner
@@ -144,7 +144,8 @@ def _as_raised(inner: str, before: str, after: str) -> str:
 
 
 def _behind_number(inner: str, before: str) -> str:
-    """Return the raised text behind a number: 1st, a note behind a year or with several numbers, else an exponent."""
+    """Return the raised text after a number: the end of an ordinal (1st), a note (after a year, or several numbers), or
+    an exponent."""
     if inner.casefold() in _ORDINALS and not _is_of_year(inner, before):
         return inner
     if _NUMBERS.fullmatch(inner) and (_YEAR.search(before) or not inner.isdigit()):
@@ -155,12 +156,13 @@ def _behind_number(inner: str, before: str) -> str:
 
 
 def _is_of_year(inner: str, before: str) -> bool:
-    """Return whether a letter behind a year is the mark of a note, since years have no such ordinals."""
+    """Return whether a letter after a year is the mark of a note, since years have no such ordinals."""
     return inner in _NOTE_LETTERS and _YEAR.search(before) is not None
 
 
 def _behind_word(inner: str, before: str, word: str) -> str:
-    """Return the raised text behind letters: an exponent of a unit or variable, the end of a short form, or a note."""
+    """Return the raised text after letters: an exponent of a unit or variable, the end of an abbreviation, or a
+    note."""
     if inner in _SIGNS:
         return _SIGNS[inner]
     if len(word) <= 2 and inner.casefold() in _ABBREVIATED:
@@ -178,7 +180,7 @@ def _behind_word(inner: str, before: str, word: str) -> str:
 
 
 def _ends_with_words(before: str) -> bool:
-    """Return whether the brackets that end a text hold words, as those of a formula do not."""
+    """Return whether the brackets at the end of a text contain words, unlike those of a formula."""
     inside = before.rpartition("(")[2]
     words = inside.strip(_BRACKETS).split()
     return any(len(word) > 2 and word.isalpha() for word in words)

@@ -1,4 +1,4 @@
-"""Prepares slides for their converter: hidden and struck text is taken out, raised text is marked."""
+"""Prepares slides for their converter: hidden and struck text is removed, raised text is marked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ras_agent.tools.index.looks import OFF, take_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED
 
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_SMALLEST = 200  # hundredths of a point
+_SMALLEST = 200  # the largest invisible text, in hundredths of a point
 
 
 def prepare_slides(data: bytes) -> tuple[bytes, Counter[str]]:
-    """Return slides as their converter should read them, and how many parts of them are left out.
+    """Return slides as their converter should read them, and the number of parts that are left out, by reason.
 
     A hidden slide becomes an empty one, so that the others keep their numbers.
     """
@@ -42,7 +42,7 @@ def prepare_slides(data: bytes) -> tuple[bytes, Counter[str]]:
 
 
 def _empty(slide: Any) -> None:
-    """Take the shapes and the notes from a slide."""
+    """Remove the shapes of a slide and the text of its notes."""
     for shape in list(slide.shapes):
         shape._element.getparent().remove(shape._element)
     if slide.has_notes_slide:
@@ -51,7 +51,7 @@ def _empty(slide: Any) -> None:
 
 
 def _is_unseen(shape: Any, presentation: Any) -> bool:
-    """Return whether a shape is hidden, or lies beyond the edges of its slide."""
+    """Return whether a shape is hidden, or lies outside its slide."""
     about = shape._element.xpath(".//p:cNvPr")
     if about and about[0].get("hidden", "0") not in OFF:
         return True
@@ -79,7 +79,7 @@ def _prepare_runs(tree: Any, left_out: Counter[str]) -> None:
 
 
 def _repeat_in_rows(tree: Any) -> None:
-    """Repeat the text of a table's cell in the rows below that it spans."""
+    """Repeat the text of a table cell in the rows below that it spans."""
     for table in tree.iter(f"{_DRAWING}tbl"):
         above: list[Any] = []
         for row in table.iterchildren(f"{_DRAWING}tr"):
@@ -98,7 +98,7 @@ def _take_text(cell: Any, other: Any) -> None:
 
 
 def _is_invisible(about: Any) -> bool:
-    """Return whether the text of a run on a slide has no colour, or no size."""
+    """Return whether the text of a run on a slide has no colour, or is too small."""
     size = about.get("sz", "")
     if size.isdecimal() and int(size) <= _SMALLEST:
         return True

@@ -1,4 +1,4 @@
-"""Facts that a passage or record comes with, in its metadata, so that no extractor has to read it."""
+"""Facts that are stated in the metadata of a passage or record, so that no extractor has to read it."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.standing import fact_text
 
 STATED = "facts"
-"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place] and perhaps a
-mapping of attributes."""
+"""The metadata key of a passage's own facts, each [subject, predicate, object, place], perhaps with an object of
+attributes."""
 
 _MOST_PIECES = 4
-"""How many pieces of one text a fact belongs to at most."""
+"""The maximum number of pieces of a text that a fact belongs to."""
 
 FACT_KEYS = (
     ("subject", "head", "s"),
     ("predicate", "relation", "p"),
     ("object", "tail", "o"),
 )
-"""The keys under which records and files of triples have a fact's parts."""
+"""The keys of a fact's parts in records and in files of triples."""
 _PARTS = len(FACT_KEYS)
 _KEYS_OF_PARTS = {key for keys in FACT_KEYS for key in keys} | {"place", "attributes"}
 
 
 def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
-    """Return the facts that a record brings, as they are stored, and the problem of each invalid one.
+    """Return the facts in a record, in the form in which they are stored, and the problem of each invalid one.
 
-    A fact is [subject, predicate, object], perhaps with its place and attributes behind, or an object with these keys,
-    or with head, relation and tail; its other keys are attributes. place: of the record, for facts without a place.
+    A fact is [subject, predicate, object], perhaps followed by its place and attributes, or an object with these keys,
+    or with head, relation and tail, whose other keys are attributes. place: the place of the record, for facts without
+    one.
     """
     if value is None:
         return [], []
@@ -61,7 +62,7 @@ def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
 
 
 def attributes_of(item: object, own_keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the attributes of a fact of a record: all but its three parts, its place and own keys."""
+    """Return the attributes of a fact in a record: everything except its three parts, its place and `own_keys`."""
     if isinstance(item, Sequence):
         if isinstance(item[-1], Mapping):
             return dict(item[-1])
@@ -79,7 +80,7 @@ def attributes_of(item: object, own_keys: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _parts_of(item: object) -> list[str] | None:
-    """Return the texts of a fact, and of its place if it names one, or None if the item is no fact."""
+    """Return the parts of a fact, and its place if it names one, as texts; None if the item is not a fact."""
     if isinstance(item, Mapping):
         held = [
             next((item[key] for key in keys if key in item), None) for keys in FACT_KEYS
@@ -114,10 +115,11 @@ def sentence_of(subject: str, predicate: str, object_: str) -> str:
 
 
 def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
-    """Return the facts in a passage's metadata, each with the span of its sentence, or of the one that is most like it.
+    """Return the facts in a passage's metadata, each with the span of its sentence, or of the sentence most similar to
+    it.
 
-    Their extractor is "stated: " and the place, so that no record can pass its facts off as read by an extractor.
-    Returns None if the passage has no such facts, or if its metadata holds something else under that key.
+    Their extractor is "stated: " and the place, so that no record can present its facts as those of an extractor.
+    Returns None if the passage has no such facts, or if its metadata has something else under that key.
     """
     listed = _listed(passage.metadata)
     if listed is None:
@@ -149,9 +151,10 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
 def metadata_of_pieces(
     metadata: Mapping[str, Any], texts: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the metadata of each piece of a text: the facts that it states, and everything else.
+    """Return the metadata of each piece of a text: the facts that it states, and everything else unchanged.
 
-    A fact belongs to the pieces that hold its sentence, else to those that name both of its ends, else to the first.
+    A fact belongs to the pieces that contain its sentence, otherwise to those that name both of its ends, otherwise to
+    the first piece.
     """
     listed = _listed(metadata)
     if listed is None:
@@ -166,7 +169,7 @@ def metadata_of_pieces(
 
 
 class PiecesByWord:
-    """Holds the pieces of a text by their words, so that a fact is not looked for in each of them."""
+    """Holds the pieces of a text by their words, so that a fact need not be searched in each of them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -185,9 +188,10 @@ class PiecesByWord:
         return pieces
 
     def about(self, fact: Sequence[str]) -> list[int]:
-        """Return the pieces that hold a fact's sentence, else those that name both of its ends, else the first.
+        """Return the pieces that contain a fact's sentence, otherwise those that name both of its ends, otherwise the
+        first.
 
-        They are the first few: a list of facts over a long text that repeats its words stays in proportion to both.
+        Only the first few are returned, so that many facts about a long, repetitive text do not multiply.
         """
         sentence = sentence_of(*fact)
         around = self._with_words_of(canonical_key(sentence))
@@ -210,7 +214,7 @@ class PiecesByWord:
         return self._naming_key[key]
 
     def _with_words_of(self, key: str) -> Sequence[int]:
-        """Return the pieces that can hold a phrase, in order."""
+        """Return the pieces that may contain a phrase, in order."""
         if not key.isascii():
             # scripts without spaces between words
             return range(len(self._texts))
@@ -222,7 +226,7 @@ class PiecesByWord:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Return whether a text holds a name, whatever its case and articles."""
+    """Return whether a text contains a name, ignoring case and articles."""
     key = canonical_key(name)
     # scripts without spaces between words
     return holds(text, name) if key.isascii() else key in canonical_key(text)

@@ -298,7 +298,7 @@ class PassageIndex:
         writing = self.database.is_writing()
         if self._rollbacks != self.database.rollbacks:
             self._rollbacks = self.database.rollbacks
-            # without the writes of a transaction that was taken back
+            # drop the writes of a transaction that was rolled back
             self.snapshot = self._committed
             self._committed.values.forget()
         now = take_snapshot(
@@ -427,7 +427,7 @@ class PassageIndex:
             inside = self.database.is_writing()
             with self.database.writing() as connection:
                 if not inside:
-                    # without the writes of a transaction that was taken back
+                    # drop the writes of a transaction that was rolled back
                     self.snapshot = self._committed
                 before = self._take()
                 changes = change(connection, before)

@@ -1,4 +1,4 @@
-"""Rows of tables in text, however they are quoted: a quotation mark that is never closed costs its own row."""
+"""Reads rows of tables in text, with any quotation; a quotation mark that is never closed affects only its own row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 SEPARATORS = ",;\t|"
 _MOST_TITLES = 10
-"""Lines above the header."""
+"""The maximum number of lines above the header."""
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 # Excel's first line, which names the separator of the others
 _NAMES_SEPARATOR = re.compile(r"\A\s*\"?sep=(.)\"?\s*\Z", re.IGNORECASE)
@@ -20,8 +20,8 @@ _NAMES_SEPARATOR = re.compile(r"\A\s*\"?sep=(.)\"?\s*\Z", re.IGNORECASE)
 class Rows:
     """Iterator over the rows of a table, each with the number of its first line.
 
-    A row that cannot be read comes as the error that says why, and reading goes on with the line behind its first one.
-    The header is the first row. Tab-separated values have no quotation marks with a meaning.
+    A row that cannot be read is returned as the csv.Error, and reading continues with the line after the row's first.
+    The header is the first row. In tab-separated values, quotation marks have no meaning.
     """
 
     def __init__(self, lines: Iterator[str], *, is_tsv: bool = False) -> None:
@@ -52,12 +52,12 @@ class Rows:
             yield number, row
 
     def _begin_again_at(self, line: int) -> None:
-        """Give back the lines that were taken for a row, from one of them on."""
+        """Put back the lines that were taken for a row, from line `line` of them on."""
         self._again.extendleft(reversed(self._taken[line:]))
         del self._taken[line:]
 
     def _with_backslashes(self) -> list[str] | None:
-        """Return the row whose quotation marks within quotation marks have a backslash before them, if it is so written."""
+        """Return the row read with a backslash before each inner quotation mark, or None if it is not written so."""
         if not any('\\"' in line for line in self._taken):
             return None
         self._begin_again_at(0)
@@ -75,7 +75,8 @@ class Rows:
             yield line
 
     def _dialect_of(self, is_tsv: bool) -> dict[str, Any]:
-        """Return how the table is written. The separator is the one that its first line names or has most often."""
+        """Return the csv settings of the table. The separator is the one named in the first line, or the most frequent
+        one."""
         head = next(self._lines, "")
         named = _NAMES_SEPARATOR.match(head)
         if named:
@@ -96,7 +97,7 @@ class Rows:
         }
 
     def _header_below(self, first: str) -> str:
-        """Return the header below titles, remarks and empty lines, or the first line if what follows is no table."""
+        """Return the header below titles, comments and empty lines, or the first line if no table follows."""
         head = first
         while _is_title(head) and len(self._again) < _MOST_TITLES:
             head = next(self._lines, "")
@@ -112,7 +113,7 @@ class Rows:
 
 
 def _is_title(line: str) -> bool:
-    """Return whether a line above a table is empty, a remark, or words that no separator parts."""
+    """Return whether a line above a table is empty, a comment, or words without a separator."""
     bare = line.strip()
     if not bare or bare.startswith("# "):
         return line != ""

@@ -1,11 +1,11 @@
-"""Takes Unicode's tag characters out of texts: no reader sees them, and models read them as letters."""
+"""Removes Unicode's tag characters from texts: they are invisible to readers, but models read them as letters."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# the flags of England, Scotland, Wales and the like are written with them: a black flag, and few tags
+# flags such as those of England, Scotland and Wales are written with tags: a black flag and a few tags, which are kept
 _TAGS = re.compile(
     "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f|[\U000e0000-\U000e007f]+"
 )
@@ -13,7 +13,7 @@ _FLAG = "\U0001f3f4"
 
 
 class SeenText(NamedTuple):
-    """Holds a text without tag characters, where its pages begin, and how many runs of these there were."""
+    """Holds a text without tag characters, the offsets of its pages, and the number of runs that were removed."""
 
     text: str
     pages: tuple[int, ...]
@@ -21,7 +21,7 @@ class SeenText(NamedTuple):
 
 
 def without_tags(text: str, pages: tuple[int, ...] = ()) -> SeenText:
-    """Return the text without tag characters that are no flag's."""
+    """Return the text without tag characters, except those of flags."""
     if text.isascii():
         return SeenText(text, pages, 0)
     spans = []

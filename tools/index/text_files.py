@@ -17,13 +17,13 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _MOST_UNREADABLE = (
-    0.02  # a few stand in texts about encodings, and where a byte was lost
+    0.02  # a few occur in texts about encodings, and where a byte was lost
 )
 CONVERT = (
     "convert the file from the encoding that it was saved in, iconv -f ENCODING -t UTF-8; on Windows that is mostly "
     "WINDOWS-1252 in the west of Europe, GBK in China, SHIFT_JIS in Japan"
 )
-_DEEPEST = 100  # levels of JSON: stored values are parsed again where more of Python's stack is in use
+_DEEPEST = 100  # levels of JSON: well below Python's limit, since stored values are later parsed at a deeper stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class SheetRow:
 class Converted:
     """Holds a file's text as Markdown.
 
-    pages: for pages and slides, the offset in `text` where each begins. left_out: how many of its parts were left out
-    since no reader sees them, by the reason: "hidden" or "struck out".
+    pages: for pages and slides, the offset in `text` where each begins. left_out: how many parts were left out because
+    no reader sees them, by the reason: "hidden" or "struck out".
     """
 
     text: str
@@ -49,16 +49,16 @@ class Converted:
     pages: tuple[int, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: tuple[SheetRow, ...] = ()
-    """Of a workbook, in place of its text."""
+    """The rows of a workbook, which are read instead of its text"""
     quoted: str = ""
-    """The earlier mails that a mail repeats."""
+    """The earlier mails that a mail quotes"""
     attachments: tuple[str, ...] = ()
-    """The names of a mail's attachments, which are not read."""
+    """The names of a mail's attachments, which are not read"""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """File with its bytes in memory, which are read as those at a path. converted: its text, if it is known."""
+    """A file whose bytes are in memory, read like a file at a path. converted: its text, if it is known."""
 
     name: str
     data: bytes
@@ -76,13 +76,13 @@ class HeldFile:
 
 
 FileContent = Path | HeldFile
-"""The path, or the bytes in memory, that a file is read from."""
+"""The path, or the bytes in memory, from which a file is read."""
 
 
 class NotText(Exception):
-    """Raised for a file that holds no text that can be indexed.
+    """Raised for a file that contains no text that can be indexed.
 
-    line: where, 0 for the whole file. pages: how many it has, if every page lacks a text.
+    line: where the problem is, 0 for the whole file. pages: the number of pages, if no page has a text.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class NotText(Exception):
 
 
 def name_of(path: Path | str) -> str:
-    """Return the path of a file as UTF-8 has it, whatever the locale makes of its bytes.
+    """Return the path of a file as UTF-8, whatever the locale's encoding is.
 
     Bytes that are not UTF-8 become lone surrogates, which `not_unicode` finds.
     """
@@ -103,12 +103,13 @@ def name_of(path: Path | str) -> str:
 
 
 def path_of(name: str) -> Path:
-    """Return the path that `name_of` gives that name."""
+    """Return the path whose name, as returned by `name_of`, is `name`."""
     return Path(os.fsdecode(name.encode("utf-8", "surrogateescape")))
 
 
 def read_text(path: FileContent, on_read: OnRead) -> str:
-    """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
+    """Return the whole text of a file without its byte order mark, with line ends unchanged. Raises NotText,
+    OSError."""
     data = path.read_bytes()
     on_read(len(data))
     text = (
@@ -125,7 +126,7 @@ def read_text(path: FileContent, on_read: OnRead) -> str:
 
 
 def check_text(text: str) -> None:
-    """Raise NotText if a file read as text is not text: with NULs, or full of characters that were not readable."""
+    """Raise NotText if a file read as text is not a text: if it contains NULs or many unreadable characters."""
     if "\0" in text:
         raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
     unreadable = text.count(_REPLACEMENT)
@@ -136,7 +137,7 @@ def check_text(text: str) -> None:
 
 
 def _of_utf16(data: bytes) -> str:
-    """Return the text of bytes that begin with UTF-16's mark. Raises NotText."""
+    """Return the text of bytes that begin with UTF-16's byte order mark. Raises NotText."""
     try:
         return data.decode("utf-16")
     except UnicodeDecodeError as error:
@@ -146,7 +147,7 @@ def _of_utf16(data: bytes) -> str:
 
 
 def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[str]:
-    """Yield the file's lines one by one, with their line ends. Check the values made of them with `not_unicode`."""
+    """Yield the file's lines one by one, with their line ends. Check values made from them with `not_unicode`."""
     with path.open("rb") as file:
         if file.read(2) in _UTF16:
             file.seek(0)
@@ -161,7 +162,7 @@ def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[
 
 
 def not_unicode(text: str) -> str:
-    """Return why `text` cannot be stored: bytes that are not UTF-8, or half a surrogate pair. Empty if it can."""
+    """Return why `text` cannot be stored, or "": because of bytes that are not UTF-8, or half a surrogate pair."""
     at = _first_bad(text)
     if at < 0:
         return ""
@@ -176,7 +177,7 @@ def not_unicode(text: str) -> str:
 
 
 class WrittenNumber(float):
-    """Number with its digits as they are written, since 1.10 is another price than 1.1 to a reader."""
+    """A number with its digits as written, since 1.10 is not the same price as 1.1 to a reader."""
 
     __slots__ = ("written",)
 
@@ -185,9 +186,9 @@ class WrittenNumber(float):
 
 
 def parse_line(line: str, *, as_written: bool = False) -> Any:
-    """Return the JSON value of a line. Raises ValueError saying why it has no value, or none that can be stored.
+    """Return the JSON value of a line. Raises ValueError with the reason if it has none, or none that can be stored.
 
-    as_written: whether its numbers are to keep their digits.
+    as_written: whether decimal numbers keep their digits, as WrittenNumber.
     """
     try:
         value = json.loads(line, parse_float=WrittenNumber if as_written else None)
@@ -196,7 +197,7 @@ def parse_line(line: str, *, as_written: bool = False) -> Any:
         raise ValueError(
             f"not JSON: {error.msg} at character {error.pos + 1}: {around!r}"
         ) from error
-    except ValueError as error:  # a whole number of thousands of digits
+    except ValueError as error:  # an integer with thousands of digits
         raise ValueError(f"cannot be read: {error}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply to be read") from error
@@ -210,7 +211,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _first_bad(text: str) -> int:
-    """Return the place of the first character that UTF-8 cannot hold, or -1."""
+    """Return the position of the first character that UTF-8 cannot encode, or -1."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

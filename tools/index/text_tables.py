@@ -1,4 +1,4 @@
-"""Reads tables in Markdown, where a row is a record, and its cells are facts about the subject that it names."""
+"""Reads tables in Markdown, where a row is a record whose cells are facts about the subject that it names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _DELIMITER = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 _BAR = re.compile(r"(?<!\\)\|")
 _COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
-"""A column with such a name only counts the rows."""
+"""Matches the name of a column that only numbers the rows."""
 TABLE = "table"
-"""The metadata key under which a passage of a table has the table's place, its key column and its number of rows."""
+"""The metadata key for the table of a passage: its place, its key column and its number of rows."""
 _LONGEST_FACT = 200
-"""Characters of a cell that is a fact; a longer one is prose."""
+"""The maximum number of characters in a cell that is a fact; a longer cell is prose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TextRow:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table: characters `start` to `end` of a text, of which the header ends at `head_end`."""
+    """A table: characters `start` to `end` of a text; its header ends at `head_end`."""
 
     start: int
     head_end: int
@@ -45,19 +45,19 @@ class TextTable:
 class Record:
     """A row of a table as the facts that it states.
 
-    key_column: the column that names the subject of each row. key: the subject of this one. cells: the other columns
-    that have something here, with it.
+    key_column: the column that names the subject of each row. key: the subject of this row. cells: the other columns
+    that are not empty in this row, each with its cell.
     """
 
     key_column: str
     key: str
     cells: tuple[tuple[str, str], ...]
     number: int = 0
-    """Which row it is, from 1; 0 where nobody has counted."""
+    """The number of the row, from 1; 0 if unknown"""
 
     @property
     def sentence(self) -> str:
-        """Return the row in one sentence, as it is searched."""
+        """Return the row as one sentence, in which it is searched."""
         named = f"{self.key_column} {self.key}".strip()
         said = "; ".join(f"{column} {cell}" for column, cell in self.cells)
         return f"{named}: {said}."
@@ -73,9 +73,9 @@ class Record:
 
 
 def tables_in(text: str) -> list[TextTable]:
-    """Return the tables of a Markdown text, in order, without those in fenced code or without names of columns.
+    """Return the tables of a Markdown text in order, without those in fenced code or without column names.
 
-    Labels and their values in two columns without names are no table: they are read as lines are ("Weight: 1.4 kg").
+    Two columns of labels and values without column names are not a table: they are read as lines ("Weight: 1.4 kg").
     """
     if "|" not in text or "--" not in text:
         return []
@@ -96,10 +96,10 @@ def tables_in(text: str) -> list[TextTable]:
 
 
 def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Record]:
-    """Return the records of the rows of a table; a row with only its name states nothing, and has no record.
+    """Return the records of the rows of a table; a row that has only its name states nothing, and has no record.
 
-    A row is about its cell in the first column where all cells are filled and all different; where no column is such,
-    it is about its first cells together.
+    The subject of a row is its cell in the first column whose cells are all filled and all different. If there is no
+    such column, it is the first few cells together that distinguish the rows.
     """
     key = key_of(columns, rows)
     records = []
@@ -113,7 +113,8 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
 def record_of(
     columns: Sequence[str], row: Sequence[str], key: Sequence[int]
 ) -> Record | None:
-    """Return the record of a row, or None if it states nothing. key: the numbers of the columns with its subject."""
+    """Return the record of a row, or None if it states nothing. key: the numbers of the columns that name its
+    subject."""
     about = [row[at] for at in key if row[at]]
     cells = []
     for at, column in enumerate(columns):
@@ -158,7 +159,8 @@ def _tell_apart(rows: Sequence[Sequence[str]], key: Sequence[int]) -> bool:
 
 
 def headings_above(text: str, first: int, start: int) -> int:
-    """Return where the headings begin that stand right above `start` and behind `first`; `start` without one."""
+    """Return where the headings begin that stand directly above `start` and after `first`; `start` if there are
+    none."""
     begin = start
     while begin > first:
         at = max(text.rfind("\n", 0, begin - 1) + 1, first)
@@ -172,12 +174,12 @@ def headings_above(text: str, first: int, start: int) -> int:
 
 
 def written_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as a table of Markdown, with the first row as the header.
+    """Return rows as a Markdown table, with the first row as the header.
 
     >>> print(written_table([["Part", "Price"], ["Lid | rim", "5"]]))
-    | Part | Price |
-    | --- | --- |
-    | Lid \\| rim | 5 |
+     Part | Price |
+     --- | --- |
+     Lid \\| rim | 5 |
     """
     if not rows:
         return ""
@@ -196,7 +198,7 @@ def _written_row(cells: Sequence[str]) -> str:
 
 
 def _table_at(lines: Sequence[Line], number: int) -> TextTable | None:
-    """Return the table that has the line below its header at this number, if there is one."""
+    """Return the table whose delimiter line, below the header, has this number, or None."""
     head = lines[number - 1]
     under = lines[number].text
     if "|" not in head.text or not _DELIMITER.fullmatch(under):
@@ -228,7 +230,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _has_labels(table: TextTable) -> bool:
-    """Tell whether the first of two columns has labels: the first row has a figure or a colon, as no header has."""
+    """Tell whether the first of two columns holds labels: the first row has a colon or a figure, unlike any header."""
     if len(table.columns) != 2 or not table.rows:
         return False
     label, value = table.rows[0].cells
@@ -236,7 +238,8 @@ def _has_labels(table: TextTable) -> bool:
 
 
 def _headed_by_first_row(table: TextTable) -> TextTable:
-    """Return a table that has a blank header, as Word's do if no header is marked, with its first row as the header."""
+    """Return a table with a blank header, which Word writes if no header is marked, with its first row as the
+    header."""
     if not table.rows:
         return table
     first = table.rows[0]

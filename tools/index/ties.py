@@ -1,7 +1,7 @@
-"""Which scores count as equal: rounding must not decide the order of hits.
+"""Decides which scores count as equal, so that rounding does not decide the order of hits.
 
-Products of equal vectors differ in their last bits by their place in a batch, by processor and by number of threads:
-by 5e-7 for cosines of float32, and relatively no more for sums of positive numbers.
+Products of equal vectors differ in their last bits, depending on their place in a batch, the processor and the number
+of threads: by 5e-7 for cosines of float32, and relatively by no more for sums of positive numbers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 TIE = 1e-6
-"""How far apart two scores may be and still count as equal: as it is for cosines, else as a share of the better one."""
+"""How far apart two scores may be and still count as equal: absolute for cosines, otherwise a share of the better
+score."""
 
 
 def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
-    """Return descending `scores`, those that tie with a better one raised to the best that they tie with.
+    """Return descending `scores`, in which scores that tie with a better one are raised to the best one that they tie
+    with.
 
-    Groups start at the best score, so that no group is wider than TIE, and no hit falls by more behind a worse one.
+    Groups of ties are formed from the best score on, so that no group is wider than TIE.
     """
     allowed = np.abs(scores) * TIE if relative else np.full(len(scores), TIE)
     close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:-1]) + 1
@@ -35,7 +37,7 @@ def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
 def best_places(
     scores: npt.NDArray[Any], k: int, *, relative: bool
 ) -> npt.NDArray[np.intp]:
-    """Return the places of the `k` highest scores, best first, ties in their order."""
+    """Return the positions of the `k` highest scores, best first; ties keep their order."""
     order = np.argsort(-scores, kind="stable")
     levelled = level(scores[order], relative=relative)
     return order[np.lexsort((order, -levelled))[:k]]

@@ -1,6 +1,6 @@
-"""Files that were sent to a server: their bytes lie in the database of the index, written with their passages.
+"""Files that were sent to a server: their bytes are in the database of the index, written together with their passages.
 
-The journal knows such a file by a path that no file on a disk has.
+The journal identifies such a file by a path that no file on a disk has.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ from ras_agent.tools.index.passages import leave_remains
 from ras_agent.tools.store.database import Connection, Database
 
 _ROOT = "upload:"
-_LONGEST_PLAIN = 40  # characters of a part's name that are there to be read
+_LONGEST_PLAIN = 40  # how many characters of a part's name are for human readers
 
 
 def upload_path(*names: str) -> Path:
-    """Return the path by which the journal knows an uploaded file. names: of its part of the index, and its own."""
+    """Return the path that identifies an uploaded file in the journal. names: of its part of the index, if any, and its
+    own."""
     return Path(_ROOT, *names)
 
 
 def is_upload(path: Path) -> bool:
-    """Return whether a path of the journal is that of an uploaded file."""
+    """Return whether a path in the journal is that of an uploaded file."""
     return path.parts[:1] == (_ROOT,)
 
 
 def uploaded_as(name: str) -> Path | None:
-    """Return the path of an uploaded file by its name, or part/name, or None if the text is any other path."""
+    """Return the path of an uploaded file from its name, or part/name; None if the text is any other path."""
     parts = tuple(name.split("/"))
     path = upload_path(*parts)
     return path if path.parts == (_ROOT, *parts) else None
 
 
 def upload_part(source: object) -> str:
-    """Return the name of the part of the index in which the uploads of callers with this filter are; "" without one.
+    """Return the name of the part of the index for uploads of callers with this filter, or "" for callers without one.
 
-    Their documents are called by it, so that no name reveals the files of others. source: as `Filter.of` takes it.
+    The name is put before the names of their documents, so that no name reveals the files of others. source: a filter
+    in any form that `Filter.of` takes.
     """
     filter = Filter.of(source)
     if not filter:
@@ -56,12 +58,12 @@ def upload_part(source: object) -> str:
 
 
 def name_in_part(name: str, part: str) -> str:
-    """Return the name of an uploaded file with its part of the index, if it is of one and does not say so."""
+    """Return the name of an uploaded file, with its part of the index in front if it has one and the name lacks it."""
     return f"{part}/{name.removeprefix(f'{part}/')}" if part else name
 
 
 def put_upload(connection: Connection, path: Path, data: bytes) -> None:
-    """Store the bytes of a file in place of those that it had."""
+    """Store the bytes of a file, replacing those stored before."""
     drop_upload(connection, path)
     values = (os.fsencode(path), data)
     connection.execute("INSERT INTO uploads VALUES (?, ?)", values)
@@ -76,7 +78,7 @@ def drop_upload(connection: Connection, path: Path) -> None:
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file, if there is one."""
+    """Return the bytes of an uploaded file, or None if there is none."""
     query = "SELECT data FROM uploads WHERE path = ?"
     with database.reading(once=True) as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()

@@ -1,7 +1,8 @@
-"""Finds the nearest vectors by inner product, through FAISS, on the graphics processors where FAISS has some.
+"""Finds the nearest vectors by inner product, through FAISS, on graphics processors if FAISS can use them.
 
-The index that is built, saved and loaded is in the processor's own memory; only searches are moved. The package
-`faiss-cpu` or `faiss-gpu-cu12` brings FAISS: both are one Python module, so only the extras `faiss` and `gpu` name one.
+An index that is built, saved or loaded is in main memory; only searches are moved to the graphics processors. The
+package `faiss-cpu` or `faiss-gpu-cu12` provides FAISS: both are the same Python module, so only one of the extras
+`faiss` and `gpu` is installed.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
 from ras_agent.tools.index.ties import TIE, level
 from ras_agent.tools.store.durable import sync_file, writing
 
-_DEEPEST_ON_GPUS = 2048  # FAISS's limit of neighbours there
-_LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
+_DEEPEST_ON_GPUS = 2048  # FAISS's limit for the number of neighbours on GPUs
+_LEAST_FOR_LISTS = 1000  # with fewer vectors, lists cannot be trained, and a flat index is just as fast
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSettings:
     """Sets how vectors are searched.
 
-    flat: exact. hnsw: a graph of `links` neighbours per node, `effort` candidates held at building and at search.
-    ivf: `lists` clusters (0: the square root of the number of vectors), of which `probes` are searched (0: a
+    flat: exact. hnsw: a graph with `links` neighbours per node, and `effort` candidates kept while building and
+    searching. ivf: `lists` clusters (0: the square root of the number of vectors), of which `probes` are searched (0: a
     sixteenth of them).
     """
 
@@ -48,7 +49,10 @@ class VectorSettings:
 
 
 class VectorIndex:
-    """Searches vectors by inner product, numbered in the order given. May be searched from several threads at once."""
+    """Searches vectors by inner product; a vector's number is its position in the given order.
+
+    May be searched from several threads at once.
+    """
 
     def __init__(self, index: Any) -> None:
         """Search `index`, a faiss.Index of inner products."""
@@ -56,7 +60,8 @@ class VectorIndex:
 
     @cached_property
     def _moved(self) -> Any:
-        """Return the index that whole searches use: on the graphics processors, once it is first searched."""
+        """Return the index for searches of all vectors, which is moved to the graphics processors when it is first
+        searched."""
         return on_gpus(self._index)
 
     @classmethod
@@ -69,7 +74,7 @@ class VectorIndex:
         return cls(index)
 
     def save(self, path: Path) -> None:
-        """Write in FAISS's own format."""
+        """Write the index in FAISS's own format."""
         try:
             with writing(path):
                 _faiss().write_index(self._index, str(path))
@@ -81,7 +86,7 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a saved index, memory-mapped where this FAISS can. Raises FileNotFoundError, MissingExtra."""
+        """Open a saved index, memory-mapped if this FAISS supports it. Raises FileNotFoundError, MissingExtra."""
         faiss = _faiss()
         path.stat()
         try:
@@ -91,17 +96,17 @@ class VectorIndex:
                 )
             )
         except RuntimeError:
-            path.stat()  # a writer may have deleted it meanwhile, of which FAISS says no more than that it failed
+            path.stat()  # raises FileNotFoundError if a writer has deleted it, for which FAISS has no separate error
             raise
 
     @property
     def count(self) -> int:
-        """Return how many vectors there are."""
+        """Return the number of vectors."""
         return int(self._index.ntotal)
 
     @property
     def dimension(self) -> int:
-        """Return how many numbers a vector has."""
+        """Return the number of components of a vector."""
         return int(self._index.d)
 
     def vectors(self) -> Floats:
@@ -114,7 +119,8 @@ class VectorIndex:
         return vectors
 
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.
+        """Return the numbers and inner products of the `k` vectors nearest to `query` (dimension,), best first, ties by
+        number.
 
         Raises IndexMismatch for a query of another dimension.
         """
@@ -126,7 +132,7 @@ class VectorIndex:
         depth = min(k + 1, self.count)
         while depth:
             products, numbers = self._nearest(query, depth)
-            # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
+            # on a tie at position k, FAISS returns any of the tied vectors, so search deeper until all of them are found
             if depth == self.count or products[k - 1] - products[-1] > TIE:
                 found = numbers >= 0  # an approximate index may find fewer
                 products = products[found]
@@ -140,25 +146,25 @@ class VectorIndex:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
 
     def of_rows(self, rows: Ints) -> VectorIndex:
-        """Return an index of some of the vectors, `rows` ascending, numbered by their places in `rows`."""
+        """Return an index of the vectors in `rows` (ascending); their new numbers are their positions in `rows`."""
         return _PartOfVectors(self._index, rows)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
-        """Return the inner products and numbers that FAISS finds; a number is -1 where it found nothing."""
+        """Return the inner products and numbers that FAISS finds; the number is -1 for a missing result."""
         index = self._moved if depth <= _DEEPEST_ON_GPUS else self._index
         products, numbers = index.search(query[None], depth)
         return products[0], numbers[0]
 
 
 class _PartOfVectors(VectorIndex):
-    """Searches some rows of a faiss.Index: it passes over all others, so that a part of a large index costs no copy."""
+    """Searches some rows of a faiss.Index and skips all others, so that a part of a large index needs no copy."""
 
     def __init__(self, index: Any, rows: Ints) -> None:
         super().__init__(index)
         self._rows = np.ascontiguousarray(rows, dtype=np.int64)
         faiss = _faiss()
         known = faiss.downcast_index(index)
-        # an array is the quickest where all rows are gone through, and the slowest to look one number up in
+        # an array is the fastest selector to iterate over, and the slowest for looking up single numbers
         flat = not isinstance(known, faiss.IndexIVF | faiss.IndexHNSW)
         self._chosen = (
             faiss.IDSelectorArray(self._rows)
@@ -185,12 +191,13 @@ class _PartOfVectors(VectorIndex):
 
 
 class JoinedVectors(VectorIndex):
-    """Searches several indexes as one: vector `i` of a part is called `rows[i]`, and is left out where that is -1."""
+    """Searches several indexes as one: vector `i` of a part gets the number `rows[i]`, and is left out if that is
+    -1."""
 
     def __init__(
         self, dimension: int, parts: Sequence[tuple[VectorIndex, Ints]]
     ) -> None:
-        """Take indexes of vectors of `dimension` numbers, with the row of each of their vectors."""
+        """Take indexes of vectors with `dimension` components, with the new number of each of their vectors."""
         self._dimension = dimension
         self._parts: list[tuple[VectorIndex, Ints]] = []
         for part, rows in parts:
@@ -210,7 +217,7 @@ class JoinedVectors(VectorIndex):
         return self._dimension
 
     def of_rows(self, rows: Ints) -> VectorIndex:
-        """Return an index of some of the vectors, `rows` ascending, numbered by their places in `rows`."""
+        """Return an index of the vectors in `rows` (ascending); their new numbers are their positions in `rows`."""
         chosen = []
         for part, numbers in self._whole:
             places = rows.searchsorted(numbers).clip(max=max(len(rows) - 1, 0))
@@ -247,7 +254,7 @@ class JoinedVectors(VectorIndex):
 
 
 def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
-    """Make a faiss.Index for vectors of `shape`; the caller trains it, unless `is_trained`, and adds them.
+    """Make a faiss.Index for vectors of `shape`. The caller trains it, unless `is_trained`, and adds the vectors.
 
     Raises MissingExtra without FAISS.
     """
@@ -260,7 +267,7 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
         )
         index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
     elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
-        # FAISS wants 39 vectors a list to train
+        # FAISS needs 39 vectors per list for training
         lists = min(settings.lists or int(count**0.5), count // 39)
         index = faiss.IndexIVFFlat(
             faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT
@@ -272,10 +279,10 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
 
 
 def on_gpus(index: Any) -> Any:
-    """Return a copy of a faiss.Index on all graphics processors, of which each holds a part of the vectors.
+    """Return a copy of a faiss.Index on all graphics processors, each of which holds a part of the vectors.
 
-    Return the index as it is where FAISS sees no GPU or was built without GPUs, for HNSW, which they cannot search, and
-    with a RuntimeWarning where it does not fit into their memory.
+    Return the index unchanged if FAISS finds no GPU or was built without GPU support, for HNSW, which cannot be
+    searched there, and, with a RuntimeWarning, if it does not fit into the memory of the GPUs.
     """
     faiss = _faiss()
     if not getattr(faiss, "get_num_gpus", int)() or isinstance(

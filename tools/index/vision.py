@@ -1,4 +1,4 @@
-"""Has a vision model of the user's describe pictures that are files: no such model is built in."""
+"""Describes pictures that are files with a vision model chosen by the user; none is built in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PICTURES = {
     ".gif": ("image/gif", b"GIF8"),
     ".webp": ("image/webp", b"RIFF"),
 }
-"""Suffix of a picture -> its type, and how its bytes begin."""
+"""The media type of a picture and its first bytes, by suffix."""
 _LARGEST = 8 * 2**20
 _LONGEST_REPLY = 1000  # tokens
 _SECONDS = 120.0
@@ -31,7 +31,8 @@ _WISH = (
 
 
 class Vision:
-    """Chat model that describes pictures, such as openai:gpt-4o-mini; each once, where a strict run reads it twice."""
+    """A chat model that describes pictures, such as openai:gpt-4o-mini; each picture once, even if a strict run reads
+    it twice."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -39,7 +40,7 @@ class Vision:
         self._recent = RecentResults[str, str](1000)
 
     def describe(self, kind: str, data: bytes) -> str:
-        """Return the text of a picture of the type `kind`. Raises NotText, which shows no key."""
+        """Return the text of a picture of the media type `kind`. Raises NotText, whose message contains no API key."""
         key = sha256(data).hexdigest()
         (text,) = self._recent.of(
             [key], lambda _: [_described(self._model, kind, data)]
@@ -50,9 +51,9 @@ class Vision:
 def with_vision(
     vision: Vision, convert: Callable[[FileContent, OnRead], Converted]
 ) -> Callable[[FileContent, OnRead], Converted]:
-    """Return a conversion that has pictures described.
+    """Return a conversion that has pictures described by a model; other files are converted by `convert`.
 
-    The conversion raises NotText for a file that is no picture or too large, and where the model gives no text.
+    The conversion raises NotText for a file that is not a picture or is too large, and if the model returns no text.
     """
 
     def read(path: FileContent, on_read: OnRead) -> Converted:
@@ -73,7 +74,7 @@ def with_vision(
 
 
 def _described(model: str, kind: str, data: bytes) -> str:
-    """Return how a model describes a picture. Raises NotText, which shows no key."""
+    """Return a model's description of a picture. Raises NotText, whose message contains no API key."""
     from langchain_core.messages import HumanMessage
 
     from ras_agent.tools.chat.secrets import without_secrets
@@ -93,7 +94,7 @@ def _described(model: str, kind: str, data: bytes) -> str:
         raise NotText(
             f"--vision gave no description within {_SECONDS:.0f} s; index again"
         ) from error
-    except Exception as error:  # each provider has errors of its own
+    except Exception as error:  # each provider has different errors
         said = " ".join(f"{error}".split())[:300]
         why = without_secrets(said, chat)
         name = "" if isinstance(error, RasError) else f"{type(error).__name__}: "

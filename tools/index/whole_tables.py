@@ -1,4 +1,4 @@
-"""Shows a table of a file as a whole: its rows, which are documents of their own, together below their header."""
+"""Shows a table of a file as a whole: its rows, which are also separate documents, together below their header."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.text_tables import TABLE, written_table
 
 _LONGEST_TABLE = 20_000
-"""Characters of a table that is shown as a whole; of a longer one nobody reads more than some rows."""
+"""The maximum number of characters in a table that is shown as a whole; nobody reads more than some rows of a longer
+one."""
 _LONGEST_ROW = 500
 
 
 class WholeTable:
-    """Collects the rows of a table, and lets go of them once there are too many to be shown together."""
+    """Collects the rows of a table, and drops them once there are too many to be shown together."""
 
     def __init__(self, name: str, title: str, columns: Sequence[str]) -> None:
         self._name = name
@@ -24,7 +25,7 @@ class WholeTable:
         self._room = _LONGEST_TABLE
 
     def add(self, cells: Sequence[str], document: Document | Skipped) -> None:
-        """Add a row: its cells, and the document that says it; one that was not loaded is not shown."""
+        """Add a row: its cells, and its document; a row that was not loaded is not shown."""
         if self._room <= 0 or isinstance(document, Skipped):
             return
         length = sum(map(len, cells))
@@ -39,7 +40,7 @@ class WholeTable:
         self._documents.append(document)
 
     def documents(self) -> Iterator[Document]:
-        """Yield the document of the whole table, unless few of its rows state anything, or it is too long."""
+        """Yield the document of the whole table, unless fewer than two rows state facts or the table is too long."""
         facts = [_facts_of(row) for row in self._documents]
         stating = [row for row in self._documents if TABLE in row.metadata]
         if len(stating) < 2:

@@ -1,4 +1,4 @@
-"""Workbooks of Excel: the rows of each sheet that a reader sees, their cells as they are shown."""
+"""Reads Excel workbooks: the visible rows of each sheet, with their cells as they are shown."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from ras_agent.tools.index.text_files import Converted, NotText, SheetRow
 
 _MOST_CELLS = 1 << 22
 _LARGEST_SPAN = 10_000
-_LARGEST_SHEET = 1 << 26  # bytes that are searched for formulas without a value
+_LARGEST_SHEET = (
+    1 << 26
+)  # the maximum size of a sheet that is searched for formulas without a value, in bytes
 _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^<>]*/>)\s*(?:<v\s*/>|<v>\s*</v>|</c>)")
 UNSAVED = "unsaved"
-"""The key of the number of formulas without a saved value, among what was left out."""
-# parts of a number's format: text as it is shown, a currency, marks that are not shown, digits
+"""The key for the number of formulas without a saved value, among what was left out."""
+# parts of a number format: literal text, a currency, marks that are not shown, digits
 _LONGEST_FORM = 255
-"""Characters of a format that are read; Excel writes no longer ones."""
+"""The maximum number of characters that are read of a format; Excel writes no longer ones."""
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].')
 _DIGITS = re.compile(r"[#0?](?:[#0?,./Ee+ -]*[#0?])?")
 _WHITE = ("FFFFFFFF", "00FFFFFF")
@@ -37,7 +39,7 @@ def read_workbook(data: bytes) -> Converted:
     """Return the rows of a workbook that are not blank; hidden sheets, rows and columns are left out.
 
     A formula has the value that was saved with it. A cell that spans others is in all of them. Raises NotText for a
-    workbook of too many cells.
+    workbook with too many cells.
     """
     from openpyxl import load_workbook
 
@@ -68,7 +70,7 @@ def read_workbook(data: bytes) -> Converted:
 
 
 def _formulas_without_value(data: bytes) -> int:
-    """Return how many formulas a workbook holds that no program has computed, as those that a library wrote."""
+    """Return the number of formulas without a saved value, for example because a library wrote them."""
     count = 0
     with ZipFile(BytesIO(data)) as parts:
         for part in parts.infolist():
@@ -111,20 +113,21 @@ def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
 
 
 def _is_title(cells: Sequence[Any]) -> bool:
-    """Return whether all that a row says is in one cell, which may span several columns."""
+    """Return whether a row has only one cell, which may span several columns."""
     filled = [cell for cell in cells if cell.value is not None]
     return len(set(map(id, filled))) == 1
 
 
 def _below(upper: str, lower: str) -> str:
-    """Return the name of a column from both rows of a header."""
+    """Return the name of a column from the two rows of a header."""
     if upper == lower:
         return upper
     return f"{upper} {lower}".strip()
 
 
 def _is_above_another(sheet: Any, number: int) -> bool:
-    """Return whether a row has names for several columns each, and the row below has the names of single ones."""
+    """Return whether a row has names that span several columns each, and the row below has the names of single
+    columns."""
     wide: set[int] = set()
     deep: set[int] = set()
     groups = 0
@@ -147,7 +150,7 @@ def _is_above_another(sheet: Any, number: int) -> bool:
 
 
 def _spanned(sheet: Any) -> dict[str, Any]:
-    """Return by its place each cell that another one spans, and that other one."""
+    """Return for the place of each cell in a merged range the first cell of the range."""
     found: dict[str, Any] = {}
     for span in sheet.merged_cells.ranges:
         if span.size["rows"] * span.size["columns"] > _LARGEST_SPAN:
@@ -160,7 +163,7 @@ def _spanned(sheet: Any) -> dict[str, Any]:
 
 
 def _seen(cell: Any, left_out: Counter[str]) -> str:
-    """Return a cell as it is shown, "" for one that nobody sees or that is struck out, which is counted."""
+    """Return a cell as it is shown, or "" for one that is hidden or struck out, which is counted."""
     if cell.value is None or cell.data_type == "e":
         return ""
     reason = _reason_to_leave_out(cell) if cell.has_style else ""
@@ -183,7 +186,7 @@ def _reason_to_leave_out(cell: Any) -> str:
 
 
 def _run(part: Any, left_out: Counter[str]) -> str:
-    """Return a part of a cell that has a look of its own, with the marks of raised or lowered text."""
+    """Return a part of a cell with a separate font, with the marks of raised or lowered text."""
     font = getattr(part, "font", None)
     text = str(part)
     if font is None:
@@ -197,7 +200,7 @@ def _run(part: Any, left_out: Counter[str]) -> str:
 
 
 def _shown(cell: Any) -> str:
-    """Return a cell as it is shown, as far as that has a meaning: dates, per cent, whole numbers."""
+    """Return a cell as it is shown, where that matters: dates, percentages, whole numbers."""
     value = cell.value
     if isinstance(value, bool):
         return str(value).upper()
@@ -216,7 +219,7 @@ def _shown(cell: Any) -> str:
 
 
 def shown_number(number: float, form: str) -> str:
-    """Return a number with the unit or the currency that its format shows, and all of its digits.
+    """Return a number with the unit or currency that its format shows, and with all of its digits.
 
     >>> shown_number(12.5, '#,##0.00 "€"'), shown_number(7, "00000"), shown_number(0.19, "0%")
     ('12.5 €', '00007', '19%')
@@ -233,7 +236,7 @@ def shown_number(number: float, form: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _around_digits(form: str) -> tuple[str, str]:
-    """Return the text that a number's format shows before and behind the digits."""
+    """Return the texts that a number format shows before and after the digits."""
     positive = form.partition(";")[0]
     texts: list[str] = []
 

@@ -73,7 +73,7 @@ def _read(extractor: Extractor, passage: Passage) -> Extraction:
         return Extraction(stated)
     try:
         return _of(passage, extractor.extract([passage]))
-    except ModelRefused:  # so would every other passage
+    except ModelRefused:  # it would refuse every other passage, too
         raise
     except RasError as error:
         return _failed(passage, error)
@@ -85,7 +85,7 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
         return Extraction(stated)
     try:
         return _of(passage, await acall(extractor, "extract", [passage]))
-    except ModelRefused:  # so would every other passage
+    except ModelRefused:  # it would refuse every other passage, too
         raise
     except RasError as error:
         return _failed(passage, error)

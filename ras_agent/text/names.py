@@ -33,6 +33,7 @@ _JOINT = re.compile(
 )
 # "for 310 pounds" does not continue a name
 _FOR = re.compile(r"\s+for\s+", re.IGNORECASE)
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _COUNTED = re.compile(r"[\d.,]+\s[a-z]")
 _DOTTED = re.compile(
     r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev|Cllr|Sgt|Maj|Hon)\."
@@ -63,8 +64,9 @@ def name_spans(text: str) -> list[tuple[int, int]]:
         if not _capitalised(token):
             continue
         gap = text[end:token_start] if end >= 0 else ";"
-        if _FOR.fullmatch(gap) and _COUNTED.match(text, token_start):
-            gap = ";"
+        is_counted = _FOR.fullmatch(gap) and _COUNTED.match(text, token_start)
+        if is_counted or _GROUPED.fullmatch(token):
+            gap = ";"  # a sum is of no name
         if _joins(gap, text[max(start - 4, 0) : start]) or (
             gap == ", " and token.rstrip(".") in _SUFFIXES
         ):

@@ -63,3 +63,8 @@ def test_each_item_of_a_bulleted_list_is_a_name_of_its_own() -> None:
 def test_a_dash_with_blanks_parts_two_names() -> None:
     assert names_in("Budget - Linnea Berg explains") == ["Budget", "Linnea Berg"]
     assert names_in("a Coca-Cola sign") == ["Coca-Cola"]
+
+
+def test_a_sum_is_of_no_name() -> None:
+    assert names_in("he pays the Claimant 6,200 pounds") == ["Claimant"]
+    assert names_in("a Boeing 747 landed") == ["Boeing 747"]

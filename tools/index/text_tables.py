@@ -17,6 +17,7 @@ _COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
 """Matches the name of a column that only numbers the rows."""
 TABLE = "table"
 """The metadata key for the table of a passage: its place, its key column and its number of rows."""
+_SHORT_NUMBER = 3  # digits
 _LONGEST_FACT = 200
 """The maximum number of characters in a cell that is a fact; a longer cell is prose."""
 
@@ -68,8 +69,14 @@ class Record:
         for column, cell in self.cells:
             if len(cell) <= _LONGEST_FACT:
                 where = f"{place} column {column}"
-                facts.append([self.key, column, cell, where])
+                facts.append([self._subject, column, cell, where])
         return facts
+
+    @property
+    def _subject(self) -> str:
+        """The key, or "Lot 1" where a short number is the key: it names nothing by itself."""
+        is_number = self.key.isdigit() and len(self.key) <= _SHORT_NUMBER
+        return f"{self.key_column} {self.key}".strip() if is_number else self.key
 
 
 def tables_in(text: str) -> list[TextTable]:

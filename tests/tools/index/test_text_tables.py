@@ -307,3 +307,12 @@ def test_rows_of_text_one_row_and_a_long_table_are_not_shown_as_a_table(
     assert [
         one for one in found if isinstance(one, Document) and one.facts_of_rows
     ] == []
+
+
+def test_a_short_number_names_a_row_together_with_its_column() -> None:
+    (record,) = records_of(["Lot", "Bidder"], [["1", "Clearview"]])
+    assert [fact[:3] for fact in record.facts("row 1")] == [
+        ["Lot 1", "Bidder", "Clearview"]
+    ]
+    (year,) = records_of(["Year", "Mayor"], [["1911", "Ada Crane"]])
+    assert year.facts("row 1")[0][0] == "1911"

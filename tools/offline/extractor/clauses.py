@@ -504,7 +504,7 @@ def facts_about(
     """Yield the facts that `subject predicate phrase` holds, the plainest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
-    elif predicate in _COPULAS and _is_attribute(phrase):
+    elif predicate.split(" ")[-1] in _COPULAS and _is_attribute(phrase):
         return
     elif phrase.name and phrase.description:
         yield subject, f"{predicate} {phrase.description}", phrase.name

@@ -228,6 +228,8 @@ def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
     if first.words > 1:
         has_verb = any(chunk.kind == "vg" for chunk in chunks)
         return first.name != first.text and verb in VERBS and not has_verb
+    if len(chunks) > 1 and chunks[1].kind == "s":
+        return verb in VERBS  # "Explain why ..."
     second = chunks[1].np if len(chunks) > 1 else None
     is_followed = second is not None and second.opener != ""
     is_verb = verb not in _SHARES and not topic.same(first.text)

@@ -44,6 +44,8 @@ def may_be_thing(text: str) -> bool:
     if is_empty or _SAYS_SOMETHING.search(text):
         return False
     bare = text.strip(" .,;:")
+    if text.startswith("(") and text.endswith(")"):
+        return False
     if len(bare) == 1 or is_part(bare) or _WHEN.search(bare):
         return False
     if _NUMBERS.fullmatch(text) is None or _MEASURED.search(text):

@@ -501,3 +501,24 @@ def test_the_small_word_after_an_order_is_of_no_name() -> None:
 def test_who_writes_in_small_letters_begins_a_line() -> None:
     chat = "kai: Astrid Holm opened the Baltic Room.\nlena: Pavel Dusek left Norrland."
     assert ("Pavel Dusek", "left", "Norrland") in read(chat)
+
+
+def test_how_something_is_is_no_thing_behind_any_verb() -> None:
+    facts = read("Delivery within Varn is free.")
+    assert "free" not in {object_ for _, _, object_ in facts}
+
+
+@pytest.mark.parametrize("text", ["(3 points)", "times"])
+def test_words_in_brackets_and_times_are_no_things(text: str) -> None:
+    assert not may_be_thing(text)
+
+
+def test_a_meeting_has_a_name() -> None:
+    facts = read("The annual general meeting takes place in Varn.")
+    assert {subject for subject, _, _ in facts} == {"annual general meeting"}
+
+
+def test_to_explain_why_is_an_order() -> None:
+    assert read("Explain why Varn has many mills.", "Test") == [
+        ("Test", "is linked to", "Varn")
+    ]

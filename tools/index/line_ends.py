@@ -47,7 +47,7 @@ _DIGITS = re.compile(r"\d++")
 def without_breaks(text: str) -> str:
     """Return a text without the characters that only mark where a word may or may not be divided.
 
-    >>> without_breaks("Gross\\u00adtal\\u200bsperre")
+    >>> without_breaks("Gross\u00adtal\u200bsperre")
     'Grosstalsperre'
     """
     return _BREAKS.sub("", text)

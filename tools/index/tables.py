@@ -31,7 +31,7 @@ class Rows:
         self._taken: list[str] = []
         self._number = 1
         self.has_titles = False
-        """Whether other lines stand above the header."""
+        """Whether other lines stand above the header"""
         self._dialect = self._dialect_of(is_tsv)
         self._reader = csv.reader(self._source(), **self._dialect)
 

@@ -184,9 +184,9 @@ def written_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as a Markdown table, with the first row as the header.
 
     >>> print(written_table([["Part", "Price"], ["Lid | rim", "5"]]))
-     Part | Price |
-     --- | --- |
-     Lid \\| rim | 5 |
+    | Part | Price |
+    | --- | --- |
+    | Lid \\| rim | 5 |
     """
     if not rows:
         return ""

@@ -1,4 +1,4 @@
-"""Writes arrays into one file, as safetensors lays them out: the length of a JSON header, the header, the arrays.
+"""Writes arrays into one file in the layout of safetensors: the length of a JSON header, the header, the arrays.
 
 A checksum is stored next to the file. Arrays are read memory-mapped.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 SMALL = 8 << 20
-"""Files of up to so many bytes, which take some milliseconds, are compared whole when they are opened."""
+"""Files of up to this many bytes are verified completely when they are opened, which takes some milliseconds."""
 _TYPES = {
     "I64": "<i8",
     "U64": "<u8",
@@ -37,7 +37,7 @@ def write_arrays(
     arrays: Mapping[str, npt.NDArray[Any]],
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays and their checksum, and wait until they are on the disk. about: texts that go with them."""
+    """Write arrays and their checksum, and wait until they are on the disk. about: texts to store with them."""
     kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
     header: dict[str, Any] = {_METADATA: dict(about)} if about else {}
     listed = sorted(arrays.items(), key=lambda one: -one[1].itemsize)
@@ -71,9 +71,9 @@ def write_arrays(
 
 
 def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
-    """Return the arrays of a file, memory-mapped, and the texts that go with them.
+    """Return the arrays of a file, memory-mapped, and the texts stored with them.
 
-    Raises OSError, and ValueError, KeyError, TypeError for damage.
+    Raises OSError, and ValueError, KeyError or TypeError for damage.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -103,18 +103,18 @@ def _arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
 
 
 def write_sum(path: Path) -> None:
-    """Write the checksum of a file that something else has written."""
+    """Write the checksum of a file that was written by something else."""
     _write_sum(path, zlib.crc32(path.read_bytes()))
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a file has its checksum."""
+    """Return whether a file matches its checksum."""
     expected = path.with_name(f"{path.name}.sum").read_bytes()
     return int(expected) == zlib.crc32(path.read_bytes())
 
 
 def _header(mapped: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header and where the arrays begin."""
+    """Return the header, and the offset at which the arrays begin."""
     start = 8 + int.from_bytes(mapped[:8], "little")
     header = json.loads(mapped[8:start]) if start <= len(mapped) else None
     if not isinstance(header, dict):

@@ -1,6 +1,6 @@
-"""Caches replies of models by keys, for many threads and processes, whole after any of them is killed.
+"""Caches replies of models by keys, for many threads and processes; a cache stays valid if any of them is killed.
 
-A cache may be deleted at any time: models are then asked again.
+A cache may be deleted at any time; the models are then asked again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ras_agent.tools.store.sqlite import FileUse, SqliteDatabase
 T = TypeVar("T")
 
 PATIENCE = 30.0
-"""Seconds that a locked file is waited for."""
+"""How many seconds a call waits for a locked file."""
 _FILE = FileUse(
     "",
     "name another file, or delete this one if it is a cache: what it held is asked for anew",
@@ -42,7 +42,7 @@ _SCHEMA = SchemaUse(
     "name another schema, such as ?schema=replies",
     "the next command makes it",
 )
-# files that stayed locked as long as a call waits, and were not used since: no further call waits
+# files that stayed locked for as long as a call waits, and were not used since: further calls do not wait
 _known_locked: set[Path | None] = set()
 
 
@@ -51,39 +51,40 @@ class Cache(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Return whether `get` takes some ten microseconds, less than handing it to a thread would."""
+        """Return whether `get` takes only some ten microseconds, less than passing it to a thread would."""
         ...
 
     def get(self, key: str) -> bytes | None:
-        """Return the value of a key, if there is one. Raises StoreError."""
+        """Return the value of a key, or None. Raises StoreError."""
         ...
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        """Store a value with a note for human readers; the first value of a key stays.
+        """Store a value with a note for human readers; if the key has a value already, that is kept.
 
         Raises StoreError.
         """
         ...
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
-        """Return each value with its note for human readers. Raises StoreError."""
+        """Return all values, each with its note for human readers in front. Raises StoreError."""
         ...
 
     def __len__(self) -> int: ...
 
 
 class StoredCache:
-    """Cache of one kind in a file of SQLite, or in a schema of PostgreSQL; both are made where they do not exist.
+    """Cache of one kind in a SQLite file or a PostgreSQL schema, which is created if it does not exist.
 
-    A stored value survives the process; only a crash of the machine may cost the last few of a file. A
-    file that another process has locked is waited for `patience` seconds in all: after that, calls fail at once until
+    A stored value survives the process; only a crash of the machine may lose the last few values of a file. If another
+    process has locked the file, calls wait for it for `patience` seconds in all; after that, they fail at once until
     one succeeds.
     """
 
     def __init__(
         self, place: str | Path | Address, kind: str, patience: float = PATIENCE
     ) -> None:
-        """Open the cache. kind: names its content, such as "replies". Raises SettingsError for a place that cannot hold it."""
+        """Open the cache. kind: names its content, such as "replies". Raises SettingsError for a place that cannot hold
+        a cache."""
         self.place = place
         self.kind = kind
         self._patience = patience
@@ -108,7 +109,7 @@ class StoredCache:
         return row[0] if row else None
 
     def entry(self, key: str) -> tuple[str, bytes] | None:
-        """Return a value with its note for human readers; None without any. Raises StoreError."""
+        """Return the note for human readers and the value of a key, or None. Raises StoreError."""
         with self._reading() as connection:
             query = "SELECT about, value FROM cache WHERE kind = ? AND key = ?"
             row = connection.execute(query, (self.kind, key)).fetchone()
@@ -141,7 +142,7 @@ class StoredCache:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Wait within the block for a locked file, unless it was waited for in vain."""
+        """Let the block wait for a locked file, unless an earlier call waited in vain."""
         if isinstance(self._database, SqliteDatabase):
             self._database.wait = 0.0 if self._file in _known_locked else self._patience
         with self._named():
@@ -150,7 +151,7 @@ class StoredCache:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Name in errors the kind of value that was to be cached."""
+        """Add to errors the kind of value that was to be cached."""
         try:
             yield
         except Locked as error:
@@ -176,10 +177,10 @@ def _open(place: str | Path | Address) -> Database:
 
 
 def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
-    """Return the parsed bytes of a key, None without any. Raises StoreError.
+    """Return the parsed value of a key, or None if there is none. Raises StoreError.
 
-    A value that `parse` cannot read, damaged or of a later version, counts as missing: a warning says so once a
-    cache. It stays, for the later version.
+    A value that `parse` cannot read, since it is damaged or of a later version, counts as missing; a warning is given
+    once per cache. The value is kept for the later version.
     """
     value = stored.get(key)
     try:

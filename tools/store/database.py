@@ -1,6 +1,6 @@
-"""Defines the database of a store: short readings, one writer at a time, and a compaction that leaves no deleted rows.
+"""Defines the database of a store: short reads, one writer at a time, and a compaction that leaves no deleted rows.
 
-Statements mark their parameters with `?`. Blobs are bytes, whole numbers have up to 63 bits.
+Statements mark their parameters with `?`. Blobs are bytes, and integers have up to 63 bits.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Any, Protocol
 from ras_agent.errors import IngestError, StoreError
 
 _FEW = 500
-"""Rows that are read at once, and parameters of one statement: fewer new objects than set off a search for garbage."""
+"""How many rows are read at once, and how many parameters a statement has: few enough not to trigger garbage
+collection."""
 
 
 class Locked(StoreError):
-    """Raised when another process holds a lock for longer than the patience of the caller."""
+    """Raised when another process holds a lock for longer than the caller waits."""
 
 
 class Connection(Protocol):
     """Connection in a transaction."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
-        """Run a statement and return its cursor, which has `fetchone`, `fetchmany`, `fetchall`, and yields rows."""
+        """Run a statement and return its cursor, which has `fetchone`, `fetchmany` and `fetchall`, and yields rows."""
         ...
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
@@ -36,7 +37,7 @@ class Database(Protocol):
 
     @property
     def where(self) -> str:
-        """Return its place, for messages."""
+        """Return the place of the database, for messages."""
         ...
 
     @property
@@ -46,53 +47,54 @@ class Database(Protocol):
 
     @property
     def rollbacks(self) -> int:
-        """Return how many transactions of this object were taken back."""
+        """Return how many transactions of this object were rolled back."""
         ...
 
     def reading(self, *, once: bool = False) -> AbstractContextManager[Connection]:
-        """Lend a connection that sees the database at one moment in all statements.
+        """Lend a connection whose statements all see the same state of the database.
 
-        Within `writing` of the same thread it is that connection, which sees uncommitted changes. once: for a
-        single statement, which sees one moment without a transaction, so that a server is asked once.
+        Within `writing` of the same thread it is the writing connection, which sees uncommitted changes. once: for a
+        single statement, which needs no transaction to see a consistent state, so that a server is asked only once.
         """
         ...
 
     def writing(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
         """Lend a connection in a transaction, after those of other writers; the end of the block commits it.
 
-        Blocks may lie in one another: the outermost one commits, and an error in any of them takes back all. durable:
-        False to wait for no disk, so that a crash of the machine may take back the last commits; a kill does not.
+        Blocks may be nested: the outermost one commits, and an error in any of them rolls back everything. durable:
+        False to commit without waiting for the disk, so that a crash of the machine, but not a kill, may lose the last
+        commits.
         """
         ...
 
     def is_writing(self) -> bool:
-        """Return whether this thread is within `writing`."""
+        """Return whether this thread is inside `writing`."""
         ...
 
     def named_errors(self) -> AbstractContextManager[None]:
-        """Add the index and the remedy to errors of the database within the block."""
+        """Add the place of the database and the remedy to errors of the database within the block."""
         ...
 
     def alone(self, what: str = "index") -> AbstractContextManager[None]:
-        """Be the only one that indexes files here, or that writes what = "graph".
+        """Hold the lock for indexing files or, with what = "graph", for writing the graph, within the block.
 
-        Raises IngestError while another process or thread is.
+        Raises IngestError while another process or thread has it.
         """
         ...
 
     def state(self) -> object:
-        """Return a mark that changes with any other connection's commit, and when the database is created again.
+        """Return a value that changes with every commit of another connection, and when the database is created again.
 
         Raises IndexNotFound if it is gone.
         """
         ...
 
     def compact(self) -> bool:
-        """Leave no bytes of deleted rows; return False if readers must end first. Raises IndexMismatch for damage."""
+        """Remove the bytes of deleted rows; return False if readers must end first. Raises IndexMismatch for damage."""
         ...
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Read all of the database, or of some tables, and their indexes. Raises IndexMismatch if it is damaged."""
+        """Read the whole database, or some tables, and their indexes. Raises IndexMismatch if it is damaged."""
         ...
 
     def close(self) -> None:
@@ -101,7 +103,7 @@ class Database(Protocol):
 
 
 def parts_of(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield values in parts that fit into a statement, each after its marks, as `IN (...)` takes them."""
+    """Yield values in parts that fit into one statement, each part after its parameter marks, for use in `IN (...)`."""
     listed = list(values)
     for start in range(0, len(listed), _FEW):
         part = listed[start : start + _FEW]
@@ -110,10 +112,10 @@ def parts_of(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
-    """Append all rows to the lists of their columns.
+    """Append the values of all rows to the lists of their columns.
 
-    Few rows are held at a time: many thousands of them would set off Python's search for garbage again and again, which
-    takes as long as reading them.
+    Only a few rows are held at a time: many thousands of them would trigger Python's garbage collection again and
+    again, which takes as long as reading them.
     """
     while rows := cursor.fetchmany(_FEW):
         for column, values in zip(into, zip(*rows, strict=True), strict=True):
@@ -121,7 +123,7 @@ def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
 
 
 def busy(where: object, what: str) -> IngestError:
-    """Return the error of a command that finds another one at work."""
+    """Return the error for a command that finds another one at work."""
     return IngestError(
         f"{where}: another run is writing this {what}; wait for it to end"
     )

@@ -1,4 +1,4 @@
-"""Writes files that are whole or not there, even if the machine stops halfway."""
+"""Writes files that are complete or missing, even if the machine stops halfway."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ras_agent.errors import IngestError, StoreError
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path` in one step: readers see the old file or the new one."""
+    """Replace the content of `path` in one step: readers see the old file or the new one."""
     fresh = path.with_name(f"{path.name}.new")
     with writing(path):
         with fresh.open("wb") as file:
@@ -33,7 +33,7 @@ def writing(path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        # numpy says how many numbers were written, and not why it was not all of them
+        # numpy reports only how many numbers were written, not why the rest were not
         full = error.errno in (errno.ENOSPC, errno.EDQUOT) or "requested and" in str(
             error
         )
@@ -63,9 +63,11 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lock the file `path` for this process within the block, once others release it. A crash releases it too.
+    """Lock the file `path` for this process within the block, waiting until others release it. A crash also releases
+    it.
 
-    Raises BlockingIOError while another has it, unless `wait`; IngestError for a file that cannot be written.
+    Raises BlockingIOError if another process has the lock and `wait` is False, and IngestError if the file cannot be
+    written.
     """
     while True:
         try:
@@ -77,7 +79,7 @@ def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
         with file:
             _lock(file, wait)
             try:
-                # who had it before has deleted it: others would lock another file
+                # if its last holder deleted the file, other processes would lock a new one
                 if not _is_at(file, path):
                     continue
                 yield

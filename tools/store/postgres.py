@@ -1,7 +1,7 @@
 """Keeps an index, or caches, in PostgreSQL: tables of `schema.py`, in the schema that an address names.
 
-Readers see the last commit and never wait. Deleted rows are found by nobody; their bytes in dead pages, in the
-write-ahead log, in replicas and in backups are the server's.
+Readers see the last commit and never wait. Deleted rows are never found; removing their bytes from dead pages, the
+write-ahead log, replicas and backups is up to the server.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 _MOST_CONNECTIONS = 8
 _AT_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-"""How a reading of several statements begins."""
+"""The statement that begins a read of several statements."""
 _PATIENCE = "SET lock_timeout = '10s'"
-"""How a connection of the pool begins: readers wait for nobody but who changes the tables themselves (VACUUM FULL)."""
+"""The setting of the pool's connections: readers only ever wait for changes of the tables themselves (VACUUM FULL)."""
 _IDLE_SECONDS = 60
-"""How long a connection waits for its next use before it is closed."""
+"""How long an unused connection is kept before it is closed."""
 _CLOSE_SECONDS = 0.5
-"""How long a pool's threads have to end: idle ones do at once, and one that waits for a silent server never does."""
+"""How long a closing pool waits for its threads: idle ones end at once, one that waits for a silent server never
+ends."""
 _DIALECT = {
     r"%": "%%",
     r"\?": "%s",
@@ -44,15 +45,15 @@ _DIALECT = {
     r"\bTEXT\b": 'text COLLATE "C"',
     r"\bWITHOUT ROWID\b": "",
 }
-"""What statements say, and how PostgreSQL says it."""
+"""Parts of SQLite's statements, as patterns, and the same in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaUse:
-    """Way in which a schema is used.
+    """Describes how a schema is used.
 
-    what: its content, for messages. mark: a table that it always has. remedy: mends a damaged one. anew: the command that
-    creates a missing one, at `{place}`.
+    what: its content, for messages. mark: a table that it always has. remedy: the remedy for damage. anew: the command
+    that creates a missing one, at `{place}`.
     """
 
     what: str
@@ -70,7 +71,7 @@ INDEX = SchemaUse(
 
 
 class _Statements:
-    """Connection that takes statements as SQLite takes them."""
+    """Connection that takes statements in the form of SQLite."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -100,7 +101,7 @@ class PostgresDatabase:
     """Database in the schema of an address. Connections are opened when they are needed."""
 
     def __init__(self, address: Address, use: SchemaUse = INDEX) -> None:
-        """Use the tables that `make_tables` has made."""
+        """Use the tables made by `make_tables`."""
         self.address = address
         self.use = use
         self._pool: ConnectionPool[Connection[Any]] | None = None
@@ -122,7 +123,7 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[_Statements]:
-        """Lend a connection that sees the database at one moment in all statements. once: for a single statement."""
+        """Lend a connection whose statements all see the same state of the database. once: for a single statement."""
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
@@ -137,7 +138,7 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[_Statements]:
-        """Lend a connection in a transaction of its own, after those of other writers of the same schema."""
+        """Lend a connection in a separate transaction, after those of other writers of the same schema."""
         with self._writers:
             if self._own is not None:
                 try:
@@ -149,7 +150,7 @@ class PostgresDatabase:
                 return
             try:
                 with self._lent() as connection, connection.transaction():
-                    # writers wait for one another
+                    # writers wait for one another without a time limit
                     connection.execute("SET LOCAL lock_timeout TO DEFAULT")
                     key = f"write {self.address.schema}"
                     connection.execute(
@@ -173,12 +174,12 @@ class PostgresDatabase:
                 self._failed = False
 
     def is_writing(self) -> bool:
-        """Return whether this thread is within `writing`."""
+        """Return whether this thread is inside `writing`."""
         return self._owner == get_ident()
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
-        """Be the only one that does something here. Raises IngestError while another process or thread is."""
+        """Hold the lock of `what` within the block. Raises IngestError while another process or thread has it."""
         key = (f"{what} {self.address.schema}",)
         with self.named_errors():
             connection = self._connect()
@@ -186,7 +187,7 @@ class PostgresDatabase:
 
         try:
             with self.named_errors():
-                # the lock is the connection's: it ends with it, however the run ends
+                # the lock belongs to the connection and ends with it, however the run ends
                 free = connection.execute(
                     "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key
                 ).fetchone()
@@ -194,7 +195,7 @@ class PostgresDatabase:
                 raise busy(self.where, what)
             yield
         finally:
-            # the server ends a closed connection, and its lock, a moment later: the next run would find it
+            # after a close, the server keeps the lock for a moment, and the next run would find it taken
             with suppress(psycopg.Error):
                 connection.execute(
                     "SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key
@@ -202,14 +203,15 @@ class PostgresDatabase:
             connection.close()
 
     def state(self) -> object:
-        """Return a mark that changes with any other connection's commit, and when the tables are created again."""
+        """Return a value that changes with every commit, and when the tables are created again."""
         with self._lent() as connection:
             return connection.execute(
                 "SELECT epoch, revision FROM index_state"
             ).fetchone()
 
     def compact(self) -> bool:
-        """Let rows to come use the space of deleted ones; return True. Their bytes are the server's to clear away."""
+        """Let new rows use the space of deleted ones; return True. Removing the bytes of deleted rows is up to the
+        server."""
         with self.named_errors(), self._connect() as connection:
             tables = connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = %s",
@@ -220,7 +222,7 @@ class PostgresDatabase:
         return True
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Do nothing: the server looks at its own pages when they are read."""
+        """Do nothing: the server checks its pages when it reads them."""
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
@@ -231,7 +233,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _lent(self) -> Iterator[Connection[Any]]:
-        """Lend a connection that the server has not ended meanwhile, and that is younger than its last silence."""
+        """Lend a connection that the server has not closed, and that was opened after the server was last silent."""
         with self.named_errors(), ExitStack() as held:
             while True:
                 pool = self._opened()
@@ -258,9 +260,10 @@ class PostgresDatabase:
             yield connection
 
     def _check_answers(self, pool: ConnectionPool[Connection[Any]]) -> None:
-        """Open and close a plain connection: it fails at once, and with the server's own message.
+        """Open and close a plain connection: if the server does not answer, this fails at once, with the server's own
+        message.
 
-        Then the pool is given up, which would try again at ever longer intervals while its users wait.
+        The pool is then closed, which would otherwise try again at ever longer intervals while its users wait.
         """
         try:
             self._connect().close()
@@ -314,7 +317,7 @@ class PostgresDatabase:
     def _connection_class(self) -> type[Connection[Any]]:
         from psycopg import Connection
 
-        # not by a method: the pool would hold this object, which then never ends, nor would its connections
+        # not with a method: the pool would refer to this object, so that neither it nor its connections were ever freed
         return impatient(Connection, partial(_is_working, self.address.url))
 
     @contextmanager
@@ -352,7 +355,9 @@ class PostgresDatabase:
                 for name, value in conninfo_to_dict(self.address.url).items()
                 if "password" in name
             ]
-        except Exception:  # an unreadable address could be quoted in any part
+        except (
+            Exception
+        ):  # the message could quote any part of an unreadable address, even a password
             raise StoreError(
                 f"{self.address} is not the address of a PostgreSQL database: write postgresql://user@host:5432/database"
             ) from None
@@ -368,10 +373,10 @@ def make_tables(
     *,
     anew: bool = True,
 ) -> None:
-    """Make the schema of an address and its tables by some statements: they are there all, or not at all.
+    """Make the schema of an address and its tables with the given statements. If this fails, none of them exists.
 
-    The database must exist. anew: raise IndexExists for tables that are there already. Raises it for a schema of
-    somebody else.
+    The database must exist. anew: whether existing tables are an error. Raises IndexExists for existing tables, if
+    `anew`, and for a schema that contains anything else.
     """
     database = PostgresDatabase(address, use)
     try:
@@ -414,7 +419,7 @@ def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
 
 
 def _look_into(schema: str, connection: Connection[Any]) -> None:
-    """Make a schema the one that statements search."""
+    """Make a schema the search path of a connection."""
     connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}"',))
 
 
@@ -425,7 +430,7 @@ def _prepare(schema: str, connection: Connection[Any]) -> None:
 
 
 def _is_working(url: str, process: int) -> bool:
-    """Return whether the database says, on a connection of its own, that a server's process runs a statement."""
+    """Return whether the server is running a statement in one of its processes, asked on a separate connection."""
     from psycopg import Connection, Error
 
     try:
@@ -437,7 +442,7 @@ def _is_working(url: str, process: int) -> bool:
 
 
 def _was_ended(connection: Connection[Any]) -> bool:
-    """Return whether the server has sent something on an idle connection: that it has ended it, as a rule."""
+    """Return whether the server has sent something on an idle connection, which usually means that it has closed it."""
     with DefaultSelector() as selector:
         selector.register(connection.fileno(), EVENT_READ)
         return bool(selector.select(0))

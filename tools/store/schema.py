@@ -1,20 +1,21 @@
-"""The tables of an index, its state, its passages and their vectors, the journal of its files, uploads and its graph;
+"""The tables of an index: its state, its passages and their vectors, the journal of its files, uploads and its graph;
 and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
-new cell at the same place of the corpus. Deleted and replaced passages are deleted; their cells are listed in `dead`, since
-the arrays of a cache may still have them. Bytes of deleted rows are left in free space until the database is compacted.
+new cell at the same place in the corpus. Deleted and replaced passages are deleted, and their cells are listed in
+`dead`, since the arrays of a cache may still have them. The bytes of deleted rows remain in free space until the
+database is compacted.
 
-A row that refers to another says so, and the database refuses an orphan; the other's key is unique, so that costs a
-look into its index. Constraints that wait for the commit refer to rows that a transaction writes again. Not declared
-are: `dead.cell`, of which the row is gone; cells, passages and numbers of names in rows of the graph, and hashes, which are
-compared when they are read; paths of folders, for which there is no row.
+References between rows are declared, and the database refuses a row that refers to a missing one; the key of the other
+row is unique, so the check costs one look-up in its index. Constraints that are deferred to the commit refer to rows
+that a transaction writes again. Not declared are: `dead.cell`, whose row is gone; cells, passages and numbers of names
+in rows of the graph, and hashes, which are compared when they are read; paths of folders, for which there is no row.
 """
 
 from __future__ import annotations
 
 VERSION = 10
-"""Of the tables, and of the caches made from them."""
+"""The version of the tables, and of the caches made from them."""
 
 PASSAGES = (
     """CREATE TABLE index_state (
@@ -49,7 +50,7 @@ that count when the database was last compacted; run counts runs over files. pas
 terms are hashes with their counts, so that a text is cut into words once. vectors: of the passages, where the index has an
 embedder. dead: cells whose passages are gone, since which revision."""
 
-# paths are bytes: a file's name need not be text, and a range of bytes is the content of a folder
+# paths are bytes: a file's name may not be valid text, and the content of a folder is a range of bytes
 JOURNAL = (
     "CREATE TABLE sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL)",

@@ -1,7 +1,7 @@
-"""Keeps an index, or caches, in one file of SQLite, or in memory.
+"""Keeps an index, or caches, in a SQLite file or in memory.
 
-Readers see the last commit and never wait (write-ahead log). SQLite fills the place of a deleted row with zeros
-(secure_delete), but not all copies that it made of the row as others were written; `compact` leaves none.
+Readers see the last commit and never wait (write-ahead log). SQLite overwrites deleted rows with zeros (secure_delete),
+but not all copies of a row that it made while writing others; `compact` leaves none.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ IN_MEMORY = "an index in memory"
 NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
 LOCKS = {"index": "ingest.lock", "graph": "graph.lock"}
 ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
-"""What mends a damaged index."""
+"""The remedy for a damaged index."""
 _POOL = 8
 _RETRY = 0.01  # seconds
 _SETTINGS = "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"
-"""How each connection begins: SQLite checks references between rows only where it is told to."""
-# the rows that stay are copied to a file that no other process can open; it may be larger than the memory
+"""The settings of each new connection: by default, SQLite does not check references between rows."""
+# the remaining rows are copied to a file that no other process can open, since they may not fit into memory
 _COMPACTING = "PRAGMA temp_store = FILE; VACUUM"
-_LOG_WAITS = 2000  # milliseconds
+_LOG_WAITS = 2000  # how long emptying the log waits for readers, in milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """Way in which a file is used.
+    """Describes how a file is used.
 
-    name: of the file in its folder; "" where the place is the file itself. remedy: mends a damaged one in
-    `{folder}`. wait: the seconds that a writer waits for others. synchronous: how far a commit waits, as SQLite calls
-    it. tables: the statements that make a file which is not there; without any, that is an error.
+    name: of the file in its folder; "" if the place is the file itself. remedy: the remedy for a damaged file in
+    `{folder}`, for messages. wait: how many seconds a writer waits for others. synchronous: how far a commit waits for
+    the disk, in SQLite's terms. tables: the statements that create a missing file; without any, a missing file is an
+    error.
     """
 
     name: str
@@ -59,7 +60,7 @@ class SqliteDatabase:
     """Database in the file `index.sqlite` of a folder; without a folder, one that lives as long as this object."""
 
     def __init__(self, folder: Path | None = None, use: FileUse = INDEX) -> None:
-        """Use the file that `make_file` has made, or one that `use` describes. It is opened when it is first needed."""
+        """Use the file made by `make_file`, or the one described by `use`. It is opened when it is first needed."""
         self.folder = folder
         self.use = use
         self._wait = use.wait
@@ -91,7 +92,7 @@ class SqliteDatabase:
 
     @property
     def wait(self) -> float:
-        """The seconds that a call waits for other processes."""
+        """The number of seconds that a call waits for other processes."""
         return self._wait
 
     @wait.setter
@@ -105,7 +106,7 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
-        """Lend a connection that sees the database at one moment in all statements."""
+        """Lend a connection whose statements all see the same state of the database."""
         if self._path is None or self.is_writing():
             with self._lock, self.named_errors():
                 yield self._writer()
@@ -125,7 +126,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Lend a connection in a transaction of its own, after those of other writers."""
+        """Lend a connection in a separate transaction, after those of other writers."""
         with self._lock, self.named_errors():
             connection = self._writer()
             if self._depth == 0:
@@ -159,12 +160,12 @@ class SqliteDatabase:
                     self._failed = False
 
     def is_writing(self) -> bool:
-        """Return whether this thread is within `writing`."""
+        """Return whether this thread is inside `writing`."""
         return self._owner == get_ident()
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
-        """Be the only one that does something here. Raises IngestError while another process or thread is."""
+        """Hold the lock of `what` within the block. Raises IngestError while another process or thread has it."""
         if self.folder is None:
             yield
             return
@@ -179,7 +180,7 @@ class SqliteDatabase:
             lock.__exit__(None, None, None)
 
     def state(self) -> object:
-        """Return a mark that changes with any other connection's commit, and when the file is created again."""
+        """Return a value that changes with every commit of another connection, and when the file is created again."""
         if self._path is None:
             return None
         inode = self._look()
@@ -187,7 +188,7 @@ class SqliteDatabase:
             self.close()
         with self.named_errors():
             self._after_fork()
-            # of a connection that does nothing else: another's state would wait for its transaction
+            # on a separate connection: on any other, the value would not change during its transaction
             watch = self._watch.pop() if self._watch else self._connect()
             (version,) = watch.execute("PRAGMA data_version").fetchone()
             self._watch.append(watch)
@@ -209,14 +210,15 @@ class SqliteDatabase:
             return not failed
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Have SQLite read through the file, or some tables. Raises IndexMismatch if it is damaged."""
+        """Have SQLite read the whole file, or some tables. Raises IndexMismatch if it is damaged."""
         if problem := self._problem(tables):
             raise self._damaged(problem)
 
     def _problem(self, tables: Sequence[str] = ()) -> str:
-        """Return the problem of a file, "" for a sound one: errors that SQLite finds, or values of other types than ours.
+        """Return the problem of a damaged file, or "": an error that SQLite finds, or a value of another type than its
+        column's.
 
-        Also a row that belongs to one that is not there.
+        A row that refers to a missing row is a problem, too.
         """
         with self.reading() as connection:
             for table in tables or (1,):
@@ -258,7 +260,7 @@ class SqliteDatabase:
                 self._own = None
                 self._inode = None
                 self._opened += (
-                    1  # a file that is made anew may get the number of the old one
+                    1  # a file that is created again may get the inode of the old one
                 )
 
     def _look(self) -> tuple[int, int]:
@@ -273,7 +275,7 @@ class SqliteDatabase:
         return seen.st_dev, seen.st_ino
 
     def _writer(self) -> sqlite3.Connection:
-        """Return the one connection that writes; in memory there is no other."""
+        """Return the only connection that writes; in memory, it is the only connection."""
         self._after_fork()
         if self._own is None:
             self._own = self._connect()
@@ -288,7 +290,7 @@ class SqliteDatabase:
         return self._connect()
 
     def _after_fork(self) -> None:
-        """Leave the connections of a parent process untouched, which must not be used here.
+        """Drop the connections of a parent process without closing them, since they must not be used in this process.
 
         A database in memory is this process's own copy: a fork copied it with the rest of the memory.
         """
@@ -314,7 +316,7 @@ class SqliteDatabase:
         if (there and not os.access(self._path, os.W_OK)) or not os.access(
             self._path.parent, os.W_OK
         ):
-            # where nothing can be written, there is no log next to the file; then nobody else writes either
+            # if nothing can be written and there is no log, nobody else writes either
             mode = (
                 "ro"
                 if self._path.with_name(f"{self._path.name}-wal").exists()
@@ -351,7 +353,8 @@ class SqliteDatabase:
             connection.execute("COMMIT")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Give a new file its log. SQLite does not wait here for another process that does the same; this does."""
+        """Switch a new file to a write-ahead log. SQLite does not wait for another process that does the same, so this
+        retries."""
         end = time.monotonic() + self.wait
         while True:
             try:
@@ -367,7 +370,7 @@ class SqliteDatabase:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Add the file and the remedy to errors of SQLite."""
+        """Add the file and the remedy to SQLite's errors."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -389,7 +392,7 @@ class SqliteDatabase:
                 "and run the same command again"
             ) from error
         except sqlite3.ProgrammingError:
-            raise  # a mistake of the program, not of the file
+            raise  # a bug in the program, not a damaged file
         except (TypeError, IndexError, sqlite3.IntegrityError) as error:
             # of what a page holds that lies in another's place, of a row that has changed, or of a mistake; rows that a
             # write has not come to yet may lack the rows they belong to
@@ -402,7 +405,7 @@ class SqliteDatabase:
         except (
             sqlite3.DatabaseError,
             UnicodeDecodeError,
-        ) as error:  # also of its own damaged message
+        ) as error:  # SQLite's message itself may be damaged
             raise self._damaged(error) from error
 
     def _damaged(self, what: object) -> IndexMismatch:
@@ -412,9 +415,9 @@ class SqliteDatabase:
 
 
 def _before_fork() -> None:
-    """Close connections: SQLite in a child would believe in the locks of its parent, and lose its own writes."""
+    """Close connections: in a child, SQLite would rely on the locks of its parent, and lose its own writes."""
     for database in list(_IN_FILES):
-        # else another thread writes, and its connection cannot be closed
+        # if another thread is writing, its connection cannot be closed
         if database._lock.acquire(blocking=False):
             try:
                 if not database._depth:
@@ -429,9 +432,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-    """Make the database of a folder by some statements: it is there whole, or not at all."""
+    """Make the database of a folder with the given statements. If this is interrupted, there is no database."""
     fresh = folder / NEW[0]
-    for name in NEW:  # files of an interrupted call; SQLite would take their log for that of the new file
+    for name in (
+        NEW
+    ):  # files of an interrupted call, whose log SQLite would read into the new file
         (folder / name).unlink(missing_ok=True)
     try:
         connection = sqlite3.connect(fresh, isolation_level=None)
@@ -450,7 +455,7 @@ def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) ->
         ) from error
     with fresh.open("rb+") as file:
         os.fsync(file.fileno())
-    # a log of a file that is gone would be read into this one
+    # the log of a file that is gone would be read into this one
     for left in ("wal", "shm"):
         (folder / f"{FILE}-{left}").unlink(missing_ok=True)
     os.replace(fresh, folder / FILE)

@@ -1,9 +1,9 @@
 """From the chunks of a sentence to its facts: the subject, the words between, and every phrase that could be an answer.
 
-The reader walks along the chunks with a frame in hand: the clause's subject, its verb, and the words so far. Noun
-phrases become objects of the frame; relative clauses and appositions of names open a frame of their own, which the
-next comma closes. "In 1999, his wife Ann, a nurse from Leeds, moved": a clause's subject is found by the verb that
-follows it, between an introduction and an apposition.
+The reader goes through the chunks with a current frame: the clause's subject, its verb, and the words so far. Noun
+phrases become objects of the frame. Relative clauses and appositions of names open a separate frame, which the next
+comma closes. In "In 1999, his wife Ann, a nurse from Leeds, moved", the clause's subject is between an introduction and
+an apposition, and is found by the verb after it.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
 
 @dataclass(slots=True)
 class _Frame:
-    """The subject of a clause, and the parts of its predicates.
+    """Holds the subject of a clause, and the parts of its predicates.
 
-    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
-    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
+    prefix: words between the subject and its verb ("population"). verb: the verb with its auxiliaries. direct: the
+    verb's object. near: the last preposition with its phrase, if that is a common noun. copula: whether the verb is
+    only a form of "be". until_comma: whether the clause ends at the next comma.
     """
 
     subject: str
@@ -67,7 +68,8 @@ class _Frame:
     until_comma: bool = False
 
     def predicate(self, preposition: str, *, near: bool = True) -> str:
-        """Return the words that lead to an object; the longest lose words in the middle, where they say least."""
+        """Return the words that lead to an object; a predicate that is too long loses words in the middle, where they
+        matter least."""
         words = f"{self.prefix} {self.verb} {self.direct} {self.near if near else ''} {preposition}".split()
         if len(words) > _LONGEST_PREDICATE:
             head = f"{self.prefix} {self.verb}".split()[:4]
@@ -89,14 +91,15 @@ class _Reader:
     def _reset(self) -> None:
         self.preposition = ""
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
-        # subject and predicate that a list goes on with
+        # subject and predicate for further items of a list
         self.listed: tuple[str, str] | None = None
         # the value of `listed` before an apposition
         self.outer: tuple[str, str] | None = None
         self.mark = ""  # "," or "and" since the last phrase
 
     def step(self, at: int, *, clauses: bool = True) -> int:
-        """Read the chunk at `at`; `clauses`: it may begin a clause of its own. Returns where to go on."""
+        """Read the chunk at `at`, and return the number of the chunk to continue with. clauses: whether a clause may
+        begin here."""
         chunk = self.chunks[at]
         if chunk.np is not None:
             if clauses and self.mark and self._starts_clause(at):
@@ -117,14 +120,15 @@ class _Reader:
         return at + 1
 
     def begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, and read the words before its verb."""
+        """Find the subject of the clause that begins at `start`, and read the words before its verb; return the verb's
+        number."""
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:
             self.home = self.frame = _Frame(self.topic.label)
             return start
         self.facts += subject.facts
-        # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they lack one
+        # "In 1999, ...", "Born in Ulm, ..." are about the subject; without a verb, they get the clause's verb
         self.frame = _Frame(
             subject.label, subject.prefix, self.chunks[subject.verb].text
         )
@@ -150,7 +154,7 @@ class _Reader:
         return subject.verb
 
     def _starts_clause(self, at: int) -> bool:
-        """Return whether a phrase after a comma or "and" is the subject of a verb of its own."""
+        """Return whether a phrase after a comma or "and" is the subject of another verb."""
         for later in range(at + 1, len(self.chunks)):
             chunk = self.chunks[later]
             if chunk.kind == "vg":
@@ -165,7 +169,7 @@ class _Reader:
         return self.chunks[at + 1].text if at + 1 < len(self.chunks) else ""
 
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
-        """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
+        """Read a noun phrase as an object of the frame, as an item of a list, or as an apposition."""
         mark = self.mark
         last = self.last
         self.mark = ""
@@ -207,7 +211,7 @@ class _Reader:
                 subject = self.frame.subject
                 predicate = "is"
             elif not (mark == "," and phrase.name and last.opener and not last.name):
-                # else "his wife, Yoko Ono": the noun before leads to the name
+                # except "his wife, Yoko Ono", where the noun before leads to the name
                 subject, predicate = self.listed
         if place:
             self._add(
@@ -239,7 +243,8 @@ class _Reader:
             self.frame.verb = f"{self.frame.verb} {word}".strip()
 
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
-        """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts for another phrase."""
+        """Return where a chain such as "York, Pennsylvania, United States" ends, and its parts, or [] for any other
+        phrase."""
         alone = at + 1, list[str]()
         leads = self.preposition.split(" ")[-1]
         if not _may_be_place(phrase) or leads not in _PLACING:
@@ -259,7 +264,7 @@ class _Reader:
         return (end, parts) if is_chain else alone
 
     def _verb(self, group: Chunk) -> None:
-        """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
+        """Read a verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last = self.last
         mark = self.mark
         frame = self.frame
@@ -305,7 +310,8 @@ class _Reader:
                 self.outer = None
 
     def _relative(self, at: int) -> int:
-        """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
+        """Begin the clause of "who", "which" or "whose": about the name before it, or with further words about the noun
+        before it."""
         word = self.chunks[at].text
         frame = self.frame
         name = self.last.name if self.last else ""
@@ -348,10 +354,12 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """label: the node. prefix: words of the subject that lead to its objects. also: further subjects after "and".
+    """Holds the subject of a clause.
 
-    Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` are appositions. facts:
-    those in the subject's own words ("his wife Ann"). kin: they tell all that is before the subject ("His wife, Ann").
+    label: the entity. prefix: words of the subject that lead to its objects. first, last: the subject is the chunks
+    `first` up to, but not including, `last`. verb: the chunk of its verb; chunks between `last` and `verb` are
+    appositions. also: further subjects after "and". facts: those in the subject's own words ("his wife Ann"). kin:
+    whether these facts already cover everything before the subject ("His wife, Ann").
     """
 
     label: str
@@ -365,14 +373,14 @@ class Subject:
 
 
 def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
-    """Return the chunks that may head a clause."""
+    """Return the numbers of the chunks that may head a clause."""
     return [at for at, chunk in enumerate(chunks) if chunk.finite]
 
 
 def subject_of(
     chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic
 ) -> Subject | None:
-    """Return the subject of the clause that begins at chunk `start`; None if no verb of `verbs` heads it."""
+    """Return the subject of the clause that begins at chunk `start`, or None if none of the `verbs` heads it."""
     verb = next(
         (at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)),
         None,
@@ -429,7 +437,8 @@ def subject_of(
 
 
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
-    """Return whether a finite verb is that of the main clause: outside relative clauses, no participle of a noun."""
+    """Return whether a finite verb heads the main clause: it is outside relative clauses, and not a participle of a
+    noun."""
     for back in range(at - 1, start - 1, -1):  # "which | the band | released"
         if chunks[back].kind == "r":
             return False
@@ -446,7 +455,7 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
 
 
 def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:
-    """Return the stretches between the commas before the verb."""
+    """Return the stretches of chunks between the commas before the verb."""
     segments = []
     first = start
     for at in range(start, verb + 1):
@@ -465,10 +474,11 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
 
 
 def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]:
-    """Return the node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
+    """Return the entity named by a subject's first phrase, the words left for the predicate, and the facts in the
+    phrase."""
     own = topic.label or phrase.text
     if phrase.tag == "o" and phrase.text.lower() in _SPEAKERS:
-        return "", "", ()  # nobody knows who writes
+        return "", "", ()  # the writer is unknown
     if phrase.tag == "o" or topic.same(phrase.text):
         return own, "", ()
     if phrase.owner or (phrase.opener in _TOPICAL and topic.label):
@@ -501,7 +511,7 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
 def facts_about(
     subject: str, predicate: str, phrase: NounPhrase, topic: Topic
 ) -> Iterator[Fact]:
-    """Yield the facts that `subject predicate phrase` holds, the plainest first."""
+    """Yield the facts in `subject predicate phrase`, the simplest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
     elif predicate.split(" ")[-1] in _COPULAS and _is_attribute(phrase):
@@ -544,7 +554,7 @@ def _is_time(description: str) -> bool:
 
 
 def _may_be_place(phrase: NounPhrase) -> bool:
-    """Tell whether a name may be a place: no month, no "Operations Manager", no "Mrs Solheim"."""
+    """Tell whether a name may be a place: not a month, "Operations Manager" or "Mrs Solheim"."""
     if phrase.tag != "E" or not phrase.name:
         return False
     folded = phrase.name.lower().split()
@@ -553,7 +563,7 @@ def _may_be_place(phrase: NounPhrase) -> bool:
 
 
 def _is_attribute(phrase: NounPhrase) -> bool:
-    """Tell whether a phrase says how something is, and names no thing: "full", but "a boat", "boats" and "Greek"."""
+    """Tell whether a phrase is an attribute and not a thing: "full", but not "a boat", "boats" or "Greek"."""
     if phrase.words > 1 or phrase.opener:
         return False
     is_class = _CLASS.search(phrase.text)
@@ -563,7 +573,8 @@ def _is_attribute(phrase: NounPhrase) -> bool:
 def _owned(
     subject: str, predicate: str, phrase: NounPhrase, topic: Topic
 ) -> Iterator[Fact]:
-    """Yield "X's wife Y", "X's third album", "Disney's Hollywood Studios"; "the band's album" is the topic's."""
+    """Yield the facts of "X's wife Y", "X's third album", "Disney's Hollywood Studios"; "the band's album" is the
+    topic's."""
     if phrase.tag == "E" and not phrase.description:
         yield subject, predicate, phrase.text
         return

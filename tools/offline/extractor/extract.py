@@ -1,4 +1,4 @@
-"""An extractor without a model: facts out of encyclopaedic and news English, by the closed classes of its grammar."""
+"""An extractor without a model: reads facts in encyclopaedic and news English, by the closed classes of its grammar."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ from ras_agent.tools.offline.extractor.words import Chunk, chunked
 from ras_agent.tools.offline.forms import is_heading
 from ras_agent.tools.offline.reading import MOST_READ
 
-_OPENING = 3  # sentences: two headings, say, and the first that has a verb
+_OPENING = 3  # sentences, for example two headings and the first sentence with a verb
 _LONGEST_HEADING = 80
-_SENTENCE = 4  # chunks of a line that is a sentence though no verb of it is known
+_SENTENCE = (
+    4  # the number of chunks from which a line without a known verb may be a sentence
+)
 _POINTING = word_set("this that these those my our your his her its their")
 _SHARES = word_set("half double")
 _PRONOUNS = word_set(
@@ -45,18 +47,19 @@ _PRONOUNS = word_set(
 
 
 class OfflineExtractor:
-    """Reads triples with rules of English; knows no entity, relation or question beforehand."""
+    """Extracts triples with rules of English; knows no entities, relations or questions in advance."""
 
     name = "offline"
 
     def __init__(self, language: str = "") -> None:
-        """language: of the texts, if it is known."""
+        """language: the language of the texts, if it is known."""
         self._english = EnglishOnly("extractor", language)
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of each sentence, each with the sentence's span.
 
-        Text without words that it can read has no facts, and text that seems to be in another language is a failure.
+        Text without words that the extractor can read has no facts. Text that seems to be in another language is a
+        failure.
         """
         if refusal := self._english.refusal(subquery):
             return Extraction((), (Failure("extractor", refusal),))
@@ -71,7 +74,8 @@ class OfflineExtractor:
 
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
-    """Matches the first passages' titles, the longest first: whatever their words look like, they are names."""
+    """Return a pattern of the first passages' titles, longest first: titles are names, whatever their words look
+    like."""
     titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
     known = [
         one
@@ -105,7 +109,7 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
             facts += _facts(line, topic, above, titles, first=number == 0)
         for subject, predicate, object_ in dict.fromkeys(facts):
             if not topic.label and subject.lower() in _PRONOUNS:
-                continue  # nobody knows whom they stand for
+                continue  # it is unknown whom the pronoun stands for
             is_named = subject in (topic.label, above) or may_be_thing(subject)
             if not is_named or not may_be_thing(object_):
                 continue
@@ -115,9 +119,9 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
 
 
 def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
-    """Return the subject of the first sentence, or a name that is above it as a heading; "" for neither.
+    """Return the subject of the first sentence, or a name in a heading above it; "" if there is neither.
 
-    Without a title, "it" stands for that subject later on.
+    In a passage without a title of its own, "it" stands for that subject later on.
     """
     lines: list[Line] = []
     for sentence in sentences:
@@ -145,7 +149,7 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
 
 
 def _may_head(heading: str) -> bool:
-    """Tell whether the lines below a heading may be of what it names: not "Operated by Northern Bird"."""
+    """Tell whether a heading may name what the lines below it are about: not "Operated by Northern Bird"."""
     first = heading.split()[0].lower()
     is_participle = first in PARTICIPLES or first.endswith("ed")
     return may_be_thing(heading) and not is_participle
@@ -166,7 +170,7 @@ def _is_title(heading: str) -> bool:
 def _facts(
     line: Line, topic: Topic, above: str, titles: re.Pattern[str] | None, first: bool
 ) -> Iterator[Fact]:
-    """Yield the facts of a line; above: the topic or, without one, the heading of the form that a label is of."""
+    """Yield the facts in a line. above: the topic or, without one, the heading of the form to which a label belongs."""
     sentence = line.text
     if line.label and topic.label.startswith(line.label):
         sentence = f"{line.label}: {sentence}"
@@ -199,7 +203,7 @@ def _facts(
 
 
 def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
-    """Return the name, or the noun phrase, nearest before a place in a sentence; "" without one."""
+    """Return the last name or noun phrase before a place in a sentence, or ""."""
     named = ""
     for chunk in chunks:
         if chunk.np is not None and chunk.end <= place:
@@ -208,7 +212,8 @@ def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
 
 
 def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
-    """Tell whether a line without a known verb says something: no label, and no order as in a recipe ("Mix flour.")."""
+    """Tell whether a line without a known verb is a statement: not a label, nor an instruction as in a recipe ("Mix
+    flour.")."""
     words = line.text.split()
     is_short = len(chunks) < _SENTENCE or len(words) < 2
     if line.label or is_short or not line.text.endswith("."):
@@ -237,7 +242,7 @@ def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
 
 
 def _mentioned(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
-    """Yield the names of a line without a verb, as in a list, which belong to the topic in some way."""
+    """Yield links from the topic to the names in a line without a verb, as in a list."""
     for chunk in chunks[1:]:
         phrase = chunk.np
         if phrase is None or phrase.tag != "E" or phrase.name != phrase.text:
@@ -247,7 +252,7 @@ def _mentioned(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
 
 
 def _labelled(label: str, chunks: Sequence[Chunk], subject: str) -> Iterator[Fact]:
-    """Yield the names, dates and figures behind a label of a subject: "Captain: Jon Reed"."""
+    """Yield the names, dates and figures after a label as facts about the subject: "Captain: Jon Reed"."""
     for chunk in chunks:
         phrase = chunk.np
         if phrase is None:

@@ -1,4 +1,4 @@
-"""The lines of a sentence in everyday papers, without bullets, numbers and times, and the label that one begins with.
+"""The lines of a sentence in everyday papers, without bullets, numbers and times, and the label at their beginning.
 
 - [08:03] Arne: he is on the ferry      "he is on the ferry", of the label "Arne"
 Dunmere, 9 November 2022.               nothing
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ras_agent.text.sentences import ITEM
 from ras_agent.tools.offline.extractor.words import DATE
 
-_WRAPPED = 50  # characters of a line from which the next one goes on with it
+_WRAPPED = 50  # the length in characters from which a line may continue on the next
 _STAMP = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?Z?)?\]?"
 _LEVEL = r"(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL|TRACE|NOTICE)\b:?"
 _ORDER = re.compile(
@@ -38,22 +38,23 @@ _LABEL = re.compile(
 _CELLS = re.compile(
     r"\|\s*(?P<label>[A-Z][^|\n]{0,40}?)\s*\|\s*(?P<rest>[^|\n]{1,200}?)\s*\|\s*"
 )
-"""A row of two columns, as a label and its value."""
+"""A table row with two columns, read as a label and its value."""
 _YEARS = re.compile(r"\s*\d{4}\s*[-–—]\s*(?:\d{2,4}|present|now|today)\b")
-# the end of a line, or the space in front of the next label of one with several: "Date: 2 April    Due: 16 April"
+# the end of a line, or the space before the next label in a line with several: "Date: 2 April    Due: 16 April"
 _BREAK = re.compile(r"\n| {3,}(?=[A-Z][\w ]{0,30}: )")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a sentence; label: the words before a colon that it begins with, "" without any."""
+    """A line of a sentence. label: the words before a colon at its beginning, or ""."""
 
     text: str
     label: str = ""
 
 
 def lines_of(sentence: str) -> Iterator[Line]:
-    """Yield the lines of a sentence that state something: not a question, not the place and the date of a letter."""
+    """Yield the lines of a sentence that state something, without questions and without the place and date of a
+    letter."""
     for whole in _unwrapped(sentence):
         text = _bare(whole)
         labelled = _CELLS.fullmatch(text) or _LABEL.match(text)
@@ -67,7 +68,7 @@ def lines_of(sentence: str) -> Iterator[Line]:
 
 
 def _unwrapped(sentence: str) -> list[str]:
-    """Return the lines of a sentence, each with those behind it that go on with it."""
+    """Return the lines of a sentence, each joined with the lines that continue it."""
     lines: list[str] = []
     for line in _BREAK.split(sentence):
         begins = _ORDER.match(line) or _LABEL.match(line) or _YEARS.match(line)
@@ -81,7 +82,7 @@ def _unwrapped(sentence: str) -> list[str]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without its bullet, its number, the time of a log, and the dateline of a letter or a report."""
+    """Return a line without its bullet, number, log time, greeting, and the dateline of a letter or report."""
     for _ in range(_MOST_ORDERS):
         order = _ORDER.match(line)
         if order is None:

@@ -1,4 +1,4 @@
-"""Which words of a text may be a thing in a graph: no clock time, greeting, question or lone letter is one."""
+"""Which words of a text may be a thing in a graph: not a clock time, a greeting, a question or a single letter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ras_agent.tools.offline import english
 _WORD = re.compile(r"\w+")
 _EMPTY = english.words("things")["never"] | english.CLOSED.keys()
 BY_ITSELF = english.words("things")["by_itself"]
-"""Words that are a thing only together with others: "thirty years"."""
+"""Words that are a thing only together with others, such as "thirty years"."""
 _NUMBERS = re.compile(r"[\W\d_]*")
 _MEASURED = re.compile(r"[%$]|\d[.,]\d")
 _SAYS_SOMETHING = re.compile(r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])")
-"""A pronoun inside a phrase, which is a clause then, or a quotation."""
+"""A pronoun inside a phrase, which is then a clause or a quotation."""
 _PART = re.compile(
     r"(?i)(?:article|question|section|chapter|part|day|step|appendix|annex|item|page|clause|exercise|lesson|figure|table)"
     r" (?:\d+|[ivx]+)\b"
@@ -55,5 +55,5 @@ def may_be_thing(text: str) -> bool:
 
 
 def is_part(title: str) -> bool:
-    """Tell whether a title is of a part of a text, and names nothing: "Article 1", "Day 2: The glacier"."""
+    """Tell whether a title only names a part of a text, such as "Article 1" or "Day 2: The glacier"."""
     return _PART.match(title) is not None

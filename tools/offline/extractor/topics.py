@@ -22,7 +22,7 @@ HONORIFICS = word_set(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess president saint pope mayor captain"
     " inspector sergeant judge councillor cllr rev reverend"
 )
-"""Titles of respect, in front of a person's name."""
+"""Titles of respect before a person's name."""
 ROLES = english.words("answers")["person"]
 """Nouns for persons."""
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
@@ -30,9 +30,10 @@ _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """label: the entity's name, "" for an untitled passage. words: the folded words of its name's first part.
+    """Holds the topic of a passage.
 
-    person: whether the passage speaks of somebody. aliases: folded other names that the passage gives it.
+    label: the entity's name, "" for an untitled passage. words: the folded words in the first part of its name. person:
+    whether the passage is about a person. aliases: its other names in the passage, as folded words.
     """
 
     label: str
@@ -41,7 +42,7 @@ class Topic:
     aliases: frozenset[tuple[str, ...]] = frozenset()
 
     def same(self, name: str) -> bool:
-        """Return whether `name` is a name of the topic or its last part ("Hetfield"), or a person's first name."""
+        """Return whether `name` is a name of the topic, the last part of one ("Hetfield"), or a person's first name."""
         words = _words(name)
         if not words or words == self.words or words in self.aliases:
             return words != ()
@@ -53,7 +54,7 @@ class Topic:
         )
 
     def resolved(self, name: str) -> str:
-        """Return the topic's label for a name of the topic, any other name as it is."""
+        """Return the topic's label for a name of the topic, and any other name unchanged."""
         return self.label if self.same(name) else name
 
     def called(self, name: str) -> Topic:
@@ -62,7 +63,7 @@ class Topic:
 
 
 def topic_of(title: str, text: str) -> Topic:
-    """Return the topic of a passage, named as its text names it: "Leeds, Alabama" whole only where that has it so."""
+    """Return the topic of a passage, named as in its text: "Leeds, Alabama" is kept only if the text has it in full."""
     label = bare_title(title)
     first = label.split(", ")[0]
     if label not in text and first in text:
@@ -71,7 +72,8 @@ def topic_of(title: str, text: str) -> Topic:
 
 
 def defined_name(sentence: str, topic: Topic) -> int:
-    """Return where the name ends that a passage's first sentence begins with, if it names the topic more fully, else 0.
+    """Return where the name at the beginning of a passage's first sentence ends, or 0 if it is not a fuller name of the
+    topic.
 
     "Ulf Dietrich Merbold is a German physicist", "Onika Tanya Maraj, known as Nicki Minaj, is a rapper".
     """
@@ -94,7 +96,7 @@ def defined_name(sentence: str, topic: Topic) -> int:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """Return folded words without a title of respect in front: "Lord Petre" is "Petre"."""
+    """Return folded words without a title of respect at the beginning: "Lord Petre" is "Petre"."""
     words = tuple(_WORD.findall(fold(name)))
     if len(words) > 1 and words[0] in HONORIFICS:
         return words[1:]
@@ -102,9 +104,9 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 ALIAS = "is also known as"
-"""The predicate between an entity and another name of it."""
+"""The predicate between an entity and another of its names."""
 LINKED = "is linked to"
-"""The predicate where a text names two things without saying how they belong together."""
+"""The predicate between two things that a text names together without stating their relation."""
 
 _BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)|[\[{]([^\[\]{}]*)[\]}]")
 _LIFE = re.compile(
@@ -123,7 +125,8 @@ _SHORTEST_LIFE = 15
 
 
 def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
-    """Return the sentence with blanks for brackets, which keeps offsets; where round ones open, with their texts."""
+    """Return the sentence with its brackets replaced by spaces, which keeps offsets, and the text in each round bracket
+    with the offset of the bracket."""
     asides = [
         (match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]
     ]
@@ -133,9 +136,9 @@ def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
 def facts_in(
     aside: str, subject: str, person: bool = True
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield facts about `subject`, which the bracket follows: dates of life, a year, other names, names.
+    """Yield the facts in a bracket after `subject`: dates of life, a year, other names, names.
 
-    person: whether it is known to be somebody; two dates far apart are a life in any case.
+    person: whether `subject` is known to be a person; two dates that are far apart count as dates of life in any case.
     """
     text = aside.strip(" ;,\"“”'")
     for predicate, object_ in _said_in(text, person):
@@ -144,7 +147,8 @@ def facts_in(
 
 
 def _may_be(subject: str, name: str) -> bool:
-    """Tell whether a name in brackets may be that of the words before: "clerk (Ms Ellery)", not "load test (Ann)"."""
+    """Tell whether a name in brackets may be that of the words before it: "clerk (Ms Ellery)", not "load test
+    (Ann)"."""
     is_role = subject.split()[-1].lower() in ROLES
     is_titled = name.split()[0].lower().rstrip(".") in HONORIFICS
     return not subject.islower() or is_role or is_titled
@@ -179,7 +183,7 @@ def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:
 
 
 def _is_long(birth: str, death: str) -> bool:
-    """Tell whether two dates lie as far apart as those of a life."""
+    """Tell whether two dates are as far apart as those of a life."""
     first = re.search(r"\d{4}", birth)
     last = re.search(r"\d{4}", death)
     if first is None or last is None:

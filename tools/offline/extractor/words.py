@@ -1,4 +1,5 @@
-"""The words of a sentence with a letter each for its part of speech, and its phrases: patterns over these letters."""
+"""The words of a sentence, each with a letter for its part of speech, and its phrases, found by patterns of these
+letters."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _FIXED = re.compile(
     r"|(?P<F>(?<![^\W_])[-−]?\d+(?:\.\d+)?\s?°\s?[CF]\b)"
 )
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
-# "Safety comes first," and not "Oh, What a Night!"
+# matches "Safety comes first," but not "Oh, What a Night!"
 _SPEECH = re.compile(r"(?=.*[,.!?]$).*(?<![^\W_])[^\W\d_A-Z][^\W\d_]{3,}", re.DOTALL)
 _FIGURE = re.compile(
     r"(?<![^\W_])(?<!\d\.)(?:(?<!\S)[-−])?(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
@@ -45,16 +46,16 @@ _ADJECTIVE = re.compile(
 _LEADING = re.compile(r"(?:(?:for|of|from|to|in|on|at|by|with|and) )+")
 _DENIALS = {"no longer": "n", "n’t": "n", "not only": "y"}
 _AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
-_LONGEST_CLAUSE = 60  # words
+_LONGEST_CLAUSE = 60  # in words
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Holds a word, or a span that counts as one; `text` is characters `start` to `end` of the sentence.
+    """Holds a word, or a span that counts as one word; `text` is characters `start` to `end` of the sentence.
 
-    tag: E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like
-    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see data/english.toml,
-    where "n" denies a verb.
+    tag: E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like an
+    adjective, G "'s", x participle or regular past, g gerund, v other verb. For the letters of closed classes see
+    data/english.toml; "n" negates a verb.
     """
 
     text: str
@@ -116,11 +117,11 @@ def _fixed(
 
 
 def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
-    """Yield the spans of names, without dates, or a first word capitalised only as such."""
+    """Yield the spans of names, without dates, and without a first word that is capitalised only for its position."""
     bare = "".join(
         "," if used else char for char, used in zip(sentence, taken, strict=True)
     )
-    # commas part names and keep the offsets
+    # replaced by commas, which separate names and keep the offsets
     bare = _FIXED.sub(lambda match: "," * len(match.group()), bare)
     first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
@@ -167,12 +168,13 @@ def _tag(word: str, before: Sequence[Token]) -> str:
 
 
 def _tags(tokens: Sequence[Token], at: int) -> str:
-    """Return the letters of the tokens before `at`, as far back as a clause goes."""
+    """Return the letters of the tokens before `at`, as far back as a clause may reach."""
     return "".join(token.tag for token in tokens[max(0, at - _LONGEST_CLAUSE) : at])
 
 
 def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
-    """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
+    """Return tokens with further verbs, recognised only by the words around them: "The film reunites Nolan with
+    ..."."""
     for at in range(1, len(tokens) - 1):
         token = tokens[at]
         before = tokens[at - 1].tag
@@ -198,11 +200,12 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Holds a noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
+    """Holds the parts of a noun phrase as written: "the band's" + "American" "singer" + "Ann Lee".
 
-    text: all of it without the article. name: the name or title it ends in. description: the words before that name.
-    owner: the words before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
-    or determiner; empty without one. tag: of its last word; E for a name of several, o for a pronoun.
+    text: the whole phrase without the article. name: the name or title at its end. description: the words before that
+    name. owner: the words before "'s". inner: the names in its description. opener: the article, possessive or
+    determiner in lower case; "" without one. tag: the letter of its last word; E for a name of several words, o for a
+    pronoun.
     """
 
     text: str
@@ -222,8 +225,9 @@ class NounPhrase:
 class Chunk:
     """Holds a piece of a sentence: characters `start` to `end`.
 
-    kind: "np" noun phrase, "vg" verb with its auxiliaries, else the letter of the word: p, c, s, r or a comma. Of a
-    verb, finite: it can head a clause; copula: only a form of "be"; bare: one participle without an auxiliary.
+    kind: "np" noun phrase, "vg" verb with its auxiliaries, otherwise the letter of the word: p, c, s, r or a comma. For
+    a verb, finite: it can head a clause; copula: it is only a form of "be"; bare: it is one participle without an
+    auxiliary.
     """
 
     kind: str
@@ -327,7 +331,7 @@ def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
-    """Return the text of the tokens, without quotation marks, of which only one may be inside."""
+    """Return the text of the tokens without quotation marks, since one of a pair may be outside."""
     return (
         " ".join(re.sub('["“”]', "", sentence[part[0].start : part[-1].end]).split())
         if part

@@ -1,1 +1,1 @@
-"""Measurement of agents on question sets."""
+"""Evaluation of agents on question sets."""

@@ -1,10 +1,11 @@
-"""A confidence fitted to a run, and the threshold from which its answers are wrong as rarely as asked.
+"""Fits the confidence of answers to a run, and chooses the threshold above which wrong answers are as rare as required.
 
-The weights are those of a logistic regression. The confidences of the table are cross-validated: each is of weights
-that were fitted to other questions. The bound of a threshold is Clopper and Pearson's; thresholds are tested from the
-top until the first whose bound is above the risk (learn then test, Angelopoulos et al. 2021, arXiv:2110.01052), and
-once more from the surest half, since a single mistake among the surest few would end the first sequence. Each of
-the two has half of the doubt.
+The weights are those of a logistic regression. The confidences of the table are cross-validated: each is computed with
+weights that were fitted to other questions. The bound of the risk at a threshold is Clopper and Pearson's. Thresholds
+are tested from the top until the first whose bound is above the allowed risk (learn then test, Angelopoulos et al.
+2021, arXiv:2110.01052). A second sequence of tests begins at the threshold that half of the answers reach, since a
+single mistake among the few highest confidences would end the first sequence. Each sequence gets half of the allowed
+error probability.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ras_agent.protocols import SpanReader
 from ras_agent.trace import Trace
 
 _FOLDS = 5
-_PENALTY = 1.0  # of weights of signals with equal spread, as scikit-learn's default
+_PENALTY = 1.0  # on squared weights of standardised signals, as in scikit-learn
 _ROUNDS = 50
 _THRESHOLDS = [place / 100 for place in range(99, 0, -1)]
 _SHOWN = 5  # each fifth threshold is shown
@@ -46,7 +47,7 @@ _RIGHT = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign>>=?)\s*(?P<least>[\d.]+)\s*"
 
 
 class Rule(NamedTuple):
-    """Rule of which results are right: a score of a metric from, or above, a number on."""
+    """A rule for which results are right: a metric's score is at least, or above, a number."""
 
     metric: str
     compare: Callable[[float, float], bool]
@@ -54,7 +55,11 @@ class Rule(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Rule:
-        """Read "f1>=0.5". Raises SettingsError for any other form."""
+        """Return the rule in a text such as "f1>=0.5".
+
+        Raises:
+            SettingsError: the text has another form.
+        """
         match = _RIGHT.fullmatch(text)
         try:
             if match is not None:
@@ -67,7 +72,11 @@ class Rule(NamedTuple):
         )
 
     def holds_for(self, result: Result) -> bool:
-        """Tell whether a result is right. Raises RunError for one without a score of the metric."""
+        """Tell whether a result is right.
+
+        Raises:
+            RunError: the result has no score of the metric.
+        """
         score = result.scores.get(self.metric)
         if score is None:
             raise RunError(
@@ -78,7 +87,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of a logistic function: one of each column, and the offset."""
+    """The weights of a logistic function: one for each column, and the offset."""
 
     offset: float
     columns: Doubles
@@ -94,10 +103,10 @@ class Weights:
 
 
 def fitted(rows: Doubles, right: Doubles) -> Weights:
-    """Fit a logistic regression, with a penalty on the squares of weights, by Newton's method.
+    """Fit a logistic regression with a penalty on the squared weights, by Newton's method.
 
     Args:
-        rows: The signals of each answer, shape (n, d). A column without any spread has the weight 0.
+        rows: The signals of each answer, shape (n, d). A constant column gets the weight 0.
         right: 1 for each right answer, 0 for a wrong one, shape (n,).
     """
     centre = rows.mean(axis=0)
@@ -107,7 +116,9 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
     ones = np.ones((len(rows), 1))
     design = np.hstack([ones, scaled])  # (n, 1 + d)
     penalty = np.full(design.shape[1], _PENALTY)
-    penalty[0] = 1e-6  # the offset has none, but all may be right
+    penalty[0] = (
+        1e-6  # almost none on the offset, but more than 0, as all answers may be right
+    )
     solution = np.zeros(design.shape[1])
     for _ in range(_ROUNDS):
         likely = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))
@@ -125,7 +136,7 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
 
 
 def cross_validated(rows: Doubles, right: Doubles, seed: int = 0) -> Doubles:
-    """Return the probability of each row by weights that were fitted to the other folds."""
+    """Return the probability of each row, computed with weights that were fitted to the other folds."""
     order = np.random.default_rng(seed).permutation(len(rows))
     sure = np.zeros(len(rows))
     for fold in range(_FOLDS):
@@ -137,7 +148,8 @@ def cross_validated(rows: Doubles, right: Doubles, seed: int = 0) -> Doubles:
 
 @cache
 def upper_bound(wrong: int, n: int, sure: float) -> float:
-    """Return Clopper and Pearson's one-sided upper bound of a share, given `wrong` of `n`; 1 where n is 0.
+    """Return Clopper and Pearson's one-sided upper bound of a share, given `wrong` of `n`, which holds with probability
+    `sure`; 1.0 if `n` is 0.
 
     >>> round(upper_bound(0, 22, 0.9), 4), round(upper_bound(1, 38, 0.9), 4)
     (0.0994, 0.0985)
@@ -156,7 +168,7 @@ def upper_bound(wrong: int, n: int, sure: float) -> float:
 
 
 def _at_most(count: int, n: int, share: float) -> float:
-    """Return the probability of at most `count` of `n` where each has the probability `share`."""
+    """Return the probability of at most `count` successes in `n` trials with the success probability `share`."""
     if share >= 1:
         return float(count >= n)
     total = 0.0
@@ -170,7 +182,7 @@ def _at_most(count: int, n: int, share: float) -> float:
 
 
 def least_count(risk: float, sure: float) -> int:
-    """Return how many answers have to be said until one wrong answer among them still keeps the bound of the risk.
+    """Return the number of answers that are needed for the bound to stay at `risk` or below if one of them is wrong.
 
     >>> least_count(0.1, 0.9), least_count(0.2, 0.9)
     (38, 18)
@@ -182,7 +194,8 @@ def least_count(risk: float, sure: float) -> int:
 
 
 def risk_table(sure: Doubles, right: Doubles, level: float) -> list[RiskRow]:
-    """Return the risk of each threshold, the highest first. level: how likely each bound holds."""
+    """Return the risk of each threshold, the highest threshold first. level: the probability with which each bound
+    holds."""
     table = []
     for threshold in _THRESHOLDS:
         said = sure >= threshold
@@ -195,9 +208,11 @@ def risk_table(sure: Doubles, right: Doubles, level: float) -> list[RiskRow]:
 def chosen_threshold(
     table: Sequence[RiskRow], risk: float, starts: Sequence[int]
 ) -> float | None:
-    """Return the lowest threshold whose bound holds, with those of all that one sequence has tested before it.
+    """Return the lowest threshold of a sequence of tests whose bound holds, as do those of all thresholds tested before
+    it in the sequence.
 
-    None without one. starts: how many answers are said, right or wrong, at the first threshold of each sequence.
+    Return None if there is no such threshold. starts: the minimum number of answers, right or wrong, at the first
+    threshold of each sequence.
     """
     chosen = []
     for start in starts:
@@ -211,9 +226,10 @@ def chosen_threshold(
 
 
 def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
-    """Yield the trace of each answer of a run, and whether it is right.
+    """Yield the trace of each answer of a run, and whether the answer is right.
 
-    Raises RunError for a run without traces, and for one that left answers unsaid by a threshold of its own.
+    Raises:
+        RunError: the run has no traces, was asked with a calibration, or withheld answers by a threshold.
     """
     settings = folder.manifest().get("settings", {})
     if settings.get("calibration"):
@@ -240,7 +256,7 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
 def signals_in(
     folder: RunFolder, rule: Rule, reader: SpanReader
 ) -> tuple[list[Signals], list[float]]:
-    """Return the signals of each answer of a run, and 1 for a right one, else 0."""
+    """Return the signals of each answer of a run, and 1.0 for each right answer, 0.0 for a wrong one."""
     signals = []
     right = []
     for trace, is_right in answered(folder, rule):
@@ -266,7 +282,7 @@ def calibrated(
     Args:
         signals: Of each answer.
         right: 1 for each right answer, 0 for a wrong one.
-        risk: The share of wrong answers that is allowed among those that are said.
+        risk: The allowed share of wrong answers among those that are given.
         sure: How likely the bound of the risk is to hold.
         rule: Which answers count as right, in words.
         run: The folder of the run.
@@ -330,7 +346,7 @@ def _asked_by(manifest: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settings_hash(manifest: Mapping[str, object]) -> str:
-    """Return the hash of what answered: loop, roles, limits and settings, without the threshold of that run."""
+    """Return a hash of what answered: loop, roles, limits and settings, without the run's threshold."""
     named = {name: manifest.get(name) for name in ("graph", "roles", "limits")}
     settings = manifest.get("settings")
     if isinstance(settings, Mapping):

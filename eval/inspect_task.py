@@ -1,11 +1,12 @@
-"""A task of ours as one of Inspect (inspect-ai 0.3): its models, log and viewer, our questions, agent and metrics.
+"""Runs a task of this package in Inspect (inspect-ai 0.3): with Inspect's models, log and viewer, and our questions,
+agent and metrics.
 
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     inspect_ai.eval(inspect_task(task, settings), model="openai/gpt-4o-mini")
 
-Inspect's `agent_bridge` catches the calls of OpenAI's client library for the model "inspect", so that they are
-Inspect's: any of its providers answers, and its log has every call. Each part can be used on its own: our agent as a
-solver under another scorer, our metrics as scorers of another solver.
+Inspect's `agent_bridge` intercepts the calls of OpenAI's client library for the model "inspect", so that any of
+Inspect's providers can answer, and Inspect's log has every call. Each part can be used separately: our agent as a
+solver with another scorer, our metrics as scorers of another solver.
 """
 
 from __future__ import annotations
@@ -38,9 +39,14 @@ _NAMES = {
 
 
 def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
-    """Return a task of Inspect: the questions as samples, the agent that `settings` describe, a scorer for each metric.
+    """Return an Inspect task: the questions as samples, the agent that `settings` describe, and a scorer for each
+    metric.
 
-    model: of the roles that settings leave open; by default Inspect's own. Raises MissingExtra without inspect-ai.
+    Args:
+        model: for the roles without a model in the settings; by default Inspect's model.
+
+    Raises:
+        MissingExtra: inspect-ai is not installed.
     """
     parts = _inspect()
     samples = []
@@ -62,7 +68,7 @@ def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
 
 
 def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
-    """Return the agent that `settings` describe as a solver, which leaves its trace in the sample's store."""
+    """Return a solver that asks the agent described by `settings`. It stores the trace in the sample's store."""
     parts = _inspect()
     questions = {question.id: question for question in task.questions}
     inputs = partial(agent_inputs, task, settings.loop)
@@ -91,9 +97,9 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
 
 
 def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> list[Any]:
-    """Return a scorer for each metric. It leaves a sample unscored where the metric does not apply.
+    """Return a scorer for each metric. It leaves a sample unscored if the metric does not apply.
 
-    A sample is scored by the trace in its store; where another solver answered, only by the completion.
+    A sample is scored by the trace in its store, or only by the completion if another solver answered.
     """
     by_id = {question.id: question for question in questions}
     return [_scorer(find_metric(name).name, by_id) for name in metrics]
@@ -122,7 +128,11 @@ def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
 
 
 def _bridged_model() -> object:
-    """Return LangChain's client for the model "inspect", whose calls Inspect's bridge catches. Raises MissingExtra."""
+    """Return LangChain's client for the model "inspect", whose calls Inspect's bridge intercepts.
+
+    Raises:
+        MissingExtra: the client library is not installed.
+    """
     try:
         from langchain_openai import ChatOpenAI
         from pydantic import SecretStr
@@ -132,7 +142,11 @@ def _bridged_model() -> object:
 
 
 def _inspect() -> Any:
-    """Return the names of inspect-ai that are used here. Raises MissingExtra without the package."""
+    """Return the names of inspect-ai that are used here.
+
+    Raises:
+        MissingExtra: inspect-ai is not installed.
+    """
     try:
         return SimpleNamespace(
             **{

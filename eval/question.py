@@ -1,4 +1,4 @@
-"""A question with its gold answers and gold passages: one record for all benchmarks, and its plain JSON Lines form."""
+"""A question with its gold answers and gold passages: one kind of record for all benchmarks."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with the facts known about it.
-
-    question: as it is asked; a multiple-choice question holds its options, one a line ("A. ...").
-    supporting: ids of the gold passages, or their titles if `by_title`.
-    contexts: passages that the benchmark hands out with the question, distractors among them.
-    metadata: a benchmark's other facts, as plain JSON. Properties of this class and the metrics read `hops`, `as_of` (the
-    date for which it is asked), `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the
-    answers of earlier hops), `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph),
-    `path`, `graph` (a TextualGraph's dict, or triples), `question_entities`, `answer_entities`, and `claims` and
-    `short_answers` (of a long answer).
-    """
+    """A question with the facts known about it."""
 
     id: str
     question: str
+    """The text as it is asked. A multiple-choice question includes its options, one a line ("A. ...")."""
     answers: tuple[str, ...]
+    """The gold answers."""
     supporting: tuple[str, ...] = ()
+    """The ids of the gold passages, or their titles if `by_title`."""
     by_title: bool = False
     type: str = ""
     contexts: tuple[Passage, ...] = ()
+    """The passages that the benchmark gives with the question, including distractors."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Further facts of the benchmark, as plain JSON. Properties of this class and the metrics read `hops`, `as_of` (the
+    date for which the question is asked), `decomposition` (a list of {"question", "answer"}, one per hop, in which #1,
+    #2 stand for the answers of earlier hops), `choices` ({label: text}), `label` (the right choice), `classes`,
+    `triples` (a gold graph), `path`, `graph` (a TextualGraph's dict, or triples), `question_entities`,
+    `answer_entities`, and `claims` and `short_answers` (of a long answer)."""
 
     @property
     def inputs(self) -> Inputs:
-        """Return the input of an agent: the question, with the date for which it is asked, if it has one."""
+        """Return the input of an agent: the question, and the date for which it is asked if it has one."""
         inputs: Inputs = {"question": self.question}
         if "as_of" in self.metadata:
             inputs["as_of"] = self.metadata["as_of"]
@@ -55,9 +54,9 @@ class Question:
 
     @property
     def hops(self) -> int | None:
-        """Return how many hops the question needs; None if that is unknown.
+        """Return the number of hops that the question needs; None if it is unknown.
 
-        The benchmark's own number counts first, then that of gold sub-questions, then that of distinct gold passages.
+        It is the benchmark's number, or else the number of gold sub-questions, or else that of distinct gold passages.
         """
         count = self.metadata.get("hops")
         if count:
@@ -65,9 +64,9 @@ class Question:
         return len(self.decomposition) or len(set(self.supporting)) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
-        """Return each passage's name as gold annotations have it: its title, or its id.
+        """Return the name of each passage as gold annotations have it: its title or its id.
 
-        A piece of a gold document is called by the document's id.
+        A part of a gold document gets the document's id.
         """
         if self.by_title:
             return tuple(passage.title for passage in passages)
@@ -83,7 +82,7 @@ class Question:
 
     @property
     def relevance(self) -> Mapping[str, float]:
-        """Return the grade of relevance of each gold passage; {} if they have no grades. See `read_grades`."""
+        """Return the grade of relevance of each gold passage; {} if the question has no grades. See `read_grades`."""
         return read_grades(self.metadata, f"question {self.id!r}")
 
     @property
@@ -94,7 +93,7 @@ class Question:
 
     @property
     def graph(self) -> TextualGraph:
-        """Return the graph that comes with the question; empty if it comes without a graph."""
+        """Return the graph that comes with the question, or an empty graph."""
         triples = self.metadata.get("graph") or ()
         if isinstance(triples, Mapping):
             return TextualGraph.from_dict(triples)
@@ -102,23 +101,22 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Return the right option's label, or "true" or "false"; "" if a question has no label."""
+        """Return the label of the right option, or "true" or "false"; "" if the question has no label."""
         return str(self.metadata.get("label", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class TextualGraph:
-    """A graph with texts on its nodes and edges, as GraphQA and the Freebase sets give with each question.
-
-    nodes: their texts; a node's id is its place. edges: (source's place, text, target's place).
-    """
+    """A graph with texts on its nodes and edges, as in the questions of GraphQA and the Freebase benchmarks."""
 
     nodes: tuple[str, ...] = ()
+    """The texts of the nodes; the index of a node is its id."""
     edges: tuple[tuple[int, str, int], ...] = ()
+    """Triples (index of the source, text, index of the target)."""
 
     @classmethod
     def from_triples(cls, triples: Iterable[Sequence[str]]) -> Self:
-        """Return a graph with nodes in the order of first appearance; equal texts are one node."""
+        """Return a graph with nodes in the order of first appearance. Equal texts become one node."""
         places: dict[str, int] = {}
         edges = []
         for subject, predicate, target in triples:
@@ -133,7 +131,7 @@ class TextualGraph:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the graph that `to_dict` described."""
+        """Return the graph from the output of `to_dict`."""
         return cls(
             tuple(data["nodes"]),
             tuple((source, text, target) for source, text, target in data["edges"]),
@@ -144,7 +142,7 @@ class TextualGraph:
         return {"nodes": list(self.nodes), "edges": [list(edge) for edge in self.edges]}
 
     def triples(self) -> tuple[tuple[str, str, str], ...]:
-        """Return the edges with their nodes' texts."""
+        """Return the edges with the texts of their nodes."""
         triples = []
         for source, text, target in self.edges:
             triples.append((self.nodes[source], text, self.nodes[target]))
@@ -152,11 +150,12 @@ class TextualGraph:
 
 
 REST = "ras_agent"
-"""Key of a written row; the value is JSON of the parts of a question for which the row's format has no place"""
+"""The key, in a written row, of JSON with the parts of a question that the row's format has no field for."""
 
 
 def rest_of(question: Question) -> dict[str, str]:
-    """Return {REST: JSON} of type, gold passages, contexts and metadata, where a question has any; else {}."""
+    """Return {REST: JSON} with type, gold passages, contexts and metadata; {} if there is no type, context or
+    metadata."""
     if not (question.type or question.contexts or question.metadata):
         return {}
     rest = {
@@ -170,7 +169,11 @@ def rest_of(question: Question) -> dict[str, str]:
 
 
 def with_rest(question: Question, text: str) -> Question:
-    """Return a question with the parts that `rest_of` wrote. Raises ValueError for another text."""
+    """Return a question with the parts that `rest_of` wrote.
+
+    Raises:
+        ValueError: the text is something else.
+    """
     rest = json.loads(text)
     return replace(
         question,
@@ -183,9 +186,13 @@ def with_rest(question: Question, text: str) -> Question:
 
 
 def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
-    """Return the passages' grades under `relevance`; {} where that is a word of the user's own.
+    """Return the grades of passages under `relevance`; {} if the key has another meaning in the user's metadata.
 
-    where: the owner of the metadata, for the error. Raises IngestError for a grade that is not finite.
+    Args:
+        where: the owner of the metadata, for the error.
+
+    Raises:
+        IngestError: a grade is not a finite number.
     """
     grades = metadata.get("relevance")
     if not isinstance(grades, Mapping) or not all(
@@ -202,10 +209,8 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
 
 
 def context_passage(title: str, text: str, **metadata: Any) -> Passage:
-    """Return a benchmark's paragraph as a passage with an id that is the same wherever the paragraph occurs.
-
-    The id is the title and a digest of the text.
-    """
+    """Return a benchmark's paragraph as a passage. Equal paragraphs get equal ids: the title and a digest of the
+    text."""
     digest = hashlib.blake2b(
         text.encode(errors="surrogatepass"), digest_size=4
     ).hexdigest()
@@ -213,7 +218,7 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
 
 
 def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Return the options by their letter, A first, and the question with a line for each."""
+    """Return the options by letter, from A, and the question followed by a line for each option."""
     choices = {}
     lines = [question]
     for place, text in enumerate(texts):
@@ -224,11 +229,11 @@ def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str],
 
 
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
-    """Return the passages under the first of `keys` that a record has, each once, in their order.
+    """Return the passages under the first of `keys` that a record has, each once, in order.
 
     A passage is a text, an object with `text` (or `paragraph_text`, `content`) and optional `title` (or `wikipage`), or
-    a [title, sentences] pair; the columns `title` and `sentences` (or `content`) are pairs too. A record without any of
-    the keys has no passages.
+    a [title, sentences] pair; the columns `title` and `sentences` (or `content`) are read as pairs. A record with none
+    of the keys has no passages.
     """
     for key in keys:
         if key in record:
@@ -244,7 +249,7 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
     """Return the titles that supporting facts name, each once; () if a record has nothing under `key`.
 
     Facts are the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title (or `wikipage`), {title:
-    sentences}, or titles. One fact may stand by itself. Raises IngestError for another form.
+    sentences}, or titles. A single fact need not be in a list. Raises IngestError for another form.
     """
     facts = unpacked(record.data.get(key))
     if not facts:
@@ -275,7 +280,7 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
 
 
 def _is_pair(facts: object) -> bool:
-    """Tell whether facts are one [title, sentence] pair, and not a list of such."""
+    """Tell whether facts are one [title, sentence] pair and not a list of pairs."""
     if not isinstance(facts, list) or len(facts) != 2:
         return False
     title, sentence = facts
@@ -283,7 +288,7 @@ def _is_pair(facts: object) -> bool:
 
 
 def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
-    """Return every paragraph that comes with any of the questions, once, in the order of first appearance."""
+    """Return the passages that come with the questions, each once, in the order of first appearance."""
     passages: dict[str, Passage] = {}
     for question in questions:
         for passage in question.contexts:
@@ -292,7 +297,7 @@ def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
 
 
 def _title_of(fact: object) -> object:
-    """Return the title of a fact: of an object with one, of {title: sentences}, of a pair, or the title itself."""
+    """Return the title of a fact, which is an object with a title, {title: sentences}, a pair, or a title."""
     if isinstance(fact, Mapping):
         for key in ("title", "wikipage"):
             if key in fact:
@@ -307,7 +312,7 @@ def _title_of(fact: object) -> object:
 
 
 def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
-    """Return the contexts under a key with their places, [] where there is nothing; those in columns are pairs."""
+    """Return the contexts under a key with their places; columns become pairs. Return [] if there are none."""
     if key not in record:
         return []
     value = unpacked(record.data[key])
@@ -328,7 +333,8 @@ def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
 
 
 def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:
-    """Return a context as a passage, whose id is by its content. place: of the item in the record, for errors."""
+    """Return a context as a passage whose id is made from its content. place: where the item is in the record, for
+    errors."""
     if isinstance(item, str):
         return context_passage("", item)
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
@@ -346,7 +352,7 @@ def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage
 
 
 def joined_sentences(sentences: str | Sequence[object]) -> str:
-    """Return a paragraph's text: HotpotQA's sentences begin with their space, 2Wiki's do not, and some are blank."""
+    """Return the text of a paragraph. HotpotQA's sentences begin with a space, 2Wiki's do not, and some are blank."""
     if isinstance(sentences, str):
         return sentences
     stripped = [str(sentence).strip() for sentence in sentences]

@@ -1,4 +1,5 @@
-"""Records of a question file, each with its place: JSON Lines, JSON, TSV, CSV, gzipped or not; Parquet."""
+"""Reads the records of a question file: JSON Lines, JSON, TSV or CSV, also gzipped, and Parquet. Each knows its
+place."""
 
 from __future__ import annotations
 
@@ -23,26 +24,30 @@ from ras_agent.tools.index.text_files import parse_line
 KEY = "_key"
 _COLUMNS = frozenset({"question", "input", "inputs", "text"})
 _PYTHON_LIST = re.compile(
-    # a list, tuple, set or array, by its first text and the character behind that
+    # a list, tuple, set or array, recognised by its first text and the character after it
     r"""(?: \w+\( )? (?: \[ | \{ | \((?=[^)]*,) ) [\s\[(]* (?: '[^']*' | "[^"]*" ) \s* [,\])}'"]"""
-    # a list that holds nothing but numbers, None, True, False and nan
+    # a list that holds only numbers, None, True, False and nan
     r"""| (?: \w+\( )? \[ (?: \s* (?: None | True | False | nan | -?\d[\d.]* ) \s* (?: ,|\s|(?=\]) ) )+ \]""",
     re.VERBOSE,
 )
 _TEXTS_OF_VALUES = (date, time, Decimal)
-"""Types of a column, such as of Parquet, that are written as text"""
-_GAPS = frozenset({"NAType", "NaTType"})  # of pandas, which is not imported for this
+"""Types of values in a column, for example of Parquet, that are written as text."""
+_GAPS = frozenset(
+    {"NAType", "NaTType"}
+)  # names of pandas' types, which is not imported for this
 _GAP_CELLS = frozenset({"", "nan", "NaN", "<NA>", "NaT"})  # as pandas prints them
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """An object of a file. `where` names file and line (or record) in errors, `number` counts from 1."""
+    """An object of a file."""
 
     data: Mapping[str, Any]
     where: str
+    """The file and the line or record, for errors."""
     number: int = 1
+    """Counted from 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -50,16 +55,16 @@ class QuestionRecord:
         )
 
     def __contains__(self, key: str) -> bool:
-        """Tell whether there is something under `key`."""
+        """Tell whether `key` has a value other than None."""
         return self.data.get(key) is not None
 
     @property
     def identity(self) -> str:
-        """The record's id; its number if it has no id, and "" where it is one of no file."""
+        """Return the record's id, or its number if it has no id."""
         return self.text("id", "_id", default="") or str(self.number or "")
 
     def text(self, *keys: str, default: str | None = None) -> str:
-        """Return the string (or number, as a string) under the first of `keys` that is there, else the default."""
+        """Return the string (or number, as a string) under the first of `keys` that has a value, else the default."""
         value = self._first(keys, default)
         if isinstance(value, str):
             return value
@@ -70,11 +75,12 @@ class QuestionRecord:
     def texts(
         self, *keys: str, default: Sequence[str] | None = None
     ) -> tuple[str, ...]:
-        """Return the strings (or numbers) under the first of `keys` that is there; a single one counts as a list.
+        """Return the strings (or numbers, as strings) under the first of `keys` that has a value; a single string
+        counts as a list.
 
-        True and false are yes and no. A text that is a list in JSON, as a cell of a table has one, is read as a list;
-        one in Python's form is refused, because nobody says which commas are its own. default: the texts where no key
-        is there; without a default that is an error.
+        True and false become yes and no. A text that is a JSON list, as in a cell of a table, is read as a list. A list
+        as Python prints it raises an error, because its commas are ambiguous. default: is returned if no key has a
+        value; without a default this is an error.
         """
         value = self._first(keys, default)
         if isinstance(value, str):
@@ -92,11 +98,11 @@ class QuestionRecord:
         return tuple(item if isinstance(item, str) else _number(item) for item in items)
 
     def first_key(self, *keys: str) -> str:
-        """Return the first of `keys` under which there is something; "" if all are missing."""
+        """Return the first of `keys` that has a value; "" if none has."""
         return next((key for key in keys if key in self), "")
 
     def answers(self, *keys: str) -> tuple[str, ...]:
-        """Return the gold answers under the first of `keys` that is there, without blank ones."""
+        """Return the gold answers under the first of `keys` that has a value, without blank ones."""
         answers = []
         for answer in self.texts(*keys):
             if answer.strip():
@@ -104,7 +110,11 @@ class QuestionRecord:
         return tuple(answers)
 
     def _listed(self, text: str, key: str) -> str | list[Any]:
-        """Return the list that a cell holds as JSON, else the text. Raises IngestError for a list in Python's form."""
+        """Return the list that a text holds as JSON, else the text.
+
+        Raises:
+            IngestError: the text is a list as Python prints it.
+        """
         value = unpacked(text)
         if isinstance(value, list):
             return value
@@ -117,7 +127,7 @@ class QuestionRecord:
         return text
 
     def whole(self, key: str) -> int:
-        """Return the whole number under `key`, as a number or as a text such as "2" or "2.0"."""
+        """Return the whole number under `key`, given as a number or as a text such as "2" or "2.0"."""
         text = self.text(key).strip()
         digits = text.removesuffix(".0")
         if not digits.isdecimal():
@@ -127,7 +137,7 @@ class QuestionRecord:
         return int(digits)
 
     def items(self, *keys: str) -> list[Any]:
-        """Return the list under the first of `keys` that is there, also one that a text holds as JSON."""
+        """Return the list under the first of `keys` that has a value. It may be a text with a JSON list."""
         value = unpacked(self._first(keys))
         if not isinstance(value, list | tuple):
             raise self.error(f"{keys[0]!r} should be a list, found {value!r:.80}")
@@ -144,14 +154,14 @@ class QuestionRecord:
         return [list(map(str, item)) for item in items]
 
     def objects(self, *keys: str) -> list[QuestionRecord]:
-        """Return the objects of the list under the first of `keys` that is there, as records of their own."""
+        """Return the objects in the list under the first of `keys` that has a value, as records."""
         records = []
         for number, item in enumerate(self.items(*keys), 1):
             records.append(self.inside(item, f"{keys[0]} {number}", number))
         return records
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
-        """Return an object inside this one as a record, also one that a text holds as JSON."""
+        """Return an object inside this record as a record. It may be a text with a JSON object."""
         value = unpacked(value)
         if not isinstance(value, Mapping):
             raise self.error(f"{place} should be an object, found {value!r:.80}")
@@ -170,7 +180,7 @@ class QuestionRecord:
 
     @property
     def listed_keys(self) -> str:
-        """Return the keys for a message, and which of them have nothing under them."""
+        """Return the keys for an error message; those without a value are marked."""
         keys = []
         for key in self.data:
             keys.append(str(key) if key in self else f"{key} (empty)")
@@ -178,7 +188,7 @@ class QuestionRecord:
 
 
 def unpacked(value: Any) -> Any:
-    """Return the list or object that a text holds as JSON, as a cell of a table does; else the value."""
+    """Return the list or object in a JSON text, as in a cell of a table; any other value is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -193,8 +203,8 @@ def unpacked(value: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """Return a value of a row as plain JSON.
 
-    Arrays, series and sets are lists, numbers of NumPy are numbers, dates are their ISO text, UUIDs their text, members
-    of an enumeration their values, NaN and NA are None.
+    Arrays, series and sets become lists, numbers of NumPy numbers, dates their ISO text, UUIDs their text, members of
+    an enumeration their values, and NaN and NA None.
     """
     if isinstance(value, Enum):
         value = value.value
@@ -226,7 +236,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _dated(value: date | time | Decimal) -> str:
-    """Return a date, a time or a decimal number as text; midnight, which a column of dates has, is left out."""
+    """Return a date, a time or a decimal number as text. Midnight, which a column of dates has, is left out."""
     if isinstance(value, datetime) and value.time() == time.min:
         value = value.date()
     if isinstance(value, Decimal):
@@ -246,7 +256,7 @@ def _number(value: float) -> str:
 
 
 OnBad = Callable[[IngestError], None]
-"""Called with the error of a record, which is then left out."""
+"""A function that is called with the error of a record, which is then left out."""
 
 
 def read_records(
@@ -255,15 +265,16 @@ def read_records(
     columns: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
-    """Yield the objects of a file as records, in its order.
+    """Yield the objects of a file as records, in order.
 
-    The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) by lines; .json an array, an
-    object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a header; .txt with tabs
-    and without a header, as `columns` names them; .parquet. `under` is the key of the array in a JSON object that holds
-    more.
+    The ending of the file's name gives the format, and `.gz` after it a compressed file: .jsonl (.ndjson) by lines;
+    .json an array, an object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a
+    header; .txt with tabs and without a header, whose columns are named by `columns`; .parquet. `under` is the key of
+    the array in a JSON object with several keys.
 
-    Raises IngestError, which names the line, or the record of an array; for a value that is no object, the error is
-    given to `on_bad` instead. A table's row of another length is a record without fields; the error on its use says so.
+    Raises IngestError, which names the line, or the number of the record in an array. If a value is not an object, the
+    error is given to `on_bad` instead. A table row with a wrong number of cells becomes a record without fields; an
+    error is raised when it is used.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -359,7 +370,8 @@ def _array(
 
 
 def _rows_of(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of an object: of records by key, of columns by name (as `DataFrame.to_json` has them), or one."""
+    """Return the rows of an object: objects by key, columns by name (as written by `DataFrame.to_json`), or the object
+    itself."""
     nested = all(isinstance(value, dict) for value in data.values())
     if not data or not nested:
         return [data]

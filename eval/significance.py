@@ -1,4 +1,4 @@
-"""How certain a mean is, and a difference between two systems on the same questions."""
+"""Computes the uncertainty of a mean, and of the difference between two systems on the same questions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ras_agent.arrays import Doubles
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
-_PRIOR = 0.5  # questions that say that scores vary as right and wrong do
-# drawn at once, so that a large question set does not fill the memory
+_PRIOR = 0.5  # the number of questions added that vary as 0s and 1s do
+# the maximum of numbers drawn at once, so that a large question set does not fill the memory
 _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Mean over `n` questions and its 95 % interval."""
+    """A mean over `n` questions with its 95 % interval."""
 
     mean: float
     low: float
@@ -30,26 +30,26 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two systems on the questions with a score of both."""
+    """A comparison of two systems on the questions that both have scores for."""
 
     n: int
-    """How many questions these are."""
+    """The number of these questions."""
     difference: Estimate
     permutation_p: float
-    """The two-sided p value of "no difference", by the permutation test."""
+    """The two-sided p value of "no difference" by the permutation test."""
     differing: int = 0
-    """Of how many questions the scores differ."""
+    """The number of questions whose scores differ."""
 
 
 def mean_interval(scores: Sequence[float]) -> Estimate:
     """Return the mean and its 95 % interval.
 
-    Of scores in 0..1 it is Wilson's, which covers at the edges too, where a bootstrap knows no other value: all of ten
-    answers right are 72 to 100 %. Scores of which some are partly right vary less than right and wrong do, and count as
-    so many more questions. How much less they vary is estimated, with half a question that varies as right and wrong
-    do, and the quantile goes from the normal one to Student's t with the root of the share that is partly right. Of
-    other scores it is Student's. The order of the scores does not matter. Raises ValueError without any.
-    lab/intervals.md has the coverage.
+    For scores in 0..1 it is Wilson's interval, which is also right at the edges, where a bootstrap has no variance: ten
+    right answers of ten give 72 to 100 %. If some scores are between 0 and 1, the scores vary less than 0s and 1s do,
+    and count as correspondingly more questions. Their variance is estimated, with half a question added that varies as
+    0s and 1s do, and the quantile moves from the normal one to Student's t with the square root of the share of scores
+    between 0 and 1. For other scores it is Student's interval. The order of the scores does not matter. Raises
+    ValueError without scores. lab/intervals.md has the coverage.
     """
     if not len(scores):
         raise ValueError("a mean needs at least one score")
@@ -75,7 +75,7 @@ def mean_interval(scores: Sequence[float]) -> Estimate:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for how many there are, by Holm's method, in their order."""
+    """Return p values corrected for their number by Holm's method, in the given order."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected = [0.0] * len(p_values)
     largest = 0.0
@@ -86,7 +86,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of `n`; z: the quantile, 1.96 for 95 %."""
+    """Return Wilson's interval of a share of `n`. z: the quantile, 1.96 for 95 %."""
     middle = share + z * z / (2 * n)
     half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     whole = 1 + z * z / n
@@ -94,7 +94,7 @@ def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
 
 
 def _student(freedom: float) -> float:
-    """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom; 12.7 at 1 is 8.6 so."""
+    """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom. At 1 it gives 8.6 instead of 12.7."""
     z = _Z
     terms = (
         z,
@@ -106,12 +106,12 @@ def _student(freedom: float) -> float:
 
 
 def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of a - b, over questions that both systems were asked.
+    """Return the 95 % interval of the mean of a - b over questions that both systems were asked.
 
-    Half a question more differs for each system, by as much as any does, as Agresti and Min (2005) have it for shares.
-    So it covers where few questions differ, or not any: a bootstrap of these knows no difference, and of six questions
-    it covers half as often as it says. lab/intervals.md has the coverage. Raises ValueError for lists of different
-    length, and for empty ones.
+    Half a question is added for each system, which differs by the largest difference, as Agresti and Min (2005) do for
+    shares. The coverage is therefore right even if few or no questions differ, where a bootstrap has no variance: over
+    six questions its coverage is half of the nominal one. lab/intervals.md has the coverage. Raises ValueError for
+    lists of different length, and for empty lists.
     """
     difference = _differences(a, b)
     largest = float(np.abs(difference).max())
@@ -131,10 +131,11 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
 def paired_permutation(
     a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
 ) -> float:
-    """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the systems on questions.
+    """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the two systems on random
+    questions.
 
-    All swaps are tried if there are at most `samples` of them, else `samples` random ones, the observed one counted as
-    one more. Raises ValueError for lists of different length, and for empty ones.
+    All combinations of swaps are tried if there are at most `samples`, otherwise `samples` random ones, with the
+    observed result counted as one more. Raises ValueError for lists of different length, and for empty lists.
     """
     difference = _differences(a, b)
     moving = difference[difference != 0]
@@ -152,7 +153,11 @@ def paired_permutation(
 
 
 def compare(a: Mapping[_Key, float], b: Mapping[_Key, float]) -> Comparison:
-    """Compare two systems' scores by question. Raises ValueError if they have no question in common."""
+    """Compare the scores of two systems by question.
+
+    Raises:
+        ValueError: they have no question in common.
+    """
     common = [name for name in a if name in b]
     if not common:
         raise ValueError(
@@ -180,7 +185,7 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:
-    """Split `samples` rows into batches, and yield their sizes: each has at most `_CELLS` numbers, or one row."""
+    """Split `samples` rows into batches and yield their sizes. A batch has at most `_CELLS` numbers, or one row."""
     rows = max(1, _CELLS // width)
     for start in range(0, samples, rows):
         yield min(rows, samples - start)

@@ -1,18 +1,19 @@
-"""Train a network: schedule of the rate, accumulation, early stopping, exact resume, several processes, one log.
+"""Trains a network, with a schedule of the learning rate, gradient accumulation, early stopping, exact resume, several
+processes and a log.
 
     result = fit(model, batches, validate, FitConfig(epochs=2), Path("RUN"))
 
 `model` is a torch module with `loss(batch)`; the parameters that require a gradient are trained. It may have
 `rate_factors`, {"encoder.": 0.1}: factors of the learning rate, by the beginning of the weights' names. In RUN:
-metrics.jsonl (a line for each step, with the validation after it), training.safetensors (where to go on) and
-best-STEP.safetensors (trained weights and buffers of the best validation, which the model holds when `fit` returns).
+metrics.jsonl (a line for each step, with the validation after it), training.safetensors (the state to resume from) and
+best-STEP.safetensors (trained weights and buffers of the best validation, which the model has when `fit` returns).
 
-Under torchrun each process takes batches of its own and gradients are averaged; all of them see RUN:
+Under torchrun each process takes different batches, and gradients are averaged. All processes must see the folder RUN:
 
     torchrun --nproc-per-node 8 -m ras_agent.train.<weight>.train ...
 
-A training's own configuration inherits from FitConfig: its fields become the options of the command
-(ras_agent.train.options), and all that decide the weights are compared when a training is resumed.
+The configuration class of a training inherits from FitConfig. Its fields become the options of the command
+(ras_agent.train.options), and those that affect the weights are compared when a training is resumed.
 """
 
 from __future__ import annotations
@@ -60,17 +61,17 @@ FIT_RANGES: Mapping[str, Range] = {
     **dict.fromkeys(("warmup", "beta2", "lowest_rate"), SHARE),
     "seed": SEED,
 }
-"""The numbers that the options of a FitConfig take; a training's own configuration adds its own."""
+"""The allowed numbers of FitConfig's options. The configuration class of a training adds the ranges of its options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitConfig:
     """Options of a training. Raises SettingsError for a number out of its range.
 
-    A training's own configuration may inherit from it, with the same arguments of `dataclass`; its `__post_init__`
-    then begins with `FitConfig.__post_init__(self)` (slots leave no `super()`). A field that it has no use for is
-    declared again with `field(default=..., init=False)` and is no option. The sentence under a field is the help text
-    of its option, in the classes that inherit it, too.
+    The configuration class of a training inherits from it, with the same arguments of `dataclass`. Its `__post_init__`
+    begins with `FitConfig.__post_init__(self)`, as `super()` does not work with slots. A field that it does not need is
+    declared again with `field(default=..., init=False)` and is then not an option. The sentence under a field is the
+    help text of its option, also in subclasses.
     """
 
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
@@ -78,7 +79,7 @@ class FitConfig:
         "save_every",
         "gradient_checkpointing",
     )
-    """The options that do not decide the weights, besides those that name files."""
+    """The options that do not affect the weights, in addition to those that name files."""
 
     seed: int = 0
     """The number that all random draws follow from."""
@@ -136,7 +137,8 @@ class FitConfig:
         return self.rate * (self.lowest_rate + (1 - self.lowest_rate) * left)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that decide the weights. Paths are left out: the content of a file decides, not its place."""
+        """Return the options that affect the weights. Paths are left out, because only the content of a file
+        matters."""
         names = [
             option.name for option in fields(self) if "Path" not in str(option.type)
         ]
@@ -149,23 +151,22 @@ class FitConfig:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """End of a training.
-
-    stopped: "steps" when all were done, "patience", or "minutes" (call `fit` again to go on).
-    best_step, best: the step of the best validation, and its measures; 0 and {} without a validation.
-    main: whether this process is the one that writes files.
-    """
+    """The outcome of a training."""
 
     steps: int
     seconds: float
     stopped: str
+    """"steps" if all steps were done, "patience", or "minutes" (call `fit` again to continue)."""
     best_step: int
+    """The step of the best validation; 0 without a validation."""
     best: Mapping[str, float]
+    """The measures of the best validation; {} without a validation."""
     main: bool
+    """Whether this process is the one that writes files."""
 
 
 class Batches(Protocol[Batch_co]):
-    """Sequence of an epoch's batches, which may be built when they are looked up."""
+    """A sequence of an epoch's batches, which may be built when they are accessed."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int, /) -> Batch_co: ...
@@ -177,18 +178,18 @@ Goodness = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 
 class Trainable(Protocol):
-    """Torch module that knows its own loss."""
+    """A torch module that computes its loss."""
 
     def loss(self, batch: Any) -> Tensor | Mapping[str, Tensor]:
         """Return the loss of a batch, a scalar with a gradient; it places the batch on the module's device.
 
-        It may be one of several scalars, as "loss"; the others are its parts, which are logged with it.
+        It may also return a mapping of scalars: the loss under "loss", and its parts, which are logged with it.
         """
         ...
 
 
 def low_loss(measured: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the goodness of a validation, (-loss,): the lower its loss, the better."""
+    """Return the goodness of a validation by its loss, (-loss,): lower losses are better."""
     return (-measured["loss"],)
 
 
@@ -203,17 +204,16 @@ def fit(
 ) -> FitResult:
     """Train `model` (a Trainable torch module), and leave the weights of the best validation in it.
 
-    Started again with the same arguments, a training goes on where it was saved, and ends with the weights that it
-    would have had uninterrupted: random numbers are drawn by seed and step.
+    Started again with the same arguments, a training continues from the last save, and ends with the same weights as
+    without the interruption, since random numbers depend only on seed and step.
 
-    batches: returns the batches of an epoch, the same ones for the same number. validate: returns its measures,
-        with "loss"; it runs in the main process, in evaluation mode, without gradients, and in the numbers of training
-        (`bf16`). settings: decide the
-        weights besides the options, as JSON, such as digests of files: a training with other settings is not resumed.
-    goodness: maps measures to numbers, which are higher where the validation is better; the first number
-        counts first.
-    Raises SettingsError where `folder` holds a training by other settings, there is nothing to train or the loss stops
-    being finite; WeightsError if the training in `folder` cannot be read or is of another network.
+    batches: returns the batches of an epoch, always the same for the same number. validate: returns measures, including
+    "loss"; it runs in the main process, in evaluation mode, without gradients, and in the precision of the training
+    (`bf16`). settings: what affects the weights in addition to the options, as JSON, such as digests of files; a
+    training with other settings is not resumed. goodness: maps the measures of a validation to a tuple, which is
+    greater for a better validation. Raises SettingsError if `folder` holds a training with other settings, there is
+    nothing to train, or the loss is not finite; WeightsError if the training in `folder` cannot be read or is of
+    another network.
     """
     processes = Processes.begin()
     training = _Training(model, batches, validate, config, processes, goodness)
@@ -244,7 +244,7 @@ def fit(
 
 
 def print_result(result: FitResult) -> None:
-    """Print how a training ended as JSON, in its main process."""
+    """Print the outcome of a training as JSON. Only the main process prints."""
     if result.main:
         print(json.dumps(asdict(result)))
 
@@ -252,13 +252,13 @@ def print_result(result: FitResult) -> None:
 def write_card(
     folder: Path, card: Mapping[str, Any], name: str = "training.json"
 ) -> None:
-    """Write a card that describes the content of `folder`, as JSON. Values that are not of JSON are written as text."""
+    """Write a card that describes the content of `folder`, as JSON. Values without a JSON type are written as text."""
     text = json.dumps(card, indent=2, ensure_ascii=False, default=str)
     replace_file(folder / name, f"{text}\n".encode("utf-8", "replace"))
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
-    """Return the measures of each validation of the training in `folder`, with its step."""
+    """Return the measures of each validation of the training in `folder`, including its step."""
     lines = map(
         json.loads, (folder / _METRICS).read_text(encoding="utf-8").splitlines()
     )
@@ -270,9 +270,10 @@ def validations(folder: Path) -> list[dict[str, float]]:
 
 
 def _cut_metrics(file: Path, last: int) -> None:
-    """Cut metrics.jsonl after the line of step `last`: a killed run may have listed steps that it did not save.
+    """Truncate metrics.jsonl after the line of step `last`, because a killed run may have logged steps that it did not
+    save.
 
-    Raises IngestError for a line before that one that has no step.
+    Raises IngestError if an earlier line has no step.
     """
     if not file.is_file():
         return
@@ -298,12 +299,12 @@ def _cut_metrics(file: Path, last: int) -> None:
 
 
 def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Progress:
-    """Take the remaining steps, log and save them, and return the progress at the end."""
+    """Do the remaining steps, log and save them, and return the progress at the end."""
     config = training.config
     processes = training.processes
     start = time.monotonic()
     seconds_before = progress.seconds
-    # given up at the end of this function: the processes cannot part while something averages their gradients
+    # released at the end of this function: processes cannot leave the group while gradients are averaged over it
     loss_of = processes.averaged(training.model)
     if progress.stopped == "minutes":
         progress = replace(progress, stopped="")
@@ -335,10 +336,8 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
 
 
 class _Training:
-    """Parts of a training that stay the same from its first step to its last.
-
-    weights: the trained parameters. total: the number of steps. period: steps between validations.
-    """
+    """The parts of a training that stay the same from its first step to its last: weights by name (`weights`), the
+    number of steps (`total`), and the number of steps between validations (`period`)."""
 
     def __init__(
         self,
@@ -349,7 +348,11 @@ class _Training:
         processes: Processes,
         goodness: Goodness,
     ) -> None:
-        """Place the model on the process's device, and count the steps. Raises SettingsError for nothing to train."""
+        """Place the model on the process's device, and count the steps.
+
+        Raises:
+            SettingsError: there is nothing to train.
+        """
         self.model = model.to(processes.device)
         self.batches = batches
         self.validate = validate
@@ -380,9 +383,10 @@ class _Training:
     def step(
         self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]
     ) -> dict[str, Any]:
-        """Take step `number`, counted from 0, and return its line of metrics.
+        """Do step `number`, counted from 0, and return its line of metrics.
 
-        Raises SettingsError for a loss that is not finite.
+        Raises:
+            SettingsError: the loss is not finite.
         """
         import torch
 
@@ -426,7 +430,7 @@ class _Training:
         )
 
     def validation(self, progress: Progress) -> tuple[Progress, dict[str, float]]:
-        """Validate, and return the updated progress and the measures."""
+        """Validate. Return the updated progress and the measures."""
         import torch
 
         measured: dict[str, float] = {}
@@ -444,7 +448,7 @@ class _Training:
         return replace(progress, worse=progress.worse + 1), measured
 
     def reason_to_stop(self, progress: Progress, late: bool) -> str:
-        """Return why no step follows, "" if one does. late: whether the minutes are over."""
+        """Return why no further step follows; "" if one does. late: whether the time is over."""
         if progress.step == self.total:
             return "steps"
         if self.config.patience and progress.worse >= self.config.patience:
@@ -456,8 +460,8 @@ class _Training:
     def own_batches(self, first: int) -> Iterator[tuple[int, list[Any]]]:
         """Yield for each step, from number `first` on, its epoch and the batches of this process, epoch after epoch.
 
-        Batches that are left at the end of an epoch join the next one's first batches. Batches of other processes and
-        of earlier steps are counted, not looked up.
+        Batches left at the end of an epoch are combined with the first batches of the next. Batches of other processes
+        and of earlier steps are counted but not accessed.
         """
         count = self.processes.count
         rank = self.processes.rank
@@ -481,10 +485,10 @@ class _Training:
             epoch += 1
 
     def _gradients(self, loss_of: Any, batches: Sequence[Any]) -> dict[str, float]:
-        """Add the gradients of the mean loss of some batches, and return that loss and its parts."""
+        """Add the gradients of the mean loss of some batches. Return this loss and its parts."""
         means: dict[str, float] = {}
         for number, batch in enumerate(batches, 1):
-            # gradients travel between processes once a step, with the last batch
+            # gradients are exchanged between processes once a step, with the last batch
             waits = self.processes.count > 1 and number < len(batches)
             with loss_of.no_sync() if waits else nullcontext():
                 with self._autocast():
@@ -499,7 +503,7 @@ class _Training:
         return means
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        """Return the context manager under which losses are computed, in bfloat16 if the configuration says so."""
+        """Return the context manager for computing losses, in bfloat16 if the configuration says so."""
         import torch
 
         kind = torch.device(self.processes.device).type
@@ -520,7 +524,7 @@ def _append(folder: Path, line: Mapping[str, Any]) -> None:
 def _optimiser(
     weights: Mapping[str, Tensor], config: FitConfig, factors: Mapping[str, float]
 ) -> Optimizer:
-    """Return AdamW over groups of weights with the same factor of the rate and the same decay."""
+    """Return AdamW with the weights grouped by factor of the learning rate and by decay."""
     from torch.optim import AdamW
 
     groups: dict[tuple[float, float], list[Tensor]] = {}
@@ -549,7 +553,7 @@ def _checkpoint_gradients(model: nn.Module) -> None:
         raise SettingsError(
             "this model has no layers to checkpoint: train without --gradient-checkpointing"
         )
-    outermost: Any = able[0]  # it holds the others
+    outermost: Any = able[0]  # it contains the others
     older = outermost.gradient_checkpointing_enable
     switch = getattr(outermost, "activation_checkpointing_enable", None) or older
     switch({"use_reentrant": False})

@@ -1,8 +1,8 @@
-"""Make pseudo questions of plain passages, to train on where labelled questions are few.
+"""Makes pseudo questions from plain passages, to train on if there are few labelled questions.
 
 This is cloze translation (Lewis et al. 2019, arXiv:1906.04980; Fabbri et al. 2020, arXiv:2004.11892): a question phrase
 replaces an answer-like span of a sentence, and the rest of the sentence is reordered, shortened, and loses some words.
-Two-hop questions name the passage's subject only by another passage's statement about it. The question phrase depends on
+Two-hop questions describe the passage's subject by another passage's statement about it. The question phrase depends on
 the span's shape and on its description in its own passage; no relation, name or question is written in this file.
 """
 
@@ -55,7 +55,7 @@ _LOST = 0.15
 
 @dataclass(frozen=True, slots=True)
 class _TitleKind:
-    """Kind of thing that a title names, in its own passage's words."""
+    """The kind of thing that a title names, in the words of its passage."""
 
     words: tuple[str, ...]
     person: bool
@@ -63,7 +63,7 @@ class _TitleKind:
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Sentence of another passage that names a title."""
+    """A sentence that names the title of another passage."""
 
     passage: Passage
     sentence: str
@@ -74,7 +74,8 @@ def supported_questions(
 ) -> Iterator[tuple[str, tuple[Passage, ...]]]:
     """Yield at most `per_passage` questions for each passage, with the passages needed to answer them.
 
-    two_hop: the share of questions that name their subject by another passage's statement, if one mentions it.
+    two_hop: the share of questions that describe their subject by another passage's statement, if a passage mentions
+    it.
     """
     for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
         support = [cloze.passage]
@@ -85,19 +86,20 @@ def supported_questions(
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """Question made of a sentence of `passage`. `other`: the mention elsewhere that names its subject, if any."""
+    """A question made from a sentence of `passage`."""
 
     question: str
     answer: str
     sentence: str
     passage: Passage
     other: _Mention | None
+    """The sentence of another passage that describes its subject; None for a one-hop question."""
 
 
 def clozes(
     passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random
 ) -> Iterator[Cloze]:
-    """Yield at most `per_passage` questions for each passage, of which a share `two_hop` needs two passages."""
+    """Yield at most `per_passage` questions for each passage; a share `two_hop` of them needs two passages."""
     kinds = {
         passage.title: kind
         for passage in passages
@@ -133,7 +135,7 @@ def clozes(
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
-    """Find spans to ask for: dates, names, years, counts and the words after "is a"; spans do not overlap."""
+    """Return spans to ask for, without overlap: dates, names, years, counts and the words after "is a"."""
     candidates = [match.span() for match in _DATE.finditer(sentence)]
     candidates += name_spans(sentence)
     candidates += [
@@ -158,7 +160,7 @@ def answer_spans(sentence: str) -> list[tuple[int, int]]:
 
 
 def plain(title: str) -> str:
-    """Return a title without a note in parentheses at its end."""
+    """Return a title without a parenthesis at its end."""
     return title.split(" (")[0]
 
 
@@ -174,7 +176,7 @@ def _kind(passage: Passage) -> _TitleKind | None:
 
 
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
-    """Find mentions by title, except titles of one word, which name too many things."""
+    """Return the mentions of each title. Titles of one word are left out, since they name too many things."""
     titles = {
         plain(passage.title): passage.title
         for passage in passages
@@ -192,7 +194,7 @@ def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
 
 
 def _description(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> str:
-    """Describe a subject by the words around its name in another passage."""
+    """Return a description of a subject by the words around its name in another passage."""
     words = (
         _PARENTHESIS.sub("", sentence).replace(plain(title), " ").rstrip(".").split()
     )
@@ -231,7 +233,8 @@ def _question(
 
 
 def _nearest_clause(before: str, after: str) -> tuple[str, str]:
-    """Return the words between the commas around the answer; more of the sentence if they are too few to ask about."""
+    """Return the words between the commas around the answer, or more of the sentence if these are too few for a
+    question."""
     clause_before = _COMMA.split(before)[-1]
     clause_after = _COMMA.split(after)[0]
     if len(clause_before.split()) <= 2:
@@ -276,7 +279,8 @@ def _question_phrase(
 
 
 def _order_words(phrase: str, before: str, after: str, rng: random.Random) -> str:
-    """Put the phrase in the answer's place, in front with or without an inversion, or between swapped halves."""
+    """Return the words of a question, with the phrase in the answer's place, in front (also inverted), or between
+    halves."""
     way = rng.random()
     if not before:
         return f"{phrase} {after}"

@@ -87,31 +87,32 @@ class AlignerBuildConfig(PartsOptions):
     kb: Path | None = None
     """PathQuestion's triples."""
     embedder: str = "minilm"
-    """Who embeds the texts of the graphs of --benchmark."""
+    """The embedder of the texts of --benchmark's graphs."""
     data: Path | None = None
     """A folder of public data, with --sets."""
     sets: tuple[str, ...] = ()
     """Names of the sets in --data."""
     max_ent: int = 100
-    """Most entities of a graph."""
+    """The maximum number of entities of a graph."""
     k: int = 10
     """Passages that BM25 finds."""
     dev: float = 0.2
-    """Share of a set's questions in the part that chooses."""
+    """The share of a set's questions in the part that chooses the weights."""
     sample: int = 0
-    """Most questions of each part, drawn by --seed; 0 for all."""
+    """The maximum number of questions of each part, drawn by --seed; 0 for all."""
     seed: int = 0
     """The number that all random draws follow from."""
     extractor: str = "offline"
-    """Who reads the triples, as --extractor of ras-agent."""
+    """The extractor of the triples, as --extractor of ras-agent."""
     triple_cache: Path | None = None
     """Where read triples are stored, as --triple-cache of ras-agent."""
     model: str = ""
-    """Who writes the reasoning, as --llm of ras-agent; if not set, it is made of the gold paths and sentences."""
+    """The chat model that writes the reasoning, as --llm of ras-agent; if not set, it is made from gold paths and
+    sentences."""
     cache: Path | None = None
     """File of the model's replies, so that a build can go on."""
     concurrency: int = 8
-    """Questions that are worked on at once."""
+    """The number of questions that are processed at the same time."""
 
     def __post_init__(self) -> None:
         PartsOptions.__post_init__(self)
@@ -141,7 +142,11 @@ class AlignerBuildConfig(PartsOptions):
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
-    """Write the samples and return them. Raises RasError children."""
+    """Write the samples. Return them.
+
+    Raises:
+        RasError: a file cannot be read or a model call fails.
+    """
     samples = [*_of_paths(config), *_of_graphs(config), *_of_texts(config)]
     if config.sample:
         parts = [_sample_of(samples, part, config) for part in PARTS]
@@ -162,7 +167,7 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
 def _sample_of(
     samples: list[AlignerSample], part: str, config: AlignerBuildConfig
 ) -> list[AlignerSample]:
-    """Return at most `config.sample` samples of a part, drawn by `config.seed`, in their order."""
+    """Return at most `config.sample` samples of a part, drawn by `config.seed`, in order."""
     places = [place for place, sample in enumerate(samples) if sample.part == part]
     Random(config.seed).shuffle(places)
     return [samples[place] for place in sorted(places[: config.sample])]
@@ -224,7 +229,7 @@ def _sample_if_whole(
     facts: Sequence[Fact],
     reasoning: str,
 ) -> Iterator[AlignerSample]:
-    """Yield the sample of a question, unless its graph has no facts or nothing links it to its answer."""
+    """Yield the sample of a question unless its graph has no facts or there is no reasoning."""
     if not facts or not reasoning:
         return
     yield AlignerSample(
@@ -276,7 +281,7 @@ def _plain(subject: str, predicate: str, object_: str) -> Fact:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build as the options of the command line say, and print how many samples each part has."""
+    """Build the samples with the options of the command line, and print the size of each part."""
     samples = build(config_from(AlignerBuildConfig, __doc__, arguments))
     counts = Counter(sample.part for sample in samples)
     listed = ", ".join(f"{part} {counts[part]}" for part in PARTS)

@@ -60,7 +60,7 @@ class AlignerTrainingConfig(FitConfig):
     projected: int = 384
     """Width in which graphs and texts are compared (d_t of eq. 8)."""
     temperature: float = 0.1
-    """What the cosine of a node and the reasoning is divided by (eq. 5)."""
+    """The number by which the cosine of a node and the reasoning is divided (eq. 5)."""
     contrast: float = 0.1
     """Temperature of the contrast between graphs (eq. 9)."""
     likeness: bool = True
@@ -76,13 +76,13 @@ class AlignerTrainingConfig(FitConfig):
     cosines: bool = False
     """Measure at each validation how near a graph's state is to its question, its reasoning and its text (Fig. 2)."""
     embedder: str = "minilm"
-    """Who embeds the texts of nodes, edges and reasoning."""
+    """The embedder of the texts of nodes, edges and reasoning."""
     batch: int = 16
     """Graphs of a step, each one's reasoning against that of all others."""
     n_seeds: tuple[int, ...] = (1, 2, 5, 10, 25)
-    """To how many nodes graphs are pruned at a validation."""
+    """The numbers of nodes to which graphs are pruned at a validation."""
     judged: int = 200
-    """Most samples of a validation, spread over the part."""
+    """The maximum number of samples of a validation, spread over the part."""
     rate: float = 1e-3
     steps: int = 100
     validate_every: int = 10
@@ -102,7 +102,8 @@ def train(
 ) -> tuple[GraphAligner, FitResult]:
     """Train and save an aligner. embedder: by default the one that the configuration names.
 
-    Raises RasError children.
+    Raises:
+        RasError: a file cannot be read, or the options do not fit.
     """
     samples = read_samples(config.samples)
     train_part = of_part(samples, "train")
@@ -195,13 +196,13 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
 def aligned_graphs(
     aligner: GraphAligner, samples: Sequence[AlignerSample]
 ) -> list[AlignedGraph]:
-    """Turn samples into vectors; samples that share a graph share its vectors."""
+    """Return samples as vectors. Samples that share a graph share its vectors."""
     from ras_agent.tools.embed.embedders import query_vector
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
 
     vectors = aligner.vectors
     reasoning = dict.fromkeys(sample.reasoning for sample in samples)
-    vectors.of_texts(list(reasoning))  # in one go: batches are faster
+    vectors.of_texts(list(reasoning))  # all at once: batches are faster
     of_facts = cache(vectors.of_facts)
     of_question = cache(partial(query_vector, aligner.embedder))
     graphs = []
@@ -218,7 +219,7 @@ def aligned_graphs(
 def with_random_labels(
     examples: Sequence[AlignedGraph], seed: int
 ) -> list[AlignedGraph]:
-    """Return examples with random unit vectors in place of their reasoning's."""
+    """Return the examples with random unit vectors in place of the reasoning's vectors."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal(
         (len(examples), len(examples[0].reasoning) if examples else 0)
@@ -233,7 +234,7 @@ def with_random_labels(
 def batches_of(
     examples: Sequence[AlignedGraph], size: int, seed: int
 ) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
-    """Return a function from the number of an epoch to its batches; each epoch has an order of its own."""
+    """Return a function from the number of an epoch to its batches. Each epoch has a different order."""
 
     def batches(epoch: int) -> list[list[AlignedGraph]]:
         order = list(range(len(examples)))

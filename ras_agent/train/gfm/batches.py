@@ -1,4 +1,5 @@
-"""An example is the input of one training step: questions of a set, and the part of its graph that documents state."""
+"""Draws examples, the input of a training step: questions of a set, and the part of its graph that some documents
+state."""
 
 from __future__ import annotations
 
@@ -23,26 +24,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GFMExample:
-    """B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
-
-    candidates: (B, C), the entities that the loss reads; None for all.
-    shares: sparse (D, N), and document_targets: (B, D), for the loss over documents.
-    """
+    """B questions over a graph of N entities."""
 
     name: str
     graph: GFMGraph
     vectors: Floats
+    """The vectors of the questions, (B, text width)."""
     start: Floats
+    """The weights of the entities at which the questions start, (B, N)."""
     targets: Floats
+    """1 for each target entity, else 0, (B, N)."""
     candidates: Ints | None = None
+    """The entities that the loss reads, (B, C); None for all."""
     shares: Tensor | None = None
+    """The factor of each entity in each document, sparse (D, N), for the loss over documents."""
     document_targets: Floats | None = None
+    """1 for each supporting document, else 0, (B, D), for the loss over documents."""
 
 
 def draw_questions(
     pools: Sequence[Sequence[LinkedQuestion]], batch: int, rng: np.random.Generator
 ) -> tuple[int, list[LinkedQuestion]]:
-    """Draw a pool, the likelier the larger it is, and `batch` of its questions. Returns its place and the questions."""
+    """Draw a pool, with a probability proportional to its size, and `batch` of its questions.
+
+    Returns:
+        The index of the pool, and the questions.
+    """
     sizes = np.array([len(pool) for pool in pools], dtype=np.float64)
     chosen = int(rng.choice(len(pools), p=sizes / sizes.sum()))
     pool = pools[chosen]
@@ -58,15 +65,15 @@ def retrieval_example(
     dropout: float,
     rng: np.random.Generator,
 ) -> GFMExample:
-    """Draw questions of one set, and the part of its graph that `documents` documents state.
+    """Return an example of questions of one set, over the part of its graph that `documents` documents state.
 
     Args:
-        documents: How many documents state the graph; 0 for the whole graph.
-        labelled: How often labelled questions are drawn where the set has them.
+        documents: The number of documents that state the graph; 0 for the whole graph.
+        labelled: The probability of drawing labelled questions, if the set has them.
         dropout: The share of a question's entities that is left out.
 
     Raises:
-        SettingsError: No set holds a question with an entity.
+        SettingsError: No set has a question with an entity.
     """
     with_labels = [gfm_set for gfm_set in sets if gfm_set.labelled]
     with_pseudo = [gfm_set for gfm_set in sets if gfm_set.pseudo]
@@ -107,10 +114,11 @@ def completion_example(
     negatives: int,
     rng: np.random.Generator,
 ) -> GFMExample:
-    """Draw facts to complete: the relation is the question, one end the start, the other the target.
+    """Return an example of facts to complete: the relation is the question, one end is the start, and the other the
+    target.
 
-    The loss reads the target and `negatives` other entities that do not complete the same fact. The facts are taken
-    out of the graph, in both directions; other facts of the same two entities stay.
+    The loss reads the target and `negatives` other entities that do not complete the same fact. The facts are removed
+    from the graph in both directions; other facts about the same two entities stay.
 
     Args:
         documents: How many documents state the graph; 0 for the whole graph of the set.
@@ -131,7 +139,7 @@ def completion_example(
     target = graph.target[facts]
     source = graph.source[facts]
     relation = graph.relation[facts]
-    # half of the facts are asked for from their other end, by the inverse relation
+    # half of the facts start from their other end, with the inverse relation
     inverted = rng.random(len(facts)) < 0.5
     begins = np.where(inverted, source, target)
     ends = np.where(inverted, target, source)
@@ -155,7 +163,8 @@ def completion_example(
 
 
 def _drawn_graph(gfm_set: GFMSet, documents: int, rng: np.random.Generator) -> GFMGraph:
-    """Return the graph that `documents` documents of a set state, 0 for all; they state at least one fact."""
+    """Return the graph that `documents` documents of a set state (0 for all). The drawn documents state at least one
+    fact."""
     if not documents:
         return _part(gfm_set, None).graph
     drawn = rng.permutation(len(gfm_set.kg.documents))[:documents]
@@ -169,20 +178,21 @@ def _drawn_graph(gfm_set: GFMSet, documents: int, rng: np.random.Generator) -> G
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """Part of a graph that some documents state, with numbers of its own: entities 0..N-1 and documents 0..D-1.
-
-    entities: (N,) and documents: (D,), their numbers in the whole graph, ascending. mentions: D x N.
-    """
+    """The part of a graph that some documents state, with its own numbering of entities, 0..N-1, and documents,
+    0..D-1."""
 
     graph: GFMGraph
     entities: Ints
+    """The numbers of the entities in the whole graph, (N,), ascending."""
     documents: Ints
+    """The numbers of the documents in the whole graph, (D,), ascending."""
     mentions: SparseRows
+    """The entities that each document names, D x N."""
 
     def rows(
         self, questions: Sequence[LinkedQuestion]
     ) -> tuple[Floats, Floats, Floats]:
-        """Return questions' start (B, N), target entities (B, N) and target documents (B, D).
+        """Return the start weights (B, N), the target entities (B, N) and the target documents (B, D) of questions.
 
         A question's targets are all entities of its supporting documents.
         """
@@ -209,10 +219,10 @@ def pick_documents(
     size: int,
     rng: np.random.Generator,
 ) -> Ints:
-    """Pick `size` documents for questions, ascending.
+    """Return the numbers of `size` documents for questions, ascending.
 
-    First all that support the questions; then, for half of the places left, documents that name the questions'
-    entities; then others at random.
+    All documents that support the questions are included. Half of the remaining places go to documents that name the
+    questions' entities, and the rest to random documents.
     """
     needed = np.unique(np.concatenate([question.supporting for question in questions]))
     rows: list[npt.NDArray[np.integer]] = [np.empty(0, dtype=np.int64)]
@@ -230,9 +240,9 @@ def pick_documents(
 def part_of(
     kg: KGIndex, documents: Ints, inverse: Floats | None, message_target: str = "head"
 ) -> GraphPart:
-    """Return the part of `kg` that the documents `documents` (D,), ascending, state.
+    """Return the part of `kg` that the documents with the numbers `documents` (D,), ascending, state.
 
-    Facts of these entities that no document states, such as equivalences, belong to it too.
+    It includes facts about these entities that no document states, such as equivalences.
 
     Args:
         inverse: The vectors (R, text width) of the inverse relations; see GFMGraph.from_edges.
@@ -268,7 +278,7 @@ def part_of(
 
 
 def _mentions_of(kg: KGIndex, documents: Ints) -> SparseRows:
-    """Return the rows of the documents' entities, by their numbers in the whole graph."""
+    """Return the entities that each document names, by their numbers in the whole graph."""
     by_document = kg.documents_to_entities
     columns = np.concatenate([by_document.row(int(document)) for document in documents])
     sizes = by_document.row_sizes()[documents]
@@ -278,7 +288,7 @@ def _mentions_of(kg: KGIndex, documents: Ints) -> SparseRows:
 
 
 def _edges_of(kg: KGIndex, documents: Ints, entities: Ints) -> Ints:
-    """Return the facts (E, 3) that documents state, and those among `entities` that no document states."""
+    """Return the facts (E, 3) that the documents state, and those between `entities` that no document states."""
     inside_documents = np.zeros(len(kg.documents), dtype=bool)
     inside_documents[documents] = True
     inside = np.zeros(len(kg.entities), dtype=bool)
@@ -297,7 +307,7 @@ def _edges_of(kg: KGIndex, documents: Ints, entities: Ints) -> Ints:
 
 
 def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
-    """Return the part of a set's graph that some documents state, ascending; None for the whole graph."""
+    """Return the part of a set's graph that some documents, ascending, state; None for the whole graph."""
     kg = gfm_set.kg
     target = gfm_set.config.message_target
     if documents is not None:
@@ -320,19 +330,20 @@ def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
 def _others(
     graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator
 ) -> Ints:
-    """Draw `count` entities that no fact joins to `begin` by `relation`; if every entity is joined, any entities."""
+    """Draw `count` entities without a fact to `begin` by `relation`; if every entity has one, draw any entities."""
     messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
     sources = graph.source[messages]
     true = np.unique(sources[graph.relation[messages] == relation])
     if len(true) == graph.entities:
         return rng.integers(0, graph.entities, count)
     places = rng.integers(0, graph.entities - len(true), count)
-    # the entities at these places of those that are not among `true`
+    # the entities at these places among those that are not in `true`
     return places + np.searchsorted(true - np.arange(len(true)), places, side="right")
 
 
 def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFMGraph:
-    """Return the graph without the messages of F facts and of their inverses. target, source, relation: (F,)."""
+    """Return the graph without the messages of F facts and of their inverses. target, source and relation have shape
+    (F,)."""
 
     def key(target: Ints, source: Ints, relation: Ints) -> Ints:
         return (relation * graph.entities + target) * graph.entities + source
@@ -361,7 +372,8 @@ def _drop_entities(
 
 
 def _shares(part: GraphPart) -> Tensor:
-    """Return sparse (D, N): the amount that an entity's probability adds to the score of each document that names it.
+    """Return the factor by which an entity's probability adds to the score of each document that names it, sparse (D,
+    N).
 
     The factors are those of the packaged ranker, PACKAGED.
     """

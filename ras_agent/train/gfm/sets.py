@@ -42,33 +42,32 @@ REMEDY = "write the set again with `ras-agent kg examples`"
 
 @dataclass(frozen=True, slots=True)
 class GFMQuestion:
-    """Question, with the ids of the passages that support its answer.
-
-    kind: "labelled" or "pseudo". start: the nodes that it starts from, names by type, where somebody has linked it.
-    """
+    """A question with the ids of the passages that support its answer."""
 
     question: str
     supporting: tuple[str, ...]
     kind: str = "labelled"
+    """"labelled" or "pseudo"."""
     start: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The names, by type, of the nodes at which it starts, if it is already linked to the graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """Question as numbers of a graph.
-
-    vector: (text width,), its sentence vector. entities, weights: (k,), where the network starts. supporting: (g,), the
-    documents that support its answer.
-    """
+    """A question as vector and numbers of a graph."""
 
     vector: Floats
+    """Its sentence vector, (text width,)."""
     entities: Ints
+    """The numbers of the entities at which the network starts, (k,)."""
     weights: Floats
+    """The weights of these entities, (k,)."""
     supporting: Ints
+    """The numbers of the documents that support its answer, (g,)."""
 
 
 class GFMSet:
-    """Knowledge graph with the questions that are linked to it."""
+    """A knowledge graph with the questions that are linked to it."""
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class GFMSet:
         questions: dict[str, list[LinkedQuestion]],
         config: GFMConfig,
     ) -> None:
-        """Take the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
+        """Store the questions by kind, "labelled" and "pseudo". Questions without an entity are left out."""
         self.name = name
         self.kg = kg
         self.config = config
@@ -95,7 +94,7 @@ def _usable(
 def load_sets(
     folders: Sequence[Path], config: GFMConfig, share: float = 1.0
 ) -> list[GFMSet]:
-    """Read the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
+    """Return the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
 
     Raises the errors of `read_linked` and `KGIndex.of_file`, and IndexMismatch for questions linked to another graph.
     """
@@ -121,8 +120,8 @@ def text_model_of(
 ) -> tuple[str, int | None]:
     """Return the name and the width of the encoder that made the sets' vectors.
 
-    The name is "", and the width `width`, where no set has vectors. Raises IndexNotFound for a folder that is no set,
-    IndexMismatch where vectors are not of `width` or of one encoder.
+    If no set has vectors, the name is "" and the width is `width`. Raises IndexNotFound for a folder that is not a set,
+    IndexMismatch if the vectors are of different encoders or not of `width`.
     """
     if missing := [
         str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()
@@ -153,7 +152,7 @@ def text_model_of(
 
 
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
-    """Choose a share of the questions, at least one, and keep their order.
+    """Return a share of the questions, at least one, in their order.
 
     The choice is always the same, and a smaller share's questions are among a larger one's. Raises SettingsError for a
     share that is not above 0 and at most 1.
@@ -172,9 +171,9 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
 def link_questions(
     kg: KGIndex, questions: Sequence[GFMQuestion]
 ) -> list[LinkedQuestion]:
-    """Link questions to a graph. Pseudo questions, of which there are many, are linked only by name.
+    """Return the questions linked to a graph. Pseudo questions, of which there are many, are linked only by name.
 
-    Raises ValueError for a supporting passage that the graph does not know, or a graph without vectors.
+    Raises ValueError if the graph lacks a supporting passage or has no vectors.
     """
     if kg.embedder is None:
         raise ValueError(
@@ -217,7 +216,7 @@ def write_questions(
     questions: Sequence[GFMQuestion],
     linked_questions: Sequence[LinkedQuestion],
 ) -> None:
-    """Write questions.jsonl and questions.npz of questions that are linked."""
+    """Write questions.jsonl and questions.npz for linked questions."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
             file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
@@ -249,12 +248,17 @@ def _joined(
 
 
 def _ends(arrays: Sequence[npt.NDArray[Any]]) -> Ints:
-    """Return where each of the joined arrays begins, and where the last one ends."""
+    """Return the start of each of the joined arrays, followed by the end of the last."""
     return np.cumsum([0, *map(len, arrays)])
 
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
-    """Read the questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
+    """Return the linked questions of a folder, by kind.
+
+    Raises:
+        OSError: a file cannot be opened.
+        IngestError: a file is damaged, or the two files do not fit together.
+    """
     kinds = [
         str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")
     ]

@@ -1,11 +1,11 @@
-"""Train a GraphLLM to plan and to answer from the question's graph, as RAS does (section 3.3), and write its folder.
+"""Trains a GraphLLM to plan and answer from the question's graph, as RAS does (section 3.3), and writes its folder.
 
     python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --out subq.jsonl
     python -m ras_agent.train.graphllm.train --data subq.jsonl --language-model Qwen/Qwen2.5-7B-Instruct \\
         --tuning lora --out graphllm
     ras-agent ask "..." --index my.index --planner graphllm:graphllm --answerer graphllm:graphllm
 
-The same command goes on where a killed one stopped. Several processors, with batches of their own:
+The same command resumes a killed training. On several processors, each with different batches:
 
     torchrun --nproc-per-node 8 -m ras_agent.train.graphllm.train ...
 
@@ -112,7 +112,11 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
 
 
 def train(config: GraphLLMTrainingConfig) -> FitResult:
-    """Train, write the folder, and return how it ended. Raises RasError children."""
+    """Train the model and write its folder. Return the outcome of the training.
+
+    Raises:
+        RasError: a file cannot be read, or the options do not fit.
+    """
     from ras_agent.tools.graph_tokens.roles import PROMPTS as PROMPTS_FOLDER
 
     start = begin(config)
@@ -153,16 +157,18 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """GraphLLM that a training begins with. digests: of the files that it was made of. stored_type: of its weights."""
+    """The GraphLLM that a training begins with."""
 
     model: GraphLLM
     digests: Mapping[str, str]
+    """Digests of the files that the model was made from."""
     stored_type: Any
+    """The data type of its language model's weights."""
 
     def write_card(
         self, what: str, made_by: str, config: GraphLLMOptions, facts: Mapping[str, Any]
     ) -> None:
-        """Write training.json, on which `facts` stand."""
+        """Write training.json, with `facts` added."""
         import torch
 
         weights = list(self.model.parameters())
@@ -188,7 +194,7 @@ class Start:
 
 
 def begin(config: GraphLLMOptions) -> Start:
-    """Return the model that a training begins with: a new one on a language model, or one that was trained before."""
+    """Return the model that a training begins with: a new one on a language model, or a trained one."""
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
     digests = {}
@@ -211,9 +217,10 @@ def train_on(
     config: GraphLLMOptions,
     digests: Mapping[str, str],
 ) -> FitResult:
-    """Train the model on the samples of the part "train", and leave the best weights in it.
+    """Train the model on the samples of the part "train". It ends with the best weights.
 
-    Those of the part "validation" choose the weights. digests: of the other inputs that decide the weights.
+    The samples of the part "validation" choose the weights. digests: digests of the other inputs that affect the
+    weights.
     """
     from ras_agent.train.graphllm.trainable import TrainableGraphLLM
 
@@ -245,8 +252,8 @@ def samples_by_part(
 ) -> dict[str, list[SubqSample]]:
     """Return the samples to train on and to validate by, from the file `config.data`, under "train" and "validation".
 
-    They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
-    asking a model. Raises SettingsError if there are no samples to train on.
+    They are the samples of `config.tasks`, planning or answering, without the steps that planner and answerer do
+    without asking a model. Raises SettingsError if there are no samples to train on.
     """
     parts: dict[str, list[SubqSample]] = {"train": [], "validation": []}
     for sample in read_samples(config.data):
@@ -265,7 +272,7 @@ def samples_by_part(
 
 
 def _check_texts(file: Path, parts: Mapping[str, Sequence[SubqSample]]) -> None:
-    """Raise SettingsError for samples whose passages have no texts."""
+    """Raise SettingsError if passages of the samples have no texts."""
     samples = chain.from_iterable(parts.values())
     steps = chain.from_iterable(sample.steps for sample in samples)
     passages = chain.from_iterable(step.passages for step in steps)
@@ -289,14 +296,14 @@ def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
 def batches(
     samples: Sequence[Sample], size: int, seed: int, epoch: int
 ) -> list[list[Sample]]:
-    """Return an epoch's batches: all samples, in an order of its own."""
+    """Return the batches of an epoch: all samples, in an order that depends on the seed and the epoch."""
     shuffled = list(samples)
     random.Random(f"{seed} {epoch}").shuffle(shuffled)
     return [shuffled[first : first + size] for first in range(0, len(shuffled), size)]
 
 
 def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
-    """Copy the weights of a trained aligner's graph encoder into the model's, and return a description of them."""
+    """Copy the weights of a trained aligner's graph encoder into the model's. Return the aligner's digest."""
     from ras_agent.tools.graph_tokens.aligner import WEIGHTS, align_encoder
     from ras_agent.tools.graph_tokens.graph_llm import GraphTokens
 
@@ -315,7 +322,7 @@ def digest_of_weights(folder: Path) -> str:
 
 
 def _set_precision(model: GraphLLM, config: GraphLLMOptions) -> None:
-    """Make trained weights float32, since bfloat16 loses small steps, and frozen ones bfloat16 where that is used."""
+    """Make trained weights float32, since bfloat16 loses small steps, and frozen weights bfloat16 if it is used."""
     import torch
 
     bf16 = config.bf16

@@ -54,17 +54,17 @@ _SAME_PARTS = ("benchmark", "validation", "shares", "split", "embedder")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a table: changes of the options. aligner: changes for the aligner; None for a row without one.
-
-    n_seed: to how many nodes it prunes; None for the option's. without_projector: the encoder is as wide as the
-        language model's word vectors, and there is no projector.
-    """
+    """A row of a table."""
 
     name: str
     changes: Changes = field(default_factory=dict)
+    """The options that differ from the command's."""
     aligner: Changes | None = None
+    """The options of the aligner that differ; None for a row without an aligner."""
     n_seed: int | None = None
+    """The number of nodes to which the aligner prunes; None for the command's option."""
     without_projector: bool = False
+    """Whether there is no projector, and the encoder is as wide as the language model's word vectors."""
 
 
 _ENCODERS = (("graph transformer", "graph-transformer"), ("GAT", "gat"), ("GCN", "gcn"))
@@ -181,9 +181,10 @@ class GraphQATablesConfig(GraphQATrainingConfig):
     def training(
         self, row: Row, seed: int, shape: Changes | None = None
     ) -> GraphQATrainingConfig:
-        """Return the training of a row; its aligner, if it has one, is trained first.
+        """Return the training of a row. If the row has an aligner, the aligner is trained first.
 
-        shape: options of the graph encoder that all rows of a table share, in place of the command's.
+        Args:
+            shape: options of the graph encoder that all rows of a table share, in place of the command's.
         """
         options: dict[str, Any] = {}
         for option in fields(GraphQATrainingConfig):
@@ -204,7 +205,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         return GraphQATrainingConfig(**options)
 
     def _aligner(self, row: Row, changes: Changes, seed: int) -> Path:
-        """Train the aligner of a row, unless another row did, and return its folder."""
+        """Return the folder of a row's aligner. It is trained unless another row has done so."""
         samples = self._samples(row)
         named = [f"{key}-{value}" for key, value in changes.items()]
         if samples != self.reasoning:
@@ -229,7 +230,8 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         return config.out
 
     def _samples(self, row: Row) -> Path:
-        """Return the samples of a row's aligner; those that are not given are made, by rules, of the graphs that it prunes."""
+        """Return the samples for a row's aligner: those given, or samples made by rules from the graphs that it
+        prunes."""
         tree = {name: row.changes[name] for name in _TREE if name in row.changes}
         if self.reasoning is not None and not tree:
             return self.reasoning
@@ -254,7 +256,11 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
 
 def write_tables(config: GraphQATablesConfig) -> JSON:
-    """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
+    """Train and score all rows, write the tables, and return their figures.
+
+    Raises:
+        RasError: a file cannot be read, or the options do not fit.
+    """
     # texts are embedded once for all rows
     vectors = GraphVectors(resolve_embedder(config.embedder))
     tables: dict[str, list[Row]] = {}
@@ -281,10 +287,11 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
 def _shape_of_aligners(
     rows: Sequence[Row], config: GraphQATablesConfig, embedder: Embedder
 ) -> Changes:
-    """Return the shape of the aligners' graph encoder, for all of `rows` where one of them has an aligner.
+    """Return the shape of the aligners' graph encoder, to be used by all `rows` if one of them has an aligner; {} if
+    none has.
 
-    An aligner is as wide as its embedder's vectors, and its encoder is the reader's: rows without one would compare
-    another network.
+    An aligner is as wide as its embedder's vectors, and the reader uses its encoder. With another shape, rows without
+    an aligner would compare a different network.
     """
     if all(row.aligner is None for row in rows):
         return {}

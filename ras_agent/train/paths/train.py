@@ -55,7 +55,7 @@ Kind = Literal["facts", "paths"]
 LEARNABLE = ("both", *get_args(Kind))
 _WORDINGS = get_args(Wording)
 _MOST_GOLD = 8
-"""Gold paths of a question that are learnt from: a country has hundreds of answers to some"""
+"""The maximum number of gold paths of a question to learn from, as some questions have hundreds of answers."""
 _RANGES = {
     **dict.fromkeys(("rank", "batch"), COUNT),
     "margin": AMOUNT,
@@ -64,9 +64,9 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class PathData:
-    """Options that say which examples a training on paths learns from. Raises SettingsError for contradictions.
+    """The options that choose the examples of a training on paths. Raises SettingsError for contradictions.
 
-    A training's configuration inherits from it next to FitConfig, so it has no slots.
+    A training's configuration class inherits from it and from FitConfig, so it has no slots.
     """
 
     questions: tuple[Path, ...]
@@ -139,7 +139,8 @@ class PathTrainingConfig(FitConfig, PathData):
 
 @dataclass(frozen=True, slots=True)
 class PathExample:
-    """Texts of a triplet loss, as a scorer reads them. Negatives are of the positive's kind, facts or paths."""
+    """The texts of triplets for the loss, as a scorer reads them. Negatives are of the positive's kind, facts or
+    paths."""
 
     question: str
     positive: str
@@ -154,14 +155,15 @@ def path_examples(
     seed: int = 0,
     wording: Wording = "facts",
 ) -> list[PathExample]:
-    """Make triplets of each question: its gold paths against other paths from the start, gold facts against others.
+    """Return triplets for each question: its gold paths with other paths from the start, and its gold facts with other
+    facts.
 
-    The other facts are those that touch a gold path and leave it. A path that ends in an answer is no negative, nor is
-    a gold fact. A question is left out if no gold path is in the graph. See `gold_paths`.
+    The other facts are those that lead away from a gold path. A path that ends in an answer is not used as a negative,
+    nor is a gold fact. A question is left out if no gold path is in the graph. See `gold_paths`.
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
-    # of each path: many questions ask for one
+    # by path, since many questions have the same path
     triplets: dict[tuple[int, ...], list[PathExample]] = {}
     examples = []
     for question in questions:
@@ -193,9 +195,9 @@ def path_examples(
 
 
 def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
-    """Return the paths that lead to a question's answers: the one that its set names, else the shortest ones.
+    """Return the paths that lead to a question's answers: the path named by the benchmark, or else shortest paths.
 
-    Shortest paths lead from the question's entities, one to each answer; at most eight are taken. The list is empty where
+    Shortest paths lead from the question's entities, one to each answer; at most eight are taken. The list is empty if
     the graph lacks the path, the entities or the answers.
     """
     graph = subgraph.graph
@@ -211,7 +213,8 @@ def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
 def _other_paths(
     subgraph: Subgraph, gold: GraphPath, question: Question, wording: Wording
 ) -> list[str]:
-    """Return the texts of paths from the start of `gold` that are no longer, no part of it and end in no answer."""
+    """Return the texts of paths from the start of `gold`, at most as long, that are not part of it and do not end in an
+    answer."""
     graph = subgraph.graph
     right = set(map(canonical_key, question.answers))
     paths = complete(subgraph, [gold.start], PathLimits(len(gold), 2000)).paths
@@ -226,7 +229,7 @@ def _other_paths(
 def _other_facts(graph: Graph, path: GraphPath, on_paths: set[int]) -> list[int]:
     """Return the numbers of the facts that touch a path, ascending, without those that join two nodes of gold paths.
 
-    Such a fact leads to the same answer by another relation, and so it is right, too.
+    Those are left out because they may lead to the same answer by another relation.
     """
     others = set[int]()
     for node in path.nodes:
@@ -242,13 +245,13 @@ def _other_facts(graph: Graph, path: GraphPath, on_paths: set[int]) -> list[int]
 def _sample(
     texts: Sequence[str], excluded: set[str], count: int, dice: Random
 ) -> tuple[str, ...]:
-    """Return at most `count` of the texts, each once, without excluded ones."""
+    """Return at most `count` of the texts, each once, without the excluded texts."""
     distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
     return tuple(dice.sample(distinct, min(count, len(distinct))))
 
 
 def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
-    """Return the path of these facts, in their order and directions; None if the graph lacks one of them."""
+    """Return the path along these facts, in order and direction; None if the graph lacks one of them."""
     path = None
     for head, relation, tail in triples:
         start = graph.find(head)
@@ -264,7 +267,7 @@ def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
 
 
 def _edge_between(graph: Graph, start: int, end: int, relation: str) -> int | None:
-    """Return the first fact that leads from a node to another by a relation."""
+    """Return the first fact with this relation from one node to another; None if there is none."""
     for edge in graph.incident.row(start).tolist():
         source, kind, target = graph.edges[edge].tolist()
         if (source, target) != (start, end):
@@ -281,9 +284,9 @@ def train_head(
     embedder: Embedder,
     config: PathTrainingConfig,
 ) -> tuple[PathHead, FitResult]:
-    """Train on `train_part`, and return the head of the epoch that orders the most triplets of `dev_part` right.
+    """Train on `train_part`. Return the head of the epoch that orders the most triplets of `dev_part` correctly.
 
-    The head before the first epoch counts, too. Raises SettingsError for a part without examples.
+    The head before the first epoch is included. Raises SettingsError if a part has no examples.
     """
     import torch
 
@@ -345,7 +348,7 @@ def examples_of_parts(
 ) -> dict[str, list[PathExample]]:
     """Return the examples of all files by part, "train" and "dev".
 
-    Raises SettingsError for a file of a set whose questions bring no graph.
+    Raises SettingsError for a file whose questions have no graph.
     """
     parts: dict[str, list[PathExample]] = {"train": [], "dev": []}
     for graph, questions, part in _asked_of_graphs(config):
@@ -362,7 +365,7 @@ def examples_of_parts(
 def _asked_of_graphs(
     config: PathData,
 ) -> Iterator[tuple[Graph, Sequence[Question], str]]:
-    """Yield each graph with the questions about it and their part."""
+    """Yield each graph with questions about it and the part they belong to."""
     if not config.benchmark:
         for kb, file in zip(config.kb, config.questions, strict=True):
             graph = Graph.from_triples(read_knowledge_base(kb))

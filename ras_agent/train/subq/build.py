@@ -89,14 +89,14 @@ class SubqConfig:
     asqa: tuple[Path, ...] = ()
     """Questions of ASQA's training part, which teach only to answer; passages in `docs` are read."""
     limit: int | None = None
-    """How many questions of each file are taken, from its beginning."""
+    """The maximum number of questions of each file, from its beginning."""
     model: str | object = None
-    """Picks documents and writes sub-queries: a chat model, as --planner of ras-agent."""
+    """The chat model that picks documents and writes sub-queries, as --planner of ras-agent."""
     base_model: str | object = None
     """Answers questions without passages, as --answerer of ras-agent; --model if not given, and without either no
     question is tried without retrieval."""
     extractor: str | object = "offline"
-    """Reads the triples, as --extractor of ras-agent."""
+    """The extractor of the triples, as --extractor of ras-agent."""
     openie: tuple[Path, ...] = ()
     """Documents with triples that are ready, so that no extractor reads them."""
     cache: Path | None = None
@@ -134,7 +134,11 @@ class SubqConfig:
 
 
 def build(config: SubqConfig) -> dict[str, Any]:
-    """Write the samples and their card; return the card. Raises RasError children."""
+    """Write the samples and their card. Return the card.
+
+    Raises:
+        RasError: a file cannot be read or a model call fails.
+    """
     left_out: list[str] = []
     samples: list[SubqSample] = []
     calls: list[Call] = []
@@ -181,7 +185,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """Samples of a question, or the reason why there are no samples, and the model calls that they took."""
+    """The samples of a question, or the reason why there are none, and the model calls that were made."""
 
     samples: tuple[SubqSample, ...] = ()
     problem: str = ""
@@ -189,7 +193,7 @@ class _Outcome:
 
 
 class _Worker:
-    """Maker of one question's samples."""
+    """A maker of the samples of questions."""
 
     def __init__(self, config: SubqConfig) -> None:
         asks = config.model is not None or config.base_model is not None
@@ -213,7 +217,7 @@ class _Worker:
             self._base = resolve_answerer(base, RoleOptions(chat=chat))
 
     async def work(self, item: SubqQuestion) -> _Outcome:
-        """Make the samples of a question, or say why there are no samples. Raises the error of a failed model call."""
+        """Return the samples of a question, or why there are none. Raises the error of a failed model call."""
         with metered(Ledger("subq")) as ledger:
             try:
                 samples = await self._samples(item)
@@ -242,7 +246,7 @@ class _Worker:
         )
 
     async def _is_known(self, question: Question) -> bool:
-        """Tell whether the base model gives the answer by itself."""
+        """Tell whether the base model gives the right answer without passages."""
         if self._base is None:
             return False
         answer: Answer = await acall(
@@ -295,7 +299,7 @@ class _Worker:
 
 
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield each question once, by its id; its passages state the triples that are ready."""
+    """Yield each question once, by id. Its passages state the triples that were given."""
     triples = ready_triples(config.openie, on_bad)
     sources = (
         (musique, config.musique),
@@ -332,7 +336,7 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
 
 
 def _plain(value: object) -> object:
-    """Return a setting as JSON: the name of a path's file, the name of a model without secrets."""
+    """Return a setting as JSON: only the file name of a path, and the name of a model without secrets."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Path):
@@ -343,7 +347,7 @@ def _plain(value: object) -> object:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build as the options of the command line say, and print the statistics of the samples."""
+    """Build the samples with the options of the command line, and print their statistics."""
     card = build(config_from(SubqConfig, __doc__, arguments))
     print(json.dumps(card["statistics"], indent=2))
 

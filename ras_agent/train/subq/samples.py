@@ -1,4 +1,4 @@
-"""The sample that planner and answerer are trained on, and its file: JSON Lines, one object a line.
+"""The samples on which planner and answerer are trained, and their file: JSON Lines, one object a line.
 
     {"id": "musique/2hop__1_2/plan-1",        unique in the file
      "source": "musique", "question_id": "2hop__1_2", "hops": 2,
@@ -13,8 +13,8 @@
      "target": "[SUBQ] When was CrossGen launched?",
      "answers": ["1998"]}                     gold answers of the question, the target of "answer" first
 
-The target of a "plan" is a planner's reply, in the grammar of ras_agent.tools.plan.grammar; that of an "answer" is
-only the answer. An "answer" is labelled by the plan in front of it: "sufficient", or "no_retrieval" without any step.
+The target of a "plan" is a planner's reply in the grammar of ras_agent.tools.plan.grammar; the target of an "answer" is
+only the answer. The label of an "answer" is the plan before it: "sufficient", or "no_retrieval" without steps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class SubqStep:
-    """Search of a sample: the sub-query, the passages that it is to find, and their triples."""
+    """A search of a sample: the sub-query, the passages that it should find, and their triples."""
 
     subquery: str
     passages: tuple[Passage, ...] = ()
@@ -57,9 +57,9 @@ class SubqStep:
 
 @dataclass(frozen=True, slots=True)
 class SubqSample:
-    """Input of a planner or an answerer, and the reply to learn; the module describes each field.
+    """The input of a planner or an answerer, and the reply to learn. The module's docstring describes the fields.
 
-    Passages have an id and a title, and a text where `build --texts` made the file.
+    Passages have an id and a title, and also a text if the file was made with `build --texts`.
     """
 
     id: str
@@ -76,11 +76,12 @@ class SubqSample:
     added: bool = False
 
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
-        """Return the graph and the hops that the loop would have here, so that the role's prompt is the same."""
+        """Return the graph and the steps that the loop would have at this point, so that the role's prompt is the
+        same."""
         graph = QuestionGraph()
         steps = list[Step]()
         for hop, step in enumerate(self.steps, start=1):
-            place = ""  # of several passages, the file does not say which
+            place = ""  # unknown with several passages: the file does not name the passage of a triple
             if len(step.passages) == 1:
                 place = step.passages[0].id
             triples = [
@@ -115,7 +116,11 @@ class SubqSample:
 
     @classmethod
     def from_record(cls, record: QuestionRecord) -> Self:
-        """Return the sample of a record. Raises IngestError, which names the place and the problem."""
+        """Return the sample of a record.
+
+        Raises:
+            IngestError: the record is not a sample; the message names its place and the problem.
+        """
         sample = cls(
             id=record.text("id"),
             source=record.text("source"),
@@ -136,10 +141,10 @@ class SubqSample:
 
 
 def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSample]:
-    """Read the samples of a file, or of one split of it, in its order.
+    """Return the samples of a file, or of one split of it, in order.
 
-    Raises IngestError with the place of a record that is no sample, that contradicts itself, or whose id came before;
-    and for a file without any sample of the split.
+    Raises IngestError, with the place, for a record that is not a sample, contradicts itself, or repeats an id, and for
+    a file without samples of the split.
     """
     samples: list[SubqSample] = []
     places: dict[str, str] = {}
@@ -163,7 +168,11 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
 
 
 def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
-    """Write a file that `read_samples` reads, whole or not at all. Raises StoreError."""
+    """Write a file that `read_samples` reads, completely or not at all.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
     lines = (
         json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples
     )
@@ -171,9 +180,10 @@ def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
 
 
 def split_of(question: str, validation: float) -> Split:
-    """Return the split of a question by a hash of its words: the same in every file, run and source.
+    """Return the split of a question by a hash of its words, so that it is the same in every file, run and source.
 
-    validation: the share of questions that go there.
+    Args:
+        validation: the share of questions in the split "validation".
     """
     words = " ".join(question.casefold().split())
     digest = hashlib.blake2b(
@@ -185,7 +195,7 @@ def split_of(question: str, validation: float) -> Split:
 
 
 def _contradiction(sample: SubqSample) -> str:
-    """Return the contradiction inside a sample, "" without any."""
+    """Return what is contradictory in a sample; "" if nothing is."""
     if (sample.label == "no_retrieval") and sample.steps:
         return "'label' is no_retrieval, yet there are steps"
     if sample.kind == "answer":
@@ -206,7 +216,7 @@ def _contradiction(sample: SubqSample) -> str:
 
 
 def plan_of(target: str) -> Plan | None:
-    """Return the plan that a target states, as the loop reads replies; None without a plan."""
+    """Return the plan in a target, parsed as the loop parses replies; None if it has no plan."""
     try:
         return parse_plan(target)
     except ParseError:

@@ -1,4 +1,5 @@
-"""Questions to make samples of, with the documents that each needs and, where they are known, the sub-queries."""
+"""Reads the questions to make samples from, with the documents that each needs and the sub-queries if they are
+known."""
 
 from __future__ import annotations
 
@@ -25,11 +26,12 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SubqQuestion:
-    """Question, the documents that hold its answer together, and a sub-query for each where there are any.
+    """A question, the documents that together contain its answer, and a sub-query for each document if sub-queries are
+    known.
 
-    The documents of a question without sub-queries are in no particular order, and may be more than it needs.
-    opening: the result of a search for the question itself, if the history begins with it.
-    only_answer: whether it teaches only to answer, from all documents at once; without any, from memory.
+    The documents of a question without sub-queries are in no particular order, and may be more than it needs. opening:
+    the passages found by a search for the question itself, if the history begins with it. only_answer: whether only
+    answers are learnt from it, from all documents at once, or from memory without documents.
     """
 
     source: str
@@ -41,7 +43,7 @@ class SubqQuestion:
 
 
 class SubqSource(NamedTuple):
-    """Questions of a file, and the passages that the loop would search for them."""
+    """The questions of a file, and the passages that the loop would search for them."""
 
     questions: tuple[SubqQuestion, ...]
     passages: tuple[Passage, ...]
@@ -50,7 +52,7 @@ class SubqSource(NamedTuple):
 def musique(file: Path, on_bad: OnBad) -> SubqSource:
     """Read MuSiQue's questions with their gold decompositions, in which #1, #2 are replaced by the gold answers.
 
-    on_bad: called with the problem of a record or a question that is left out.
+    on_bad: is called with the problem of each record or question that is left out.
     """
     training_set = questions_and_corpus("musique", file, on_bad)
     questions = []
@@ -65,7 +67,7 @@ def musique(file: Path, on_bad: OnBad) -> SubqSource:
 def _to_subq_question(question: Question) -> SubqQuestion:
     if not question.answers:
         raise IngestError(f"{question.id}: no answer")
-    # "The Collegian >> owned by" is a relation of Wikidata, asked for in words
+    # "The Collegian >> owned by" names a relation of Wikidata; it is asked for in words
     subqueries = tuple(
         subquery.replace(" >> ", " ") for subquery in decomposed(question)
     )
@@ -81,7 +83,7 @@ def _to_subq_question(question: Question) -> SubqQuestion:
 
 
 def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read questions with their supporting documents, of HotpotQA or another set in one of its two forms.
+    """Read questions with their supporting documents, from HotpotQA or another set in one of its two formats.
 
     The documents come from the questions' contexts, or from a corpus.jsonl next to the file. on_bad: as for `musique`.
     """
@@ -104,7 +106,7 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and a `sub_queries` for each of them.
+    """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and `sub_queries`, one for each document.
 
     A sub-query is left out if its document has no text. on_bad: as for `musique`.
     """
@@ -143,7 +145,7 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
 
 
 def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
-    """Return questions, with all of their documents as the passages that are searched."""
+    """Return the questions, with all their documents as the passages to search."""
     passages: list[Passage] = []
     for question in questions:
         passages += question.documents
@@ -151,17 +153,18 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
 
 
 def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ARC-Easy's questions, which teach to answer: from the first five passages of a record, if it has any."""
+    """Read ARC-Easy's questions, from which only answers are learnt, with the first five passages of a record if it has
+    any."""
     return _to_answer("arc-easy", "arc-challenge", file, on_bad)
 
 
 def asqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ASQA's questions with their long answers, which teach to answer, as ARC-Easy's do."""
+    """Read ASQA's questions with their long answers. As with ARC-Easy, only answers are learnt."""
     return _to_answer("asqa", "asqa", file, on_bad)
 
 
 def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
-    """Return the questions of a file in the form of the benchmark `form`, of which only answers are learnt."""
+    """Return the questions of a file in the format of the benchmark `form`, from which only answers are learnt."""
     training_set = questions_and_corpus(form, file, on_bad)
     questions = []
     for question in training_set.questions:
@@ -174,12 +177,12 @@ def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read StrategyQA's questions in which only the last step refers to others, and compares the results of all.
+    """Read StrategyQA's questions whose last step compares the results of all other steps, and whose other steps refer
+    to none.
 
-    Only these have searches that are known without the answers of single steps, which the set does not have. A
-    question's facts are its documents: each goes to the step that shares most of its words. The set's development part
-    is left out.
-    on_bad: as for `musique`; it also gets the number of questions of another kind.
+    Only these have searches that are known without the answers of single steps, which the set lacks. A question's facts
+    are its documents: each is assigned to the step that shares most of its words. The set's development part is left
+    out. on_bad: as for `musique`; it is also told the number of questions of other kinds.
     """
     questions = []
     others = 0
@@ -235,9 +238,9 @@ def _comparison_question(
 
 
 def _document(name: str, text: str, term: str) -> Passage:
-    """Join facts into a document. The question's term is its title only where the facts name it.
+    """Return facts joined into a document. Its title is the question's term, if the facts name it, else "".
 
-    An extractor takes a title for the text's subject.
+    The term is checked because an extractor takes the title as the subject of the text.
     """
     return Passage(name, text, term if mentions(text, term) else "")
 
@@ -251,7 +254,8 @@ ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
 
 
 def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
-    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line. on_bad: takes an error of a line."""
+    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line. on_bad: is called with the error of a
+    line."""
     triples: dict[tuple[str, str], list[list[str]]] = {}
     for file in files:
         for entry in load_openie(file, str(file)):
@@ -269,7 +273,7 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
 def with_triples(
     documents: Iterable[Passage], triples: ReadyTriples
 ) -> tuple[Passage, ...]:
-    """Return documents that state their ready triples; those without any are left as they are."""
+    """Return the documents with their given triples. Documents without triples are unchanged."""
     stating = []
     for document in documents:
         rows = triples.get(_content(document))

@@ -230,19 +230,19 @@ class SparseRows:
 
 @dataclass(frozen=True, slots=True)
 class KGArrays:
-    """Holds N entities, R relations, E edges, D documents, sorted so that the same facts give the same arrays.
+    """Holds N entities, R relations, E edges and D documents, sorted so that the same facts give the same arrays.
 
-    entities: the most frequent surface forms; keys: their canonical keys, or they themselves, ascending.
+    entities: the most frequent surface forms; keys: their canonical keys, or the same names in an exact graph, ascending.
     relations: ascending by canonical key, `relation_keys`; the last is the equivalence relation, which no text states.
-    edges: (E, 3) head, relation, tail; the facts ascend and come first, then equivalences, with head < tail unless they
-        were imported.
-    similarities: (equivalences,) of the last edges.
-    mentions: N x D, how often a document names an entity.
-    source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, equivalences nowhere.
+    edges: (E, 3) head, relation, tail; the facts ascend and come first, then the equivalences, with head < tail unless
+        they were imported.
+    similarities: (equivalences,) the cosines of the last edges.
+    mentions: N x D, how often each document names each entity.
+    source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`; equivalences have none.
     documents: passage ids, ascending. notes: "", then JSON about sources, ascending; see notes.py.
-    entity_vectors: (N, d), relation_vectors: (R, d), unit length.
-    near: N x N, the nearest entities that equivalences were chosen from. All three are None without an embedder.
-    texts: (D,) uint64, the number that a passage index has for the text that was read, 0 if unknown.
+    entity_vectors: (N, d), relation_vectors: (R, d), of unit length.
+    near: N x N, the nearest entities, from which equivalences are chosen. All three are None without an embedder.
+    texts: (D,) uint64, the hash of the text that was read, as in a passage index; 0 if unknown.
     """
 
     entities: StringTable

@@ -23,8 +23,8 @@ EQUIVALENT = "equivalent"
 class Occurrences:
     """Holds facts as they were read, with names and documents numbered.
 
-    names: distinct; keys: their canonical keys, by default computed, which takes as long as all other steps; both are
-        read fastest in the order of keys.
+    names: distinct; keys: their canonical keys. By default the keys are computed, which takes as long as all other steps.
+        Names and keys are processed fastest in the order of keys.
     facts: (F, 7) document, subject, predicate, object, start, end, note; mentions: (M, 3) document, name, count.
     edges: (U, 3) subject, predicate, object, which no document states; similarities: (U,), NaN for facts.
     notes: the notes about the places of facts; the first is "", for facts without a note.

@@ -44,11 +44,11 @@ PASSAGES = (
     "CREATE TABLE vectors (cell INTEGER PRIMARY KEY REFERENCES passages ON DELETE CASCADE, data BLOB NOT NULL)",
     "CREATE TABLE dead (cell INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
 )
-"""index_state: epoch tells one index, and one numbering of its cells, from all others; revision counts commits; cells is
-the number that comes next; passages is how many there are; erasures counts writes that deleted something, compacted is
-that count when the database was last compacted; run counts runs over files. passages: ordered by place; metadata is JSON;
-terms are hashes with their counts, so that a text is cut into words once. vectors: of the passages, where the index has an
-embedder. dead: cells whose passages are gone, since which revision."""
+"""index_state: epoch identifies an index and a numbering of its cells; revision counts commits; cells is the next free
+number; passages is how many passages there are; erasures counts writes that deleted something, compacted is that count
+when the database was last compacted; run counts runs over files. passages: ordered by place; metadata is JSON; terms
+are hashes with their counts, so that a text is split into words only once. vectors: of the passages, if the index has
+an embedder. dead: cells whose passages are gone, and since which revision."""
 
 # paths are bytes: a file's name may not be valid text, and the content of a folder is a range of bytes
 JOURNAL = (
@@ -68,7 +68,7 @@ UPLOADS = (
     path BLOB PRIMARY KEY REFERENCES files (path) DEFERRABLE INITIALLY DEFERRED, data BLOB NOT NULL
 )""",
 )
-"""The bytes of files that were sent to a server. path: by which the journal knows the file."""
+"""The bytes of files that were sent to a server. path: identifies the file in the journal."""
 
 GRAPH = (
     """CREATE TABLE kg_state (
@@ -119,17 +119,17 @@ GRAPH = (
         JOIN kg_names AS objects ON objects.number = stated.object
         LEFT JOIN passages ON passages.id = readings.passage""",
 )
-"""kg_state: there is a row once facts are read; published counts the graphs that were written whole, 0 for none yet;
-stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that
-graph is; names is the number that the next name gets. kg_names: key is the name's canonical key. kg_passages: the
-readings of passages, since which published graph they count, the text's hash and the cell where the index had it.
-kg_facts: what readings state, by numbers of names, and where; attributes of the fact as JSON, without its dates, and
-source, more about the place, as JSON. kg_edges: what an imported graph has and no document states; kg_others: its nodes
-that are neither entities nor documents, with their edges. kg_edits: what persons changed. kg_files: the files of
-triples, and where they were added from. kg_vectors: of names, by their maker. kg_near: the nearest names of each
-entity, of which the comparison is dear. kg_texts: vectors of other texts, by their hashes, each about its owner, a name
-or a passage's id. The view facts: what passages state in the graph that was last written, before the edits of
-persons."""
+"""kg_state: has a row once facts are read; published counts the complete graphs that were written, 0 if there is none
+yet; stamp distinguishes a graph from all others; changes counts writes to these tables, made is that count for the
+published graph; names is the number of the next new name. kg_names: key is the name's canonical key. kg_passages: the
+readings of passages, since which published graph they count, the text's hash, and the cell that held the passage in the
+index. kg_facts: the facts in readings, by numbers of names, and their places; attributes is JSON about the fact,
+without its dates, and source is further JSON about the place. kg_edges: edges of an imported graph that no document
+states; kg_others: its nodes that are neither entities nor documents, with their edges. kg_edits: the edits of persons.
+kg_files: the files of triples, and the paths they were added from. kg_vectors: of names, by the embedder that made
+them. kg_near: the nearest names of each entity, which are slow to compute. kg_texts: vectors of other texts, by hash,
+each with its owner, a name or a passage id. The view facts: the facts of passages in the last published graph, before
+the edits of persons."""
 
 CACHE = (
     """CREATE TABLE cache (
@@ -140,4 +140,4 @@ CACHE = (
     PRIMARY KEY (kind, key)
 )""",
 )
-"""Of a place of its own, where nothing else lies. about: for a human reader; value: JSON."""
+"""The table of caches, in a separate place that holds nothing else. about: for human readers; value: JSON."""

@@ -394,8 +394,8 @@ class SqliteDatabase:
         except sqlite3.ProgrammingError:
             raise  # a bug in the program, not a damaged file
         except (TypeError, IndexError, sqlite3.IntegrityError) as error:
-            # of what a page holds that lies in another's place, of a row that has changed, or of a mistake; rows that a
-            # write has not come to yet may lack the rows they belong to
+            # caused by misplaced pages, by changed rows, or by a bug; within a write, rows may still lack rows that they
+            # refer to
             looks = self._path is not None and not (
                 self._depth and isinstance(error, sqlite3.IntegrityError)
             )

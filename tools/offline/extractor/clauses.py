@@ -85,7 +85,9 @@ class _Reader:
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
-        self.until = len(chunks)  # the subject after an introduction is no part of that
+        self.until = len(
+            chunks
+        )  # where an introduction ends: the subject after it does not belong to it
         self._reset()
 
     def _reset(self) -> None:

@@ -255,7 +255,8 @@ def chunked(
 ) -> list[Chunk]:
     """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out.
 
-    A match of `titles` counts as a name wherever it cuts no other one in two, and so do the first `subject` characters.
+    A match of `titles` counts as a name unless it would cut another name in two, and so do the first `subject`
+    characters.
     """
     tokens = _tagged(sentence, titles, subject)
     phrases = _PHRASES.finditer("".join(token.tag for token in tokens))

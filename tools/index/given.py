@@ -161,7 +161,7 @@ def _raise_if_error(skipped: Skipped) -> None:
 
 
 def _names_a_file(text: str) -> bool:
-    """Tell whether a text is the name of an existing file of a known kind, and so was probably not meant as a text."""
+    """Return whether a text is the name of an existing file of a known kind, so it was probably not meant as a text."""
     if len(text) > _LONGEST_NAME or "\n" in text or "\0" in text:
         return False
     path = Path(text)
@@ -188,6 +188,6 @@ def _as_json(about: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_document(item: object) -> TypeGuard[LangChainDocument]:
-    """Tell whether `item` is a LangChain document; if LangChain is not loaded, nothing is."""
+    """Return whether `item` is a LangChain document; if LangChain is not loaded, nothing is."""
     module = sys.modules.get("langchain_core.documents")
     return module is not None and isinstance(item, module.Document)

@@ -130,26 +130,42 @@ def ingest(
     compact: Compact = "now",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
-    """Index files, and folders of them, into the index at `out`, which is made if it does not exist.
+    """Index files, and the files in folders, into the index at `out`, which is created if it does not exist.
 
-    out: a folder, or the address of a database such as postgresql://host/database. paths: an uploaded file among them,
-    a SourceFile with data, has the whole call written by one transaction, and its bytes with it.
-    A file is one document, or its records are; `identity` gives them their names. embedder: as PassageIndex.create
-    takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
-    `paths`, so that a later run needs no fields. metadata: fields of all passages of `paths`, whatever their files say,
-    remembered in the same way; None as a value takes one away. language: of the texts, which a new index remembers, and
-    by which it stems words; by default english. prune: remove the documents of files that were indexed from the named
-    folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents,
-    or paths of files and folders, to remove whether or not they still exist. compact: when removed and replaced texts,
-    which no answer finds once they are written, are gone from the bytes of every file, too: when this returns, also if
-    an earlier call was interrupted, or "later", with the next call that says "now". follow_links: load the files to
-    which links inside the named folders lead. as_text: patterns of files of other kinds that are read as plain text,
-    remembered as `fields` are. ocr: a program with its arguments that reads the pages of a PDF without text, see
-    `with_ocr`; it is not remembered, but the text that it has read stays while the file does. vision: a chat model that
-    describes pictures, see `with_vision`; without it they are left out.
-    Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
-    the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
-    MissingExtra as PassageIndex does.
+    A file is a document, or each of its records is one; `identity` gives the documents their names.
+
+    Args:
+        paths: files and folders. If an uploaded file is among them (a SourceFile with data), the whole call is one
+            transaction, which also stores the bytes of the file.
+        out: a folder, or the address of a database such as postgresql://host/database.
+        embedder: for the vectors, as in PassageIndex.create.
+        chunking: how documents are cut into passages.
+        fields: the fields of records, for all files or by patterns of file names. The index remembers them for each of
+            `paths`, so that a later run need not give them.
+        metadata: metadata fields for all passages of `paths`, whatever their files say, remembered in the same way; a
+            field with the value None is removed.
+        language: the language of the texts, which decides how words are stemmed; a new index remembers it. English by
+            default.
+        strict: whether the first thing that cannot be loaded ends the run.
+        prune: remove the documents of files that were indexed from the named folders and no longer exist, except those
+            in a folder that cannot be read.
+        forget: labels of files, ids of documents, or paths of files and folders, whose documents are removed whether or
+            not the files still exist.
+        follow_links: also load the files to which links inside the named folders lead.
+        as_text: patterns of files of other kinds that are read as plain text, remembered like `fields`.
+        ocr: a program with its arguments that reads the pages of a PDF without text, see `with_ocr`. It is not
+            remembered, but the text that it has read is kept as long as the file does not change.
+        vision: a chat model that describes pictures, see `with_vision`; without it, pictures are left out.
+        compact: when the bytes of removed and replaced texts, which are never found again once they are written, are
+            removed from all files: "now", before this returns, even those left by an interrupted call; or "later", with
+                the next call that says "now".
+        on_progress: receives progress reports.
+
+    Raises:
+        FilterError: metadata that no filter can compare.
+        IngestError: there is nothing to do, another run writes the same index, or, with `strict`, something cannot be
+            loaded.
+        IndexExists, IndexMismatch, MissingExtra: as for PassageIndex.
     """
     place = place_of(out)
     exclude = place if isinstance(place, Path) else None

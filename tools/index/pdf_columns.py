@@ -134,7 +134,7 @@ def _find_rows_across(
     starts: Sequence[int],
     distance: float,
 ) -> None:
-    """Mark the rows that are not lines of columns: those that cross the space between two columns, and those below the
+    """Mark the rows that are not lines of columns: rows that cross the space between two columns, and rows below the
     columns."""
     edges = _Edges(rows, shown, starts)
     for row in rows:

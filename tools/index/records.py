@@ -439,7 +439,7 @@ def _of_width(row: list[str], width: int) -> tuple[list[str], str]:
 
 
 def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines one by one, including those of an old Macintosh, which end in a carriage return without a line
+    """Yield lines one by one, even in a file of an old Macintosh, whose lines end in a carriage return without a line
     feed."""
     first = next(lines, "")
     if first.endswith("\n"):

@@ -1,11 +1,11 @@
 """Searchable arrays of some consecutive cells of an index: a cache, which can be made again from the database.
 
     cache/<epoch>/cells-<first>-<end>/arrays     columns of the rows, postings of terms and of metadata
-                                     vectors     FAISS's index, where the index has vectors
+                                     vectors     FAISS's index, if the index has vectors
 
-A write makes a segment of its own cells, and joins it with segments that are not much larger, so that there are few of
-them and every passage is joined with others a logarithmic number of times. A segment with passages that were deleted since is
-made again without them when the index is compacted.
+A write makes a segment for its new cells, and joins it with segments that are not much larger, so that there are few
+segments and each passage is joined with others only a logarithmic number of times. A segment that contains passages
+deleted since is made again without them when the index is compacted.
 """
 
 from __future__ import annotations

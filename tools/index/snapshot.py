@@ -107,8 +107,7 @@ class FieldValues:
             return [known.get(cell, []) for cell in cells.tolist()]
 
     def forget(self) -> None:
-        """Forget the values that were read: the cells of a transaction that was rolled back are used for other
-        passages."""
+        """Forget all values: after a rollback, the cells of the transaction are used for other passages."""
         with self._lock:
             self._by_key.clear()
 

@@ -237,7 +237,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _has_labels(table: TextTable) -> bool:
-    """Tell whether the first of two columns holds labels: the first row has a colon or a figure, unlike any header."""
+    """Return whether the first of two columns has labels: the first row has a colon or a figure, unlike any header."""
     if len(table.columns) != 2 or not table.rows:
         return False
     label, value = table.rows[0].cells

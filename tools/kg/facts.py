@@ -232,8 +232,8 @@ def read_facts(
 ) -> Reading:
     """Return everything that was read.
 
-    upto: the number of a published graph, whose rows alone are read; by default, rows since then are read as well.
-    Raises IndexMismatch for a damaged row.
+    upto: the number of a published graph, to read only its rows; by default, rows added since the last published graph
+    are read as well. Raises IndexMismatch for a damaged row.
     """
     readings, passages, texts, readers = _read_passages(connection, upto)
     numbers, names, keys = _read_names(connection)
@@ -489,7 +489,7 @@ def _erase_edges(connection: Connection, numbers: set[int]) -> None:
 
 
 def _named(connection: Connection, numbers: set[int]) -> set[int]:
-    """Return those of the given names that passages mention or use as subject or object of a fact."""
+    """Return which of the given names passages mention, or use as subject or object of a fact."""
     named = _holding(connection, "kg_mentions", "name", numbers)
     for column in _ENDS:
         named |= _holding(connection, "kg_facts", column, numbers - named)
@@ -499,7 +499,7 @@ def _named(connection: Connection, numbers: set[int]) -> set[int]:
 def _holding(
     connection: Connection, table: str, column: str, numbers: set[int]
 ) -> set[int]:
-    """Return those of the given numbers that occur in a column of a table."""
+    """Return which of the given numbers occur in a column of a table."""
     query = f"SELECT DISTINCT {column} FROM {table}"
     parts = list(parts_of(numbers))
     if len(parts) > 1:

@@ -57,7 +57,7 @@ CACHE = "graph"
 _HELD = 4  # how many graphs of databases without a folder this process keeps
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a stage, how many of its steps are done, and how many there are"""
+"""Called with a stage, the number of its finished steps, and the number of all its steps"""
 
 
 class Stored(NamedTuple):
@@ -267,7 +267,7 @@ def _vectors_of(
     stored: Stored,
     embed: Callable[[list[str], list[int]], Vectors],
 ) -> tuple[Vectors, Ints]:
-    """Return the vectors of names, and the positions of those that had to be embedded, each name once."""
+    """Return the vectors of names, and the positions of the names that had to be embedded, each name once."""
     vectors, known = stored.of(numbers)
     first: dict[str, int] = {}
     missing = np.flatnonzero(~known).tolist()

@@ -180,7 +180,7 @@ def clustered_pairs(
 
 
 def _comparable(classes: Ints) -> list[Ints]:
-    """Return the entities of the largest class, and those of all other classes with more than one entity; both
+    """Return the entities of the largest class, and the entities of all other classes with more than one; both
     ascend."""
     values, of, counts = np.unique(classes, return_inverse=True, return_counts=True)
     counts[values < 0] = 0

@@ -336,7 +336,7 @@ class KGWriter:
         return True
 
     def _embed(self, names: list[str], numbers: list[int]) -> Vectors:
-        """Return the vectors of names, and store those of names that have a number (not -1).
+        """Return the vectors of names, and store the vectors of names that have a number (not -1).
 
         They are stored in batches, so that a build that is killed embeds nothing twice.
         """
@@ -365,7 +365,7 @@ class KGWriter:
         return np.concatenate(parts)
 
     def _held(self) -> PassageLookup:
-        """Return a lookup of the passages that still exist: those of the index or, if it has no passages, those that
+        """Return a lookup of the passages that still exist: the passages of the index or, if it is empty, those that
         were read."""
         if len(self.index):
             return held_in(self.index.snapshot.table)

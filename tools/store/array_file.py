@@ -103,7 +103,7 @@ def _arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
 
 
 def write_sum(path: Path) -> None:
-    """Write the checksum of a file that was written by something else."""
+    """Write the checksum of a file that this module has not written."""
     _write_sum(path, zlib.crc32(path.read_bytes()))
 
 

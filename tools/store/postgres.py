@@ -373,7 +373,7 @@ def make_tables(
     *,
     anew: bool = True,
 ) -> None:
-    """Make the schema of an address and its tables with the given statements. If this fails, none of them exists.
+    """Make the schema of an address and its tables with the given statements: all of them, or none if this fails.
 
     The database must exist. anew: whether existing tables are an error. Raises IndexExists for existing tables, if
     `anew`, and for a schema that contains anything else.

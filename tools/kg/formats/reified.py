@@ -75,7 +75,7 @@ class Notes:
             yield statement
 
     def is_about(self, statement: Statement) -> bool:
-        """Tell whether a statement is about another statement."""
+        """Return whether a statement is about another statement."""
         parts = self._parts.get(statement.subject.value, {})
         return len(parts) == len(_PARTS)
 

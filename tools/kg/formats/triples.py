@@ -451,7 +451,7 @@ def relation_of(
 
 
 def _is_in(term: Term, language: str) -> bool:
-    """Tell whether a literal has the given language, in the form of any country, or no particular language."""
+    """Return whether a literal has the given language, in the form of any country, or no particular language."""
     own = term.language.partition("-")[0]
     return own in ("", *_ANY_LANGUAGE, language)
 

@@ -551,12 +551,12 @@ def _is_noun(description: str) -> bool:
 
 
 def _is_time(description: str) -> bool:
-    """Tell whether the words before a name say when: "Next morning Ann Lee left"."""
+    """Return whether the words before a name say when: "Next morning Ann Lee left"."""
     return description.split()[-1].lower() in BY_ITSELF
 
 
 def _may_be_place(phrase: NounPhrase) -> bool:
-    """Tell whether a name may be a place: not a month, "Operations Manager" or "Mrs Solheim"."""
+    """Return whether a name may be a place: not a month, "Operations Manager" or "Mrs Solheim"."""
     if phrase.tag != "E" or not phrase.name:
         return False
     folded = phrase.name.lower().split()
@@ -565,7 +565,7 @@ def _may_be_place(phrase: NounPhrase) -> bool:
 
 
 def _is_attribute(phrase: NounPhrase) -> bool:
-    """Tell whether a phrase is an attribute and not a thing: "full", but not "a boat", "boats" or "Greek"."""
+    """Return whether a phrase is an attribute and not a thing: "full", but not "a boat", "boats" or "Greek"."""
     if phrase.words > 1 or phrase.opener:
         return False
     is_class = _CLASS.search(phrase.text)

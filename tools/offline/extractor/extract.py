@@ -109,7 +109,7 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
             facts += _facts(line, topic, above, titles, first=number == 0)
         for subject, predicate, object_ in dict.fromkeys(facts):
             if not topic.label and subject.lower() in _PRONOUNS:
-                continue  # it is unknown whom the pronoun stands for
+                continue  # it is unknown what the pronoun stands for
             is_named = subject in (topic.label, above) or may_be_thing(subject)
             if not is_named or not may_be_thing(object_):
                 continue
@@ -149,14 +149,14 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
 
 
 def _may_head(heading: str) -> bool:
-    """Tell whether a heading may name what the lines below it are about: not "Operated by Northern Bird"."""
+    """Return whether a heading may name what the lines below it are about: not "Operated by Northern Bird"."""
     first = heading.split()[0].lower()
     is_participle = first in PARTICIPLES or first.endswith("ed")
     return may_be_thing(heading) and not is_participle
 
 
 def _is_title(heading: str) -> bool:
-    """Tell whether a heading is the name of something: not "FOR RELEASE" or "Rain.", nor "By Ann Lee on 5 January"."""
+    """Return whether a heading is the name of something: not "FOR RELEASE" or "Rain." or "By Ann Lee on 5 January"."""
     first, _, rest = heading.lower().partition(" ")
     if heading.endswith(".") or (rest and heading.isupper()):
         return False
@@ -212,7 +212,7 @@ def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
 
 
 def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
-    """Tell whether a line without a known verb is a statement: not a label, nor an instruction as in a recipe ("Mix
+    """Return whether a line without a known verb is a statement: not a label, nor an instruction as in a recipe ("Mix
     flour.")."""
     words = line.text.split()
     is_short = len(chunks) < _SENTENCE or len(words) < 2
@@ -225,7 +225,7 @@ def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
 
 
 def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
-    """Tell whether a line tells its reader to do something: "Tell your doctor if ...", "Open Settings"."""
+    """Return whether a line tells its reader to do something: "Tell your doctor if ...", "Open Settings"."""
     first = chunks[0].np if chunks else None
     if first is None or first.opener or first.owner or first.tag not in "NJE":
         return False

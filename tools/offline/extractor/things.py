@@ -26,7 +26,7 @@ _MOST_WORDS = 12
 
 
 def may_be_thing(text: str) -> bool:
-    """Tell whether a phrase may be a subject or an object of a fact.
+    """Return whether a phrase may be a subject or an object of a fact.
 
     >>> may_be_thing("Mill Lane 4"), may_be_thing("1902"), may_be_thing("41 %")
     (True, True, True)
@@ -55,5 +55,5 @@ def may_be_thing(text: str) -> bool:
 
 
 def is_part(title: str) -> bool:
-    """Tell whether a title only names a part of a text, such as "Article 1" or "Day 2: The glacier"."""
+    """Return whether a title only names a part of a text, such as "Article 1" or "Day 2: The glacier"."""
     return _PART.match(title) is not None

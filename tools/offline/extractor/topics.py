@@ -147,7 +147,7 @@ def facts_in(
 
 
 def _may_be(subject: str, name: str) -> bool:
-    """Tell whether a name in brackets may be that of the words before it: "clerk (Ms Ellery)", not "load test
+    """Return whether a name in brackets may be that of the words before it: "clerk (Ms Ellery)", not "load test
     (Ann)"."""
     is_role = subject.split()[-1].lower() in ROLES
     is_titled = name.split()[0].lower().rstrip(".") in HONORIFICS
@@ -183,7 +183,7 @@ def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:
 
 
 def _is_long(birth: str, death: str) -> bool:
-    """Tell whether two dates are as far apart as those of a life."""
+    """Return whether two dates are as far apart as those of a life."""
     first = re.search(r"\d{4}", birth)
     last = re.search(r"\d{4}", death)
     if first is None or last is None:

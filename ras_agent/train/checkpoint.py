@@ -1,4 +1,4 @@
-"""The files from which a training resumes: its weights and how far it is, without pickle."""
+"""The files from which a training resumes: its weights and its progress, without pickle."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FILE = "training.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a training after a step."""
+    """The state of a training after a step."""
 
     step: int = 0
     """The number of steps so far."""
     seconds: float = 0.0
-    """How long they took, over all starts of the training."""
+    """The seconds of these steps, over all starts of the training."""
     best_step: int = 0
     """The step of the best validation; 0 before any validation."""
     best: Mapping[str, float] = field(default_factory=dict)
@@ -32,25 +32,27 @@ class Progress:
     worse: int = 0
     """The number of validations since the best one."""
     stopped: str = ""
-    """The reason why no step follows, "" while one does."""
+    """Why no further step follows; "" if one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Files of a training: training.safetensors, from which it resumes, and the best validation's weights.
+    """The files of a training: training.safetensors, from which it resumes, and the weights of the best validation.
 
-    Each file is replaced in one move: a kill leaves the old one or the new one.
-    settings: the JSON of all options that decide the weights. weights: the trained parameters of `model`, by name.
+    Files are replaced atomically: a killed training leaves the old file or the new one.
     """
 
     folder: Path
     settings: Mapping[str, Any]
+    """All options that affect the weights, as JSON."""
     model: nn.Module
     weights: Mapping[str, Tensor]
+    """The trained parameters of `model`, by name."""
     optimiser: Optimizer
 
     def save(self, progress: Progress) -> None:
-        """Write weights, buffers, the optimiser's moments and the progress; remove the weights of earlier bests."""
+        """Write weights, buffers, the optimiser's moments and the progress, and remove the weights of earlier best
+        validations."""
         tensors = {}
         for name, value in _buffers(self.model).items():
             tensors[f"buffer:{name}"] = value
@@ -72,10 +74,10 @@ class Checkpoint:
                 file.unlink()
 
     def resume(self) -> Progress | None:
-        """Load a checkpoint of `save` and return its progress; None if there is no checkpoint.
+        """Load the checkpoint that `save` wrote. Return its progress, or None if there is no checkpoint.
 
-        Raises SettingsError where the folder holds a training by other settings, WeightsError where its file cannot be
-        read or is of another network.
+        Raises SettingsError if the folder holds a training with other settings, WeightsError if its file cannot be read
+        or is of another network.
         """
         file = self.folder / _FILE
         if not file.is_file():
@@ -101,11 +103,11 @@ class Checkpoint:
                 weights[name] = tensors.pop(key)
         _copy(file, weights, self.weights)
         self._load_state(tensors)
-        self._remove_earlier(progress)  # a kill may have come between a save and this
+        self._remove_earlier(progress)  # a kill may have come before the removal
         return progress
 
     def save_best(self, step: int) -> None:
-        """Write weights and buffers as those of the best validation, the one after `step`."""
+        """Write weights and buffers as those of the best validation, which is the one after `step`."""
         _write(self._best_file(step), {**self.weights, **_buffers(self.model)})
 
     def load_best(self, step: int) -> None:
@@ -115,7 +117,8 @@ class Checkpoint:
         _copy(file, tensors, {**self.weights, **_buffers(self.model)})
 
     def _best_file(self, step: int) -> Path:
-        """Return the path of the best weights, with the step in it: a kill may come between this file and `save`."""
+        """Return the path of the best weights. It has the step in it, as a kill may come between this file and
+        `save`."""
         return self.folder / f"best-{step}.safetensors"
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -136,7 +139,7 @@ class Checkpoint:
 
 
 def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
-    """List the settings that differ, each as "name: there, here"."""
+    """Return the settings that differ, each as "name: ... there, ... here"."""
     differences = []
     for name in sorted({*saved, *current}):
         there = saved.get(name, "absent")
@@ -155,7 +158,7 @@ def _shown(value: object) -> str:
 def _write(
     file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
 ) -> None:
-    """Write a safetensors file in one move: a kill leaves the old file or the new one."""
+    """Write a safetensors file atomically: a kill leaves the old file or the new one."""
     from safetensors.torch import save_file
 
     written = {}
@@ -173,12 +176,16 @@ def _write(
 
 
 def _read_file(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return a file's tensors and metadata. Raises WeightsError."""
+    """Return a file's tensors and metadata.
+
+    Raises:
+        WeightsError: the file cannot be read.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, "pt") as tensors:
-            names = tensors.keys()  # a file of tensors is no mapping
+            names = tensors.keys()  # a file of tensors is not a mapping
             metadata = tensors.metadata() or {}
             return {name: tensors.get_tensor(name) for name in names}, metadata
     except (SafetensorError, OSError) as error:
@@ -190,7 +197,11 @@ def _read_file(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _copy(
     file: Path, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]
 ) -> None:
-    """Copy the tensors of a file into weights. Raises WeightsError where their names or shapes differ."""
+    """Copy the tensors of a file into weights.
+
+    Raises:
+        WeightsError: their names or shapes differ.
+    """
     import torch
 
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}

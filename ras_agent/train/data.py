@@ -1,7 +1,8 @@
-"""The data that the packaged weights are trained on: a folder of public files, read through ras_agent.eval.benchmarks.
+"""Reads the data on which the packaged weights are trained: a folder of public files, read with
+ras_agent.eval.benchmarks.
 
-docs/data.md says where each file comes from. A set may lie in the folder under the name that its publisher gave it, or
-as a sample of it in the plain form.
+docs/data.md says where each file comes from. A set may be in the folder under its publisher's file name, or as a sample
+in the plain format.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _TWO_WIKI = (
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Questions and the corpus that they are about: a corpus.jsonl next to them, else all of their contexts."""
+    """Questions and the corpus that they are about: a corpus.jsonl next to them, or else all their contexts."""
 
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...]
 
     def gold(self, question: Question) -> list[Passage]:
-        """Return the question's gold passages that are in the corpus, in the order in which it names them."""
+        """Return the question's gold passages that are in the corpus, in the question's order."""
         if question.by_title:
             passages = self._by_title
         else:
@@ -66,7 +67,12 @@ class TrainingSet:
 
 
 def training_set(name: str, data: Path) -> TrainingSet:
-    """Read the set `name` from the folder `data`. Raises UnknownName, or IngestError with the place of a bad record."""
+    """Return the set `name` from the folder `data`.
+
+    Raises:
+        UnknownName: there is no such set.
+        IngestError: a record cannot be read; the message names its place.
+    """
     if name not in _FILES:
         raise UnknownName("training set", name, tuple(_FILES))
     reader, files = _FILES[name]
@@ -76,7 +82,7 @@ def training_set(name: str, data: Path) -> TrainingSet:
 def questions_and_corpus(
     reader: str, file: Path, on_bad: OnBad | None = None
 ) -> TrainingSet:
-    """Read a file of the benchmark `reader`, with the corpus next to it.
+    """Return the questions of a file of the benchmark `reader`, with the corpus next to the file.
 
     on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
         IngestError.
@@ -91,12 +97,12 @@ def questions_and_corpus(
 
 
 def two_wiki_passages(data: Path) -> list[Passage]:
-    """Read the passages of 2WikiMultihopQA's sample, which come without its questions."""
+    """Return the passages of 2WikiMultihopQA's sample, which has no questions."""
     return passages_in(_first(data, _TWO_WIKI))
 
 
 def passages_in(path: Path) -> list[Passage]:
-    """Read objects with text and title, and an optional id, from JSON Lines or a JSON array."""
+    """Return the passages of a JSON Lines file or a JSON array: objects with text, title and an optional id."""
     passages = []
     for record in read_records(path):
         title = record.text("title")
@@ -112,7 +118,7 @@ def passages_in(path: Path) -> list[Passage]:
 def paths_to_answers(
     subgraph: Subgraph, starts: Iterable[str], answers: Iterable[str]
 ) -> list[GraphPath]:
-    """Return the first shortest path from a start to each answer, the shortest first; [] where no path leads to one."""
+    """Return the first shortest path from a start to each answer, shortest first; [] if no path leads to an answer."""
     graph = subgraph.graph
     ends = {graph.find(answer) for answer in answers}
     places = [place for place in map(graph.find, starts) if place is not None]
@@ -126,12 +132,12 @@ def paths_to_answers(
 
 
 def names_any(text: str, names: Iterable[str]) -> bool:
-    """Tell whether a text holds one of some names as whole words, however they are written."""
+    """Tell whether a text contains one of some names as whole words, normalised."""
     return any(holds(text, name) for name in names)
 
 
 def digest(examples: Iterable[object]) -> str:
-    """Return a short digest of training examples, which tells a resumed training that it learns from the same ones."""
+    """Return a short digest of training examples, by which a resumed training checks that they are the same."""
     return hashlib.sha256(
         "\n".join(map(repr, examples)).encode("utf-8", "replace")
     ).hexdigest()[:12]

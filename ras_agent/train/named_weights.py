@@ -1,4 +1,4 @@
-"""A network that is a mapping of tensors, as the training loop sees it."""
+"""A torch module made from a mapping of tensors, for the training loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class NamedWeights(nn.Module):
-    """Module that holds the given tensors as parameters under their own names, which may hold dots."""
+    """A module that holds the given tensors as parameters under their names, which may contain dots."""
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()

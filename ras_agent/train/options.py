@@ -1,4 +1,4 @@
-"""Make a training's configuration from its command line: one option for each field of a config dataclass."""
+"""Makes a training's configuration from its command line, with one option for each field of a config dataclass."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Config = TypeVar("Config", bound="DataclassInstance")
 def config_from(
     cls: type[Config], description: str | None, arguments: Sequence[str] | None = None
 ) -> Config:
-    """Parse a command line into a configuration, which its class checks.
+    """Return the configuration in a command line. Its class checks the values.
 
-    A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values parted by
-    commas, or the option more than once. Fields without a default have to be given; one that is no argument of the
-    class (`init=False`) is no option. The sentence under a field is its help text, followed by its default.
+    A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values separated
+    by commas, or the option several times. Fields without a default are required. A field that is not an argument of
+    the class (`init=False`) is not an option. The sentence under a field is its help text, followed by its default.
     """
     sentences = dict(_sentences(cls))
     parser = argparse.ArgumentParser(
@@ -68,13 +68,13 @@ def config_from(
 
 
 def _sentences(cls: type) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class and of its bases that have a sentence under them, each with it, the bases' first."""
+    """Yield each field of a class and of its bases with the sentence under it, those of the bases first."""
     for base in reversed(cls.__mro__):
         if not is_dataclass(base):
             continue
         try:
             source = textwrap.dedent(inspect.getsource(base))
-        except OSError:  # a program that is run by a program has no file of its own; its options work without words
+        except OSError:  # without the source, options have no help texts
             continue
         [definition] = ast.parse(source).body
         if isinstance(definition, ast.ClassDef):
@@ -90,7 +90,7 @@ def _sentences(cls: type) -> Iterator[tuple[str, str]]:
 
 
 def _default_of(field: Field[Any]) -> str:
-    """Return the default of an option, as it would be given."""
+    """Return the default of an option for its help text."""
     if field.default is MISSING:
         return "(required)"
     if field.default is None or field.default in ("", ()):

@@ -13,30 +13,31 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _LONGEST_WAIT = timedelta(days=1)
-"""While the main process validates or writes a file. Where one has died, torchrun ends the others itself."""
+"""The time that processes wait while the main one validates or writes a file. If one has died, torchrun ends the
+others."""
 
 
 def process_count() -> int:
-    """Return how many processes torchrun started, or 1."""
+    """Return the number of processes that torchrun started; 1 without torchrun."""
     return int(os.environ.get("WORLD_SIZE", 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of a training, seen from one of them.
-
-    rank: number of this process; 0 is the main one, which writes the files. count: number of all processes.
-    device: where this process computes. ends_group: whether torch's group of processes was started here.
-    """
+    """The processes of a training, as seen from one of them."""
 
     rank: int
+    """The number of this process. Process 0 is the main one, which writes the files."""
     count: int
+    """The number of all processes."""
     device: str
+    """The device on which this process computes."""
     ends_group: bool
+    """Whether torch's process group was started here, so that `end` ends it."""
 
     @classmethod
     def begin(cls) -> Processes:
-        """Choose this process's device, and join the group where there are several processes."""
+        """Choose the device of this process, and join the group if there are several processes."""
         import torch
 
         device = "cpu"
@@ -57,7 +58,7 @@ class Processes:
         return self.rank == 0
 
     def end(self) -> None:
-        """Leave the group."""
+        """Leave the group if it was started here."""
         if self.ends_group:
             _distributed().destroy_process_group()
 
@@ -77,7 +78,7 @@ class Processes:
         return bool(number.item())
 
     def from_main(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values that the main process has, in every process."""
+        """Return the values of the main process, in every process."""
         import torch
 
         if self.count == 1:
@@ -93,7 +94,7 @@ class Processes:
         return received
 
     def averaged(self, model: Any) -> Any:
-        """Return a callable for the model's loss which, with several processes, averages the gradients over them."""
+        """Return a function for the model's loss. With several processes it averages the gradients over them."""
         if self.count == 1:
             return model.loss
         from torch import nn
@@ -109,7 +110,7 @@ class Processes:
                 loss: Tensor | Mapping[str, Tensor] = self.model.loss(batch)
                 return loss
 
-        # a graph without edges leaves an encoder's weights without a gradient in some step
+        # in a step with a graph without edges, an encoder's weights have no gradient
         return nn.parallel.DistributedDataParallel(Loss(), find_unused_parameters=True)
 
 

@@ -12,14 +12,14 @@ from ras_agent.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Range of numbers from `low` to `high`, both included; without `low` itself if `above`."""
+    """A range of numbers from `low` to `high`, both included, or without `low` if `above`."""
 
     low: float
     high: float = math.inf
     above: bool = False
 
     def holds(self, number: float) -> bool:
-        """Tell whether a number is in the range; NaN is in no range."""
+        """Tell whether a number is in the range. NaN never is."""
         return self.low <= number <= self.high and not (
             self.above and number == self.low
         )
@@ -43,9 +43,10 @@ SEED = Range(0, 2**63 - 1)
 
 
 def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
-    """Raise SettingsError for the first field of `config` with a number out of its range, and name it as an option.
+    """Raise SettingsError for the first field of `config` with a number out of its range. The error names the field as
+    an option.
 
-    In a tuple, each number is checked; None is no number.
+    Each number of a tuple is checked; None is ignored.
     """
     for name, range_ in ranges.items():
         value = getattr(config, name)

@@ -1,4 +1,5 @@
-"""Tables of trainings: each row is trained and scored for each seed, and its figures are written after each row."""
+"""Makes tables of trainings: each row is trained and scored for each seed, and the tables are written after each
+row."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 Card = Mapping[str, Any]
-"""Figures of a trained row: `scores` by metric, each with its `mean`, `costs` by name, and the `result` of `fit`."""
+"""The figures of a trained row: `scores` by metric, each with its `mean`, `costs` by name, and the `result` of
+`fit`."""
 
 
 class NamedRow(Protocol):
-    """Row of a table."""
+    """A row of a table."""
 
     @property
     def name(self) -> str: ...
@@ -32,7 +34,7 @@ Row = TypeVar("Row", bound=NamedRow)
 def check_tables(
     names: Sequence[str], known: Iterable[str], seeds: Sequence[int]
 ) -> None:
-    """Raise UnknownName for a table that there is not, and SettingsError where a table or a seed is missing."""
+    """Raise UnknownName for an unknown table, and SettingsError if there is no table or no seed."""
     for name in names:
         if name not in known:
             raise UnknownName("table", name, tuple(known))
@@ -43,7 +45,7 @@ def check_tables(
 
 
 def chosen_rows(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
-    """Return the rows with these numbers, counted from 1; all of them without numbers."""
+    """Return the rows with these numbers, counted from 1, or all rows if no numbers are given."""
     if not numbers:
         return list(rows)
     return [row for number, row in enumerate(rows, 1) if number in numbers]
@@ -58,9 +60,9 @@ def fill_tables(
 ) -> JSON:
     """Train and score all rows, write tables.md and tables.json, and return their figures.
 
-    about: what the figures are of: `benchmark`, `data` and `seeds`. cards_of: takes the name of a table and a row, and
-        returns a card for each seed. metrics: in the order of the columns.
-    Raises SettingsError under torchrun.
+    about: a description of the figures: `benchmark`, `data` and `seeds`. cards_of: takes the name of a table and a row,
+    and
+        returns a card for each seed. metrics: in the order of the columns. Raises SettingsError under torchrun.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SettingsError(
@@ -82,7 +84,7 @@ def fill_tables(
 
 
 def slug(name: str) -> str:
-    """Return a name of a folder for a row.
+    """Return a folder name for a row.
 
     >>> slug("LoRA, graph token (G-Retriever)")
     'lora-graph-token-g-retriever'
@@ -91,7 +93,7 @@ def slug(name: str) -> str:
 
 
 def _figures(cards: Sequence[Card]) -> JSON:
-    """Return each metric's scores and each cost by seed, and the steps of the trainings."""
+    """Return the scores of each metric and each cost, both by seed, and the steps of the trainings."""
     scores: dict[str, list[float]] = {}
     costs: dict[str, list[float]] = {}
     steps = []

@@ -1,4 +1,4 @@
-"""Measures how much of a question's graph pruning keeps: facts, and answers among their ends."""
+"""Measures how much of a question's graph pruning keeps: the facts, and the answers among their ends."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Scores = Sequence[npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Means over questions of the share that pruning keeps.
-
-    answers: the share of answers that are an end of a kept fact. facts: the number of kept facts. share: of all facts.
-    """
+    """Means over questions of how much pruning keeps."""
 
     answers: float
+    """The share of the answers that are an end of a kept fact."""
     facts: float
+    """The number of kept facts."""
     share: float
+    """The share of the facts that are kept."""
 
 
 def kept_by_seeds(
@@ -37,7 +37,7 @@ def kept_by_seeds(
     scores: Scores,
     n: int,
 ) -> Kept:
-    """Measure the share that is kept of graphs that are pruned to the `n` nodes of highest score and their neighbours."""
+    """Measure how much is kept of graphs pruned to the `n` nodes with the highest scores and their neighbours."""
     from ras_agent.tools.graph_tokens.aligner import fact_places
 
     fact_numbers = []
@@ -51,7 +51,8 @@ def measure_kept(
     samples: Sequence[AlignerSample],
     fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]],
 ) -> Kept:
-    """Measure the share that is kept of graphs pruned to some facts. fact_numbers: the facts' places in each graph."""
+    """Measure how much is kept of graphs pruned to some facts. fact_numbers: the indexes of the kept facts in each
+    graph."""
     if not samples:
         return Kept(0.0, 0.0, 0.0)
     rows = []
@@ -71,7 +72,7 @@ def measure_kept(
 def scores_of(
     aligner: GraphAligner, examples: Sequence[AlignedGraph]
 ) -> list[npt.NDArray[Any]]:
-    """Return the aligner's scores of each graph's nodes. A graph that several questions share is encoded once."""
+    """Return the aligner's scores of the nodes of each graph. A graph that several questions share is encoded once."""
     groups: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
         groups.setdefault(id(example.graph), []).append(place)
@@ -89,7 +90,7 @@ def cosines_of(
     samples: Sequence[AlignerSample],
     examples: Sequence[AlignedGraph],
 ) -> dict[str, float]:
-    """Return the mean cosines of graphs' states with questions, reasoning and texts (Align-GRAG, Fig. 2)."""
+    """Return the mean cosines of the graphs' states with questions, reasoning and texts (Align-GRAG, Fig. 2)."""
     texts = [
         textualise(Subgraph.full(Graph.from_triples(sample.facts)))
         for sample in samples

@@ -1,6 +1,6 @@
 """Reasoning that links a question to its answer: a gold path in words, supporting sentences, or a chat model's summary.
 
-All of it knows the answer, so it is only for training.
+The reasoning contains the answer, so it is only for training.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
 def reasoning_in_graph(
     facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]
 ) -> str:
-    """Return the facts of a shortest path from a start to each answer as sentences, and the answer.
+    """Return the facts of a shortest path from a start to each answer as sentences, followed by the answers.
 
-    Where no path leads to an answer, the facts that name one are taken, and all of them where no fact does.
+    If no path leads to an answer, the facts that name an answer are used, or all facts if none does.
 
     >>> reasoning_in_graph([("Ada", "mother", "Anna"), ("Anna", "born in", "Kent")], ["Ada"], ["Kent"])
     'Ada mother Anna. Anna born in Kent. The answer is Kent.'
@@ -56,7 +56,7 @@ def reasoning_in_graph(
 def _facts_of_paths(
     facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]
 ) -> list[Fact]:
-    """Return the facts of the first shortest path to each answer; [] where no path leads to one."""
+    """Return the facts of the first shortest path to each answer; [] if no path leads to an answer."""
     graph = Graph.from_triples(facts)
     chosen = []
     for path in paths_to_answers(Subgraph.full(graph), starts, answers):
@@ -66,7 +66,8 @@ def _facts_of_paths(
 
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
-    """Pick from each gold passage the sentences that name an answer or another gold passage, else the first one."""
+    """Return the sentences of each gold passage that name an answer or another gold passage, or else its first
+    sentence."""
     texts = []
     for passage in gold:
         names = list(answers)
@@ -83,7 +84,7 @@ def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str
 
 
 class ChatReasoning:
-    """Chat model that writes how a graph's facts lead from the question to its answer (section 3.2.1)."""
+    """A chat model that writes how the facts of a graph lead from the question to its answer (section 3.2.1)."""
 
     def __init__(
         self,
@@ -91,12 +92,18 @@ class ChatReasoning:
         settings: ChatSettings | None = None,
         prompts_dir: str | pathlib.Path | None = None,
     ) -> None:
-        """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt of the caller's own."""
+        """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt that replaces the packaged
+        prompt."""
         self._chat = as_chat(model, settings)
         self._prompt = load("reasoning-chain", prompts_dir)
 
     def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
-        """Return the reasoning for each sample. Raises ModelCallError, and ParseError for an empty reply."""
+        """Return the reasoning for each sample.
+
+        Raises:
+            ModelCallError: a call failed.
+            ParseError: a reply is empty.
+        """
         return converse_all(
             self._chat, [self._dialogue(sample) for sample in samples], at_once
         )

@@ -1,4 +1,4 @@
-"""A training sample of the aligner: a question with its graph, its answers, and the reasoning that links them."""
+"""The training samples of the aligner: a question with its graph, its answers, and the reasoning that links them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """Question with its graph, its answers and the reasoning, which is written from the answers, only for training."""
+    """A question with its graph, its answers and the reasoning, which is made from the answers and only used for
+    training."""
 
     id: str
     part: Part
@@ -27,16 +28,17 @@ class AlignerSample:
     facts: tuple[Fact, ...]
     reasoning: str
     image: str = ""
-    """The image that the graph describes, about which other questions may ask."""
+    """The image that the graph describes, if other questions may be about it."""
 
     @property
     def key(self) -> str:
-        """Return the key that a training whose test may not hold the question knows it by."""
+        """Return the key by which a training checks that the question is not in its test."""
         return key_of(self.question, self.image)
 
 
 def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
-    """Return the keys of the questions that an aligner made with `samples` learns from, and is chosen by."""
+    """Return the keys of the questions that an aligner made with `samples` learns from, and of those that choose its
+    weights."""
     keys: dict[Part, set[str]] = {part: set() for part in PARTS}
     for sample in samples:
         keys[sample.part].add(sample.key)
@@ -47,7 +49,7 @@ def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
 
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
-    """Write a file that `read_samples` reads. A failure leaves no part of it."""
+    """Write a file that `read_samples` reads, completely or not at all."""
     lines = (
         json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples
     )
@@ -55,7 +57,11 @@ def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
 
 
 def read_samples(path: Path) -> list[AlignerSample]:
-    """Read samples. Raises IngestError with the line of an invalid record."""
+    """Return the samples of a file.
+
+    Raises:
+        IngestError: a record is invalid; the message has its line.
+    """
     return list(_samples(path))
 
 

@@ -1,4 +1,4 @@
-"""Shares options, drawing and reports between the trainings on drawn examples."""
+"""Options, drawing and reports that the trainings on drawn examples share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnConfig(FitConfig):
-    """Options of a training on drawn examples: there are no epochs, and no questions that are held out."""
+    """Options of a training on drawn examples, which has no epochs and no held-out questions."""
 
     sets: tuple[Path, ...]
     """Folders of training sets, as ras_agent.train.gfm.examples writes them."""
@@ -48,9 +48,10 @@ class DrawnConfig(FitConfig):
     patience: int = field(default=0, init=False)
 
     def digests(self, parts_of: Callable[[Path], Sequence[str]]) -> dict[str, str]:
-        """Return short digests of the sets and of `start_from`. parts_of: a set's digests, which are made one.
+        """Return short digests of the sets and of `start_from`. parts_of: returns the digests of a set's files, which
+        are combined.
 
-        Raises OSError for a file that cannot be read.
+        Raises OSError if a file cannot be read.
         """
         digests = {}
         for number, folder in enumerate(self.sets, 1):
@@ -67,7 +68,7 @@ class DrawnConfig(FitConfig):
 
 
 class DrawnExamples(Generic[E]):
-    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends only on n."""
+    """The examples of a training. Example n is drawn when it is accessed, by a seed that depends only on n."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class DrawnExamples(Generic[E]):
         config: DrawnConfig,
         draw: Callable[[int, np.random.Generator], E],
     ) -> None:
-        """Take the function that draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
+        """Take the function that draws example n, given n. Each of the `steps` steps has `accumulate` examples."""
         self._count = steps * config.accumulate
         self._config = config
         self._draw = draw
@@ -99,7 +100,7 @@ def write_run(
     digests: Mapping[str, str],
     result: FitResult,
 ) -> None:
-    """Write a network's weights and training.json: settings, digests, and how it ended."""
+    """Write a network's weights and training.json, with the settings, the digests and the outcome."""
     save_gfm(config.out, shape, weights)
     training = {
         "made_by": f"python -m {made_by}",

@@ -1,8 +1,8 @@
-"""Write a set that the GFM network is trained on: a knowledge graph, with questions and their supporting passages.
+"""Writes a set on which the GFM network is trained: a knowledge graph, with questions and their supporting passages.
 
-`ras-agent kg examples` takes the graph of an index, whichever extractor and embedder made it, and a question file of
-any benchmark that names the support of its questions. A set is a folder as ras_agent.train.gfm.sets describes it.
-Pseudo questions are made from the passages' sentences (ras_agent.train.pseudo_questions) and added.
+`ras-agent kg examples` takes the graph of an index, made with any extractor and embedder, and a question file of any
+benchmark that names supporting passages. A set is a folder as described in ras_agent.train.gfm.sets. Pseudo questions
+are made from the passages' sentences (ras_agent.train.pseudo_questions) and added.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def write_set_of(
 
     Without `questions`, and without pseudo questions, the set is only a graph, and its facts are completed.
 
-    The support of a question is named by the id or the title of passages or of documents; all pieces of a document that
-    was cut support it. Questions are left out if the graph knows no passage of theirs. Raises IndexMismatch for an index
-    without a graph, or a graph without vectors, and IngestError where no question is left.
+    Supporting passages are named by the id or the title of passages or documents; all passages of a named document
+    support the question. Questions are left out if the graph has none of their supporting passages. Raises
+    IndexMismatch if the index has no graph or the graph no vectors, and IngestError if no question is left.
     """
     linked_graph = LinkedGraph.of(index)
     kg = linked_graph.graph
@@ -79,7 +79,7 @@ def write_set_of(
 def labelled_questions(
     questions: Sequence[Question], index: PassageIndex, documents: set[str]
 ) -> tuple[list[GFMQuestion], list[str]]:
-    """Return the questions that some of `documents` support, by their ids, and why each of the others is left out."""
+    """Return the questions that some of `documents` (ids) support, and for each other question why it is left out."""
     names: dict[str, list[str]] = defaultdict(list)
     for passage in index.passages:
         if passage.id in documents:
@@ -113,7 +113,7 @@ def labelled_questions(
 def pseudo_questions(
     passages: Sequence[Passage], seed: int, limit: int | None
 ) -> list[GFMQuestion]:
-    """Return questions made from the passages' sentences, a sample of at most `limit`; None returns them all."""
+    """Return questions made from the passages' sentences, a random sample of at most `limit`, or all if it is None."""
     questions = []
     for question, support in supported_questions(
         passages, _PER_PASSAGE, _TWO_HOP, seed
@@ -131,13 +131,13 @@ def write_graph_and_questions(
     labelled: Sequence[GFMQuestion],
     pseudo: Sequence[GFMQuestion],
 ) -> None:
-    """Write the two parts of a set."""
+    """Write the graph and the questions of a set."""
     write_graph(folder / GRAPH, SavedGraph(kg.arrays, kg.manifest))
     write_linked(folder, kg, [*labelled, *pseudo])
 
 
 def report_lines(report: SetReport, folder: Path) -> tuple[str, ...]:
-    """Return a line about a set, and one for each question that was left out."""
+    """Return a line about a set, followed by one for each question that was left out."""
     facts = f"{report.graph.manifest.facts:,} facts"
     line = f"{folder} {report.labelled} questions · {report.pseudo} pseudo questions · {facts}"
     return line, *(f"left out  {reason}" for reason in report.skipped)

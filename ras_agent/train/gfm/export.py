@@ -1,4 +1,4 @@
-"""Make a trained GFM network ready to ship: half-precision weights and a card.
+"""Prepares a trained GFM network for the package: half-precision weights and a card.
 
     python -m ras_agent.train.gfm.export --run RUN --out ras_agent/data/gfm --scores scores.json
 
@@ -63,7 +63,7 @@ class ExportConfig:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Export as the options of the command line say."""
+    """Export with the options of the command line."""
     config = config_from(ExportConfig, __doc__, arguments)
     scores = json.loads(config.scores.read_text(encoding="utf-8"))
     card = export(config.run, config.out, scores)

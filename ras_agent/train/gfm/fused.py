@@ -1,7 +1,7 @@
-"""Sums messages on the CPU, with their gradients: each message is added up as it is made, and not stored.
+"""Sums messages on the CPU, with gradients: each message is added as it is computed, and is not stored.
 
 A sum of messages and its two gradients are sums of products, grouped by the target, the source or the relation of the
-messages. So each of the three is one pass over memory, in which a thread writes the rows of its own groups.
+messages. So each of the three is one pass over memory, in which each thread only writes the rows of its groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FusedGraph(GraphTensors):
 
     @classmethod
     def of_graph(cls, graph: GFMGraph) -> FusedGraph:
-        """Return the graph with its arrays as tensors, which share their memory."""
+        """Return the graph with its arrays as tensors that share their memory."""
         tensors = GraphTensors.of(graph)
         return cls(
             entities=tensors.entities,
@@ -48,7 +48,8 @@ class FusedGraph(GraphTensors):
 
 
 class _MessageSums(Function):
-    """Initial states (N, B, d) plus the sums of messages of states (N, B, d) and of relation states (R, d)."""
+    """A function of the initial states (N, B, d) plus the sums of messages of states (N, B, d) and relation states (R,
+    d)."""
 
     @staticmethod
     def forward(
@@ -100,7 +101,7 @@ class _MessageSums(Function):
 
 
 def _ends(groups: Ints, count: int) -> Ints:
-    """Return where the members of each of `count` groups begin, and where the last ones end: (count + 1,)."""
+    """Return the start of each of `count` groups, followed by the end of the last, (count + 1,)."""
     sizes = np.bincount(groups, minlength=count)
     return np.concatenate(([0], np.cumsum(sizes)))
 
@@ -118,8 +119,8 @@ def _add_products(
 ) -> None:
     """Add to `sums` (N, B, d), for the entities from `begin` to `end`, the products of states and relation states.
 
-    indptr: where the messages of an entity begin. sender, relation: (M,), the rows of `states` (N, B, d) and of
-    `factors` (R, d) that a message multiplies.
+    indptr: the start of each entity's messages. sender, relation: (M,), the rows of `states` (N, B, d) and of `factors`
+    (R, d) that a message multiplies.
     """
     for entity in range(begin, end):
         for message in range(indptr[entity], indptr[entity + 1]):
@@ -144,7 +145,7 @@ def _add_pairs(
 ) -> None:
     """Add to `sums` (R, d), for the relations from `begin` to `end`, the products of the ends of their messages.
 
-    indptr: where the messages of a relation begin. source, target: (M,), the rows of `states` and of `gradient`, both
+    indptr: the start of each relation's messages. source, target: (M,), the rows of `states` and of `gradient`, both
     (N, B, d), that a message joins; products are added over all questions.
     """
     for relation in range(begin, end):

@@ -1,4 +1,4 @@
-"""Train a G-reasoner network (arXiv:2509.24276) on questions and the documents that support them.
+"""Trains a G-reasoner network (arXiv:2509.24276) on questions and the documents that support them.
 
     ras-agent kg examples my.index mine.jsonl --network greasoner --out SET
     python -m ras_agent.train.gfm.reasoner --sets SET --out RUN --width 1024 --steps 4000
@@ -65,7 +65,7 @@ class ReasonerTrainingConfig(DrawnConfig):
 
 
 def train(config: ReasonerTrainingConfig) -> FitResult:
-    """Train until the steps or the minutes are over, write the weights and training.json, and return how it ended.
+    """Train until the steps or the minutes are over, and write the weights and training.json. Return the outcome.
 
     Raises IndexMismatch if the sets' vectors are of different encoders, WeightsError if `start_from` or the training
     in `out` is another network, and the errors of `fit` and ReasonerSet.read.
@@ -110,7 +110,7 @@ def _digests_of(folder: Path) -> list[str]:
 def _begin(
     config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]
 ) -> tuple[ReasonerConfig, dict[str, Tensor]]:
-    """Return the network's configuration and its first weights."""
+    """Return the configuration of the network and its first weights."""
     first = sets[0].config
     if others := [one.name for one in sets if one.config != first]:
         raise IndexMismatch(

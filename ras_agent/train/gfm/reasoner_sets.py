@@ -1,8 +1,8 @@
-"""Sets to train G-reasoner on: a graph with a vector of each node's text, and questions that start at its nodes.
+"""Sets to train G-reasoner on: a graph with a vector for the text of each node, and questions that start at its nodes.
 
 A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...} a line;
-and `questions.npz`, their vectors, and the numbers of the nodes that they start from and of the documents that support
-them. `network.json` says which encoder and which instructions the vectors were made with.
+and `questions.npz`, their vectors, the numbers of the nodes at which they start, and the numbers of the documents that
+support them. `network.json` names the encoder and the instructions that the vectors were made with.
 """
 
 from __future__ import annotations
@@ -46,25 +46,30 @@ REMEDY = "write the set again with `ras-agent kg examples --network greasoner`"
 
 @dataclass(frozen=True, slots=True)
 class ReasonerSet:
-    """Graph of N nodes with their vectors, and its questions; their `entities` are the nodes that they start from.
-
-    edges: (E, 3) head, relation, tail. nodes: (N, text width), relations and inverses: (R, text width), these
-    None where they are the relations' times -1.
-    documents: the number of the first document's node; the documents are the last nodes.
-    """
+    """A graph of N nodes with their vectors, and its questions, whose `entities` are the nodes at which they start."""
 
     name: str
     config: ReasonerConfig
     edges: Ints
+    """(E, 3): head, relation, tail."""
     nodes: Floats
+    """The vectors of the nodes, (N, text width)."""
     relations: Floats
+    """The vectors of the relations, (R, text width)."""
     inverses: Floats | None
+    """The vectors of the inverse relations, (R, text width); None if they are the negated vectors of the relations."""
     documents: int
+    """The number of the first document's node. The documents are the last nodes."""
     questions: Sequence[LinkedQuestion]
 
     @classmethod
     def read(cls, folder: Path) -> ReasonerSet:
-        """Read a set of `write_reasoner_set`. Raises IndexNotFound, IngestError, or IndexMismatch for damage."""
+        """Return the set that `write_reasoner_set` wrote.
+
+        Raises:
+            IndexNotFound: the folder is not a set.
+            IngestError, IndexMismatch: a file is damaged.
+        """
         if not is_reasoner_set(folder):
             raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
         network = folder / _NETWORK
@@ -93,16 +98,17 @@ class ReasonerSet:
             ) from error
 
     def part(self, documents: Ints, starts: Ints) -> tuple[GFMGraph, Ints]:
-        """Return the graph among some documents, the nodes that edges join to them, and `starts`; and their numbers.
+        """Return the graph of some documents, their neighbouring nodes and `starts`, and the numbers of all these nodes
+        in the whole graph.
 
-        documents: their places among the documents.
+        documents: the indexes among the documents.
         """
         inside = np.zeros(len(self.nodes), dtype=bool)
         inside[documents + self.documents] = True
         head = self.edges[:, 0]
         tail = self.edges[:, 2]
         near = np.concatenate((tail[inside[head]], head[inside[tail]]))
-        # documents that cite one another bring no documents of their own: the number of documents is that which was drawn
+        # neighbours that are documents are not added, so that the number of documents stays as drawn
         inside[near[near < self.documents]] = True
         inside[starts] = True
         numbers = np.flatnonzero(inside)
@@ -132,12 +138,13 @@ def write_reasoner_set(
     weights: str | Path | None = None,
     nearest: int = NEAREST_DOCUMENTS,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write a set of the graph of `index` and of `questions`, and return how many there are, and those left out.
+    """Write a set of the graph of `index` and of `questions`. Return the number of questions, and the reasons why
+    questions were left out.
 
-    encoder: of the texts, by default that of the graph. weights: those that a training starts from; their encoder
-    and instructions the set then has. nearest: the number of documents that a question starts from, unless it is linked
-    already. The support of a question is named as `write_set_of` takes it. Raises IndexMismatch for an index without a
-    graph, and if there is no encoder, or another than the weights'.
+    encoder: embeds the texts; by default the encoder of the graph. weights: the weights from which a training will
+    start; the set then uses their encoder and instructions. nearest: the number of documents at which a question
+    starts, unless it is already linked. The supporting passages of a question are named as for `write_set_of`. Raises
+    IndexMismatch if the index has no graph, or if there is no encoder or not the encoder of the weights.
     """
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)
@@ -194,26 +201,28 @@ def write_reasoner_set(
 
 @dataclass(frozen=True, slots=True)
 class ReasonerExample:
-    """B questions over a graph of n nodes, the documents being the last: vectors (B, text width), start (B, n).
-
-    nodes: (n, text width). documents: the number of the first document. targets: (B, documents), 1 for supporting ones.
-    """
+    """B questions over a graph of n nodes, whose last nodes are the documents."""
 
     name: str
     graph: GFMGraph
     nodes: Floats
+    """The vectors of the nodes, (n, text width)."""
     documents: int
+    """The number of the first document."""
     vectors: Floats
+    """The vectors of the questions, (B, text width)."""
     start: Floats
+    """The weights of the nodes at which the questions start, (B, n)."""
     targets: Floats
+    """1 for each supporting document, else 0, (B, documents)."""
 
 
 def reasoner_example(
     sets: Sequence[ReasonerSet], batch: int, documents: int, rng: np.random.Generator
 ) -> ReasonerExample:
-    """Draw questions of one set, and the part of its graph around `documents` documents; 0 for all.
+    """Return an example of questions of one set, over the part of its graph around `documents` documents; 0 for all.
 
-    Raises SettingsError where no set holds a question.
+    Raises SettingsError if no set has a question.
     """
     usable = [reasoner_set for reasoner_set in sets if reasoner_set.questions]
     if not usable:

@@ -115,7 +115,7 @@ class GFMTrainingConfig(DrawnConfig):
     def rate_at(self, step: int, total: int) -> float:
         """Return a step's learning rate: in each of the two phases a linear warm-up, then a cosine to a twentieth.
 
-        With `constant` it stays at its highest.
+        With `constant` it stays at its maximum after the warm-up.
         """
         place = step
         steps = self.completion
@@ -131,7 +131,7 @@ class GFMTrainingConfig(DrawnConfig):
 def drawn_examples(
     sets: Sequence[GFMSet], config: GFMTrainingConfig
 ) -> DrawnExamples[GFMExample]:
-    """Return the examples of a training: those of `completion`, then those of retrieval."""
+    """Return the examples of a training: those of `completion`, followed by those of retrieval."""
 
     def draw(number: int, rng: np.random.Generator) -> GFMExample:
         if number < config.completion * config.accumulate:
@@ -146,11 +146,11 @@ def drawn_examples(
 
 
 def train(config: GFMTrainingConfig) -> FitResult:
-    """Train until the steps or the minutes are over, write the weights and training.json, and return how it ended.
+    """Train until the steps or the minutes are over, and write the weights and training.json. Return the outcome.
 
-    Raises WeightsError if `start_from` or the training in `out` is another network, IndexMismatch where the sets' graphs
-    hold other vectors, SettingsError if the training in `out` has other settings, the loss stops being finite
-    or there is nothing to draw, IngestError where a set's questions cannot be read.
+    Raises WeightsError if `start_from` or the training in `out` is of another network, IndexMismatch if the vectors of
+    the sets' graphs do not fit, SettingsError if the training in `out` has other settings, the loss is not finite, or
+    there is nothing to draw, and IngestError if a set's questions cannot be read.
     """
     config, shape, weights = _begin(config)
     from ras_agent.train.gfm.trainable import TrainableGFM
@@ -183,7 +183,8 @@ def _digests_of(folder: Path) -> list[str]:
 def _begin(
     config: GFMTrainingConfig,
 ) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
-    """Return the training with its network's shape filled in, that network's configuration and its first weights."""
+    """Return the options with the shape of the network filled in, the configuration of the network, and its first
+    weights."""
     encoder, dimension = text_model_of(config.sets, config.text_width)
     if config.start_from is None:
         shape = GFMConfig(
@@ -207,7 +208,7 @@ def _begin(
 def _check_start(
     config: GFMTrainingConfig, start: GFMConfig, encoder: str, dimension: int | None
 ) -> None:
-    """Raise WeightsError where the network that a training starts from does not fit its options or its sets.
+    """Raise WeightsError if the network that a training starts from does not fit its options or its sets.
 
     Args:
         encoder: The name of the encoder that made the sets' vectors, "" without vectors.

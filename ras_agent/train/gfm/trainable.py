@@ -1,4 +1,4 @@
-"""The networks as the training loop sees them: the losses of a step's questions (GFM-RAG, eq. 11 to 13)."""
+"""Makes the networks trainable by the training loop: the losses of the questions of a step (GFM-RAG, eq. 11 to 13)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 
 
 class TrainableGFM(NamedWeights):
-    """Weights of a GFM network, with the loss of an example. The options are those of `losses`."""
+    """The weights of a GFM network, with the loss of an example. The options are those of `losses`."""
 
     def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
         super().__init__(weights)
@@ -35,7 +35,7 @@ class TrainableGFM(NamedWeights):
 
 
 class TrainableReasoner(NamedWeights):
-    """Weights of a G-reasoner network, with the loss of an example. The options are those of `reasoner_losses`."""
+    """The weights of a G-reasoner network, with the loss of an example. The options are those of `reasoner_losses`."""
 
     def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
         super().__init__(weights)
@@ -54,7 +54,7 @@ def losses(
     document: float = 0.0,
     adversarial: float = 0.0,
 ) -> dict[str, Tensor]:
-    """Return the loss of one step's example, and its parts, on the weights' device.
+    """Return the loss of an example and its parts, on the weights' device.
 
     Args:
         alpha: The weight of eq. 11 in the loss of retrieval (eq. 13).
@@ -95,7 +95,8 @@ def reasoner_losses(
     adversarial: float,
     distillation: float,
 ) -> dict[str, Tensor]:
-    """Return the loss of one step's example, and its parts, on the weights' device; see ReasonerTrainingConfig."""
+    """Return the loss of an example and its parts, on the weights' device. For the options see
+    ReasonerTrainingConfig."""
     device = next(iter(weights.values())).device
     nodes = torch.from_numpy(example.nodes).to(device)
     vectors = torch.from_numpy(example.vectors).to(device)
@@ -118,7 +119,8 @@ def _scores(
     start: Floats,
     nodes: Tensor | None = None,
 ) -> Tensor:
-    """Return the logits (B, N), float32, of a GFM network, or of a G-reasoner network with its nodes' vectors."""
+    """Return the logits (B, N), float32, of a GFM network, or with `nodes`, the vectors of the nodes, of a G-reasoner
+    network."""
     device = vectors.device
     starts = torch.from_numpy(start).to(device)
     tensors: GraphTensors
@@ -141,17 +143,19 @@ def _ranking_parts(
 
 
 def _mixed(parts: Mapping[str, Tensor], alpha: float) -> Tensor:
-    """Return eq. 13: `alpha` of eq. 11 and the rest of eq. 12."""
+    """Return eq. 13: `alpha` times eq. 11 plus `1 - alpha` times eq. 12."""
     return alpha * parts["entity"] + (1 - alpha) * parts["ranking"]
 
 
 def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """Return (B,): the mean of each row of `values` (B, N) where `mask` (B, N) is 1, or 0 where that is nowhere."""
+    """Return the mean of each row of `values` (B, N) where `mask` (B, N) is 1, as (B,); 0 for a row whose mask is 0
+    everywhere."""
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
 def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
-    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. Entities that are no target are negatives.
+    """Return eq. 11 of logits and targets (0 or 1), both (B, N), as a scalar. Entities that are not targets are
+    negatives.
 
     adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
         which no gradient goes; 0 for the mean over them.
@@ -161,16 +165,16 @@ def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Te
         negative = _mean_over(-logsigmoid(-logits), 1 - targets)
     else:
         scaled = (logits.detach() / adversarial).masked_fill(targets > 0, -math.inf)
-        # a row that has only targets has no negative
+        # a row with only targets has no negatives
         shares = scaled.softmax(-1).nan_to_num(0)
         negative = (-logsigmoid(-logits) * shares).sum(-1)
     return (positive + negative).mean()
 
 
 def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return eq. 12 of logits and targets (B, N): a scalar.
+    """Return eq. 12 of logits and targets, both (B, N), as a scalar.
 
-    The equation is printed without a logarithm, which would leave it without a bound; as in the published code, this is
+    The paper prints the equation without a logarithm, which would make it unbounded. As in the published code, this is
     the cross entropy of the targets under the entities' probabilities scaled to sum to 1.
     """
     logs = logsigmoid(logits)

@@ -1,4 +1,4 @@
-"""Training examples of a GraphLLM: the prompts that planner and answerer make of samples, and the replies to learn."""
+"""Makes training examples of a GraphLLM from samples: the prompts of planner and answerer, and the replies to learn."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.train.subq import SubqSample
 
 PROMPTS = Path(__file__).parent / "prompts"
-"""The prompts that come with the training: shorter than those for models that were never trained on them."""
+"""The prompts for trained models, which are shorter than those for models that were not trained on them."""
 
 INSTRUCTIONS = {"short": PROMPTS, "paper": PROMPTS / "paper"}
-"""Folders of prompts: the short ones, and those that say what RAS's instructions say (Fig. 15 and 16)."""
+"""The folders of prompts: the short ones, and those that reproduce the content of RAS's instructions (Fig. 15 and
+16)."""
 
 _NUMBERED = re.compile(rf"^({NUMBER.live}) (.*)$", re.MULTILINE)
 _MOST_CITED = 2
 
 
 class GraphLLMExample(Protocol):
-    """Prompt, the graph that is read with it, and the reply to learn."""
+    """A prompt, the graph that is read with it, and the reply to learn."""
 
     @property
     def turns(self) -> tuple[Turn, ...]: ...
@@ -50,28 +51,27 @@ class GraphLLMExample(Protocol):
         ...
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Score a model's reply, each score in 0..1."""
+        """Return the scores of a model's reply, each in 0..1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RoleExample:
-    """Example of a planner's or an answerer's prompt.
-
-    graph: the facts of each search. reply: of an answer, with the numbers of the facts that hold it.
-    """
+    """An example of a planner's or an answerer's prompt."""
 
     sample: SubqSample
     turns: tuple[Turn, ...]
     graph: tuple[tuple[Fact, ...], ...]
+    """The facts of each search."""
     reply: str
+    """For an answerer, the answer with the numbers of the facts that contain it."""
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the graph, a sub-graph for each search."""
+        """Return the graph, with a sub-graph for each search."""
         return vectors.of_steps(self.graph)
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Score a reply, parsed as planner and answerer parse it."""
+        """Return the scores of a reply, which is parsed as planner and answerer do."""
         if self.sample.kind == "answer":
             answer = read_citations(answer_part(reply, prose=False), {}).bare
             return {"answers": exact_match(answer, self.sample.answers)}
@@ -86,12 +86,11 @@ class RoleExample:
 
 
 class ExampleMaker:
-    """Maker of training examples from samples. The roles' own code renders and trims the prompts, as in use.
+    """A maker of training examples from samples. The code of the roles renders and trims the prompts, as in the loop.
 
-    window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text.
-    prompts: a folder of prompts in place of the packaged ones.
-    citations: whether answers cite the facts of the last search that hold them.
-    pruner: chooses the facts that are shown, as in the loop; None where all are.
+    window: the maximum number of tokens of a prompt with its reply. layout: how the graph is shown as text. prompts:
+    the folder of the prompts. citations: whether answers cite the facts of the last search that contain them. pruner:
+    chooses the facts that are shown, as in the loop; None to show all.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class ExampleMaker:
     ) -> None:
         from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-        # a model that nobody asks: the roles make their first request for it
+        # a model that is never called: only the roles' first requests are used
         chat = Chat(
             FakeListChatModel(responses=[]),
             settings=ChatSettings(context_window=window),
@@ -117,7 +116,7 @@ class ExampleMaker:
         self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
-        """Tell whether the role of a sample would call its model; an answerer without any fact to show does not."""
+        """Tell whether the role of a sample would call its model. An answerer without facts to show does not."""
         return (
             sample.kind == "plan"
             or not sample.steps
@@ -125,7 +124,7 @@ class ExampleMaker:
         )
 
     def example(self, sample: SubqSample) -> RoleExample:
-        """Return the example of a sample for which the role calls its model. It is made once."""
+        """Return the example of a sample for which the role calls its model. Examples are cached."""
         if sample.id not in self._examples:
             self._examples[sample.id] = self._make(sample)
         return self._examples[sample.id]
@@ -158,7 +157,7 @@ def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:
 
 
 def _first(dialogue: Dialogue[Any]) -> Request:
-    """Return the first request that a role's dialogue makes."""
+    """Return the first request of a role's dialogue."""
     request = next(dialogue)
     dialogue.close()
     return request
@@ -167,9 +166,10 @@ def _first(dialogue: Dialogue[Any]) -> Request:
 def _citations(
     answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]
 ) -> str:
-    """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" without any.
+    """Return the numbers by which a prompt shows the facts that contain the answer, best first; "" if there are none.
 
-    A fact holds it in its subject or object; those that share more with the sub-query are better.
+    The subject or the object of such a fact contains the answer. Facts that share more words with the sub-query are
+    better.
     """
     numbers = {
         line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)

@@ -1,9 +1,9 @@
-"""Adds a GraphLLM's adapter to its language model's weights.
+"""Merges the adapter of a GraphLLM into the weights of its language model.
 
     python -m ras_agent.train.graphllm.merge FOLDER OUT
 
-OUT is a GraphLLM like one that was trained whole: it writes the same, takes the language model's size on disk, and is
-served without an adapter, by any vLLM that takes prompt embeddings.
+OUT is a GraphLLM like one whose weights were all trained. It gives the same replies, is as large on disk as the
+language model, and can be served without an adapter by any vLLM server that accepts prompt embeddings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ras_agent.tools.graph_tokens.roles import PROMPTS
 
 
 def merge(folder: Path, out: Path) -> None:
-    """Write the GraphLLM in `folder` to `out`, its adapter merged. Raises as GraphLLM's `load` and `merged` do."""
+    """Write the GraphLLM in `folder` to `out`, with its adapter merged. Raises the errors of GraphLLM's `load` and
+    `merged`."""
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
     GraphLLM.load(folder).merged().save(out)

@@ -1,4 +1,4 @@
-"""Options that every training of a GraphLLM has: the model's form, where it starts from, and how it is trained."""
+"""The options of every training of a GraphLLM: the form of the model, where it starts from, and how it is trained."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RANGES = {
 class GraphLLMOptions(FitConfig):
     """Options of a GraphLLM and of its training. Raises SettingsError for contradictions."""
 
-    # which may be a folder
+    # language_model may be a folder, whose place does not matter
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
         *FitConfig.CIRCUMSTANCES,
         "language_model",
@@ -58,7 +58,8 @@ class GraphLLMOptions(FitConfig):
     encoder_norm: str = "batch"
     """Norm between the graph encoder's layers: batch or layer."""
     projector: int = 2048
-    """Hidden width between encoder and word vectors; 0 for none, where the encoder is as wide as these."""
+    """Hidden width between encoder and word vectors; 0 for no projector, if the encoder is as wide as the word
+    vectors."""
     graph_tokens: int = 1
     """Tokens of a graph in the prompt; with --encoder none and 0 the model reads text alone."""
     lora_rank: int = 8
@@ -70,9 +71,9 @@ class GraphLLMOptions(FitConfig):
     lora_targets: tuple[str, ...] = ()
     """Names of the layers that get an adapter; if not set, those that peft chooses for the model."""
     text_tokens: int = 2500
-    """Most tokens of a prompt; the beginning of a longer one is cut off."""
+    """The maximum number of tokens of a prompt; the beginning of a longer one is cut off."""
     embedder: str = "minilm"
-    """Who embeds the texts of nodes and edges, as --embedder of ras-agent index."""
+    """The embedder of the texts of nodes and edges, as --embedder of ras-agent index."""
     aligner: Path | None = None
     """A folder of ras_agent.train.aligner.train, whose encoder a new model takes and trains on (Align-GRAG)."""
     batch: int = 2
@@ -139,7 +140,7 @@ class GraphLLMOptions(FitConfig):
         )
 
     def of_form(self, model: GraphLLMConfig) -> Self:
-        """Return these options with the form of a model, where that is `start_from`'s."""
+        """Return these options with the form of `model` if a training starts from a trained model."""
         if not self.start_from:
             return self
         form: dict[str, Any] = {"encoder": "none"}

@@ -48,13 +48,13 @@ _OF_TEXTS = "chain-of-text"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a table."""
+    """A row of a table."""
 
     name: str
     changes: Changes = field(default_factory=dict)
-    """Options of its trainings that are not the command's."""
+    """The options of its trainings that differ from the command's."""
     roles: Mapping[str, str] = field(default_factory=lambda: _ONE_MODEL)
-    """The tasks of the model that plays each role."""
+    """The tasks that the model of each role is trained for."""
 
 
 _ONE_MODEL: Mapping[str, str] = {"planner": "both", "answerer": "both"}
@@ -91,13 +91,13 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
     corpus: Path | None = None
     """Passages to search, as --corpus of ras-agent eval; if not set, the contexts of --test."""
     retriever: str = "bm25"
-    """Who searches."""
+    """The retriever."""
     extractor: str = "offline"
-    """Who reads the facts, as --extractor of ras-agent."""
+    """The extractor of the facts, as --extractor of ras-agent."""
     limit: int = 0
     """Questions of --test; 0 for all."""
     max_hops: int = 5
-    """Most hops of a question; the published code takes 3."""
+    """The maximum number of hops of a question; the published code takes 3."""
 
     def __post_init__(self) -> None:
         GraphLLMTrainingConfig.__post_init__(self)
@@ -119,7 +119,11 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
 
 
 def write_tables(config: GraphLLMTablesConfig) -> JSON:
-    """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
+    """Train and score all rows, write the tables, and return their figures.
+
+    Raises:
+        RasError: a file cannot be read, or the options do not fit.
+    """
     _refuse_learnt(config)
     tables: dict[str, Sequence[Row]] = {}
     for table in config.tables:
@@ -138,7 +142,7 @@ def write_tables(config: GraphLLMTablesConfig) -> JSON:
 
 
 def _refuse_learnt(config: GraphLLMTablesConfig) -> None:
-    """Raise SettingsError where a question of the test is one of the samples'."""
+    """Raise SettingsError if a question of the test is also a question of the samples."""
     taught = {key_of(sample.question) for sample in read_samples(config.data)}
     for question in benchmark(config.benchmark).load(config.test):
         if key_of(question.question) in taught:
@@ -149,7 +153,7 @@ def _refuse_learnt(config: GraphLLMTablesConfig) -> None:
 
 
 def _card(config: GraphLLMTablesConfig, row: Row, seed: int) -> JSON:
-    """Train the models of a row, ask the test with them, and return their scores and what they cost."""
+    """Train the models of a row and ask them the test. Return their scores and costs."""
     models: dict[str, Path] = {}
     result: JSON = {}
     for tasks in dict.fromkeys(row.roles.values()):
@@ -169,7 +173,7 @@ def _card(config: GraphLLMTablesConfig, row: Row, seed: int) -> JSON:
 def _ask(
     config: GraphLLMTablesConfig, row: Row, seed: int, players: Mapping[str, Path]
 ) -> JSON:
-    """Ask the test with a row's models, and return the run's summary."""
+    """Ask the models of a row the test. Return the summary of the run."""
     roles = {role: f"graphllm:{folder}" for role, folder in players.items()}
     layout = row.changes.get("layout", config.layout)
     settings = Settings(

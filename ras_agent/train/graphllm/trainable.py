@@ -1,4 +1,4 @@
-"""Makes a GraphLLM trainable by the training loop: the loss of a batch of samples, and the measures in between."""
+"""Makes a GraphLLM trainable by the training loop: the loss of a batch of samples, and the measures of a validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEW_TOKENS = 100  # RAS's
 
 
 class TrainableGraphLLM(nn.Module):
-    """GraphLLM with the loss of samples."""
+    """A GraphLLM with the loss of samples."""
 
     def __init__(
         self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]
@@ -39,10 +39,12 @@ class TrainableGraphLLM(nn.Module):
     def validation(
         self, samples: Sequence[Any], size: int, asked: int
     ) -> Mapping[str, float]:
-        """Measure loss and accuracy of all target tokens, and the scores of `asked` replies, spread over the samples.
+        """Return loss and accuracy of all target tokens, and the scores of `asked` generated replies, spread over the
+        samples.
 
-        "loss" and "token_accuracy" are of each token given the right ones before it. Of plans, "actions" is the share
-        with the right move and "plans" of those that are right to the letter; "answers" is of answers.
+        "loss" and "token_accuracy" are of each token given the right tokens before it. "actions" is the share of plans
+        with the right action, "plans" the share of plans that are right word for word, and "answers" the score of
+        answers.
         """
         loss = 0.0
         right = 0

@@ -1,9 +1,9 @@
-"""Score a trained model that reads graphs, as a run that `ras-agent report` compares with others.
+"""Scores a trained model that reads graphs, in a run that `ras-agent report` can compare with others.
 
     python -m ras_agent.train.graphqa.evaluate --model FOLDER --benchmark explagraphs --data val.tsv --out runs/x
 
-With --cite replies are asked to list the nodes and edges that they rest on, and are scored by whether these exist
-(G-Retriever's check for hallucination, appendix F).
+With --cite the model is asked to list the nodes and edges that its reply is based on, and is also scored by whether
+these exist (G-Retriever's check for hallucination, appendix F).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GraphQAEvaluation:
     out: Path
     """The run's folder, which ras-agent report reads; the same command goes on in it."""
     cite: bool = False
-    """Ask for the nodes and edges that a reply rests on, and score by those, too."""
+    """Ask for the nodes and edges that a reply is based on, and also score by these."""
     limit: int = 0
     """Questions that are asked; 0 for all."""
     batch: int = 8
@@ -68,17 +68,17 @@ def evaluate(
     cite: bool = False,
     batch: int = 8,
 ) -> Mapping[str, Any]:
-    """Ask the questions of a set's file, write the run's folder, and return its summary.
+    """Ask the questions of a set's file, and write the folder of the run. Return its summary.
 
-    Results are stored as each batch is answered; the same call resumes a run that was killed. folder: of the reader,
-    which names it. questions: those of the file that are asked, by default all.
+    Results are stored after each batch; the same call resumes a killed run. folder: the folder of the reader, whose
+    name is used for the reader. questions: the questions of the file that are asked; by default all.
     """
     replies: dict[str, str] = {}
     shown: dict[str, Sequence[str]] = {}
     left: list[Question] = []
 
     async def ask(question: Question) -> Mapping[str, Any]:
-        # questions are asked in their order, one after the other
+        # questions are asked one at a time, in order
         if question.id not in replies:
             at_once = left[left.index(question) :][:batch]
             inputs = []
@@ -119,7 +119,7 @@ def evaluate(
 def graph_sizes(
     prompts: GraphPrompts, questions: Sequence[Question]
 ) -> dict[str, float]:
-    """Return the mean number of nodes of the graphs that a reader is shown, and of the tokens of their whole text."""
+    """Return the mean number of nodes of the graphs that a reader is shown, and of tokens of their complete texts."""
     nodes = []
     tokens = []
     for question in questions:
@@ -130,9 +130,9 @@ def graph_sizes(
 
 
 def forget_other_weights(out: Path, folder: Path) -> None:
-    """Remove the run at `out` of weights that `folder` had before it was trained on: they are not there any more.
+    """Remove the run at `out` if it is of weights that `folder` had before more training, since they no longer exist.
 
-    A run of the weights that are there stays, and is resumed. Raises RunError for a manifest that cannot be read.
+    A run of the current weights stays, and is resumed. Raises RunError if the manifest cannot be read.
     """
     run = RunFolder(out)
     if not run.manifest_path.exists():
@@ -143,24 +143,24 @@ def forget_other_weights(out: Path, folder: Path) -> None:
 
 
 def _roles(folder: Path) -> dict[str, str]:
-    """Return the roles of a run by the reader in `folder`, which is named by it."""
+    """Return the roles of a run with the reader in `folder`, which is named by its folder."""
     return {"answerer": f"graphqa:{folder.name}"}
 
 
 def _variant(folder: Path) -> dict[str, str]:
-    """Return a mark that tells the runs of a folder's weights from those of others."""
+    """Return a digest of the weights in a folder, by which runs of different weights are told apart."""
     from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
 
     return {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}
 
 
 def citing_tokens(name: str) -> int:
-    """Return how long a reply may get that lists its evidence."""
+    """Return the maximum number of tokens of a reply that lists its evidence."""
     return benchmark(name).instructed("answer_citing").answer_tokens
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Evaluate as the options say, and print the scores."""
+    """Evaluate with the options of the command line, and print the scores."""
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)

@@ -1,4 +1,5 @@
-"""Questions with a graph each as a GraphLLM learns them: the part of the graph that it is shown, and the reply."""
+"""Makes training examples of a GraphLLM from questions with graphs: the part of the graph that is shown, and the
+reply."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ras_agent.train.data import names_any
 
 @dataclass(frozen=True, slots=True)
 class GraphQAExample:
-    """Question about a graph, the prompt, and the reply to learn."""
+    """A question about a graph, with its prompt and the reply to learn."""
 
     question: Question
     input: GraphInput
@@ -37,7 +38,7 @@ class GraphQAExample:
         return self.input.features(vectors)
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Score a reply by the set's first metric."""
+        """Return the score of a reply by the set's first metric."""
         if self.cites:
             outcome = apart(Outcome(reply))
         else:
@@ -50,7 +51,7 @@ class GraphQAExample:
 
 
 class GraphQAExamples:
-    """Maker of examples from a set's questions. Each is made once."""
+    """A maker of examples from a set's questions. Examples are cached."""
 
     def __init__(
         self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
@@ -73,16 +74,16 @@ class GraphQAExamples:
 
 
 def graph_of(question: Question) -> Graph:
-    """Return the graph that a question brings."""
+    """Return the graph that comes with a question."""
     return Graph.of_texts(question.graph.nodes, question.graph.edges)
 
 
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
     """Return the reply to learn: the answers, one a line.
 
-    cite: the nodes and edges that it rests on follow in the form that `answer_citing` asks for. These are the edges
-        that are shown and name an answer, all of them if no fact does, and their ends. An edge has the names of a
-        scene's objects only, since their texts hold the separator of an edge.
+    cite: whether the nodes and edges that the reply is based on follow, in the form that `answer_citing` asks for.
+    These are the shown edges that name an answer, or all shown edges if none does, and their ends. Objects of a scene
+    are cited by name in edges, since their texts contain the separator of an edge's parts.
     """
     reply = "\n".join(question.answers)
     if not cite:

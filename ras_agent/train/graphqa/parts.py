@@ -1,8 +1,9 @@
-"""Which questions of a set teach, which choose the weights and which are the test: one split for every training.
+"""Splits the questions of a set into those to learn from, those that choose the weights and the test, equally for every
+training.
 
-The reader of graphs, its aligner and the papers' tables ask `read_parts`, so a held-out question teaches none of them.
-An aligner's folder lists the keys of the questions that it was made with (`Learnt`); a reader that is to be pruned by it
-refuses it if one of them is held out.
+The reader of graphs, its aligner and the papers' tables all use `read_parts`, so none of them learns from a held-out
+question. An aligner's folder lists the keys of the questions that it was made with (`Learnt`); a reader refuses an
+aligner that was made with a held-out question.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Part = Literal["train", "validation", "test"]
 SplitRule = Literal["graph", "published"]
 SPLIT_RULES: tuple[SplitRule, ...] = ("graph", "published")
 LEARNT = "learnt.json"
-"""The file in an aligner's folder that lists the keys of the questions it was made with"""
+"""The file, in an aligner's folder, that lists the keys of the questions it was made with."""
 _RANGES = {
     **dict.fromkeys(("top_nodes", "top_edges"), NATURAL),
     "shares": SHARE,
@@ -50,14 +51,15 @@ PUBLISHED_PRIZES: Mapping[str, Prizes] = {
     "graphqa-webqsp": (3, 5, 0.5),
     "webqsp": (3, 5, 0.5),
 }
-"""Prizes of nodes and edges, and the cost of an edge, that G-Retriever has for each set (appendix B.1)."""
+"""The numbers of nodes and edges with a prize, and the cost of an edge, in G-Retriever for each set (appendix B.1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartsOptions:
-    """How a set's file is split, and which part of a graph is taken. Raises SettingsError for contradictions.
+    """The options of how a set's file is split and which part of a graph is selected. Raises SettingsError for
+    contradictions.
 
-    A training's configuration inherits from it next to FitConfig, so it has no slots.
+    A training's configuration class inherits from it and from FitConfig, so it has no slots.
     """
 
     benchmark: str = ""
@@ -67,8 +69,8 @@ class PartsOptions:
     shares: tuple[float, ...] = (0.1, 0.0)
     """Shares of the set's file for validation and test, where these have no file."""
     split: str = "graph"
-    """How the set's file is split: graph keeps questions about one graph together and obeys --shares; published draws the
-    60, 20 and 20 % of G-Retriever's code."""
+    """How the set's file is split: graph keeps questions about one graph together and obeys --shares; published draws
+    the 60, 20 and 20 % of G-Retriever's code."""
     top_nodes: int | None = None
     """Nodes with a prize in the Steiner tree; if not set, the paper's number for the set; 0 with --top-edges 0 for
     the whole graph."""
@@ -86,7 +88,8 @@ class PartsOptions:
             )
 
     def prizes(self) -> Prizes:
-        """Return the prizes of nodes and edges and the cost of an edge: the set's, but for those that are given."""
+        """Return the numbers of nodes and edges with a prize and the cost of an edge: those given, or else the
+        published ones."""
         nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
         return (
             nodes if self.top_nodes is None else self.top_nodes,
@@ -98,9 +101,9 @@ class PartsOptions:
 def read_parts(
     name: str, data: Path, options: PartsOptions
 ) -> dict[Part, list[Question]]:
-    """Return the questions of a set's file by part; "test" is empty where nothing is held out for it.
+    """Return the questions of a set's file by part. "test" is empty if no questions are held out for it.
 
-    Raises SettingsError for questions without graphs.
+    Raises SettingsError if the questions have no graphs.
     """
     set_ = benchmark(name)
     questions = set_.load(data)
@@ -127,8 +130,8 @@ def read_parts(
 def published_parts(count: int) -> list[Part]:
     """Return the part of each of `count` questions, as G-Retriever's published code draws it: 60, 20 and 20 %.
 
-    It is scikit-learn's `train_test_split` of the places, twice and with the seed 42: a permutation whose head is held
-    out. The held-out 40 % are split again in the same way; their first part is the validation.
+    The code calls scikit-learn's `train_test_split` twice with the seed 42. It holds out the beginning of a
+    permutation. The held-out 40 % are split again in the same way into validation and test.
     """
     parts: list[Part] = ["train"] * count
     held_out = _head_of_permutation(np.arange(count), _PUBLISHED_HELD_OUT)
@@ -158,12 +161,13 @@ def _drawn_part(question: Question, to_validate: float, to_test: float) -> Part:
 
 
 def image_of(question: Question) -> str:
-    """Return the name of the image whose graph several questions are about, or ""."""
+    """Return the name of the image that the question's graph describes; "" without one. Questions may share an
+    image."""
     return str(question.metadata.get("image") or "")
 
 
 def key_of(question: str, image: str = "") -> str:
-    """Return a short key of a question: the same for the same words about the same image."""
+    """Return a short key of a question, which is equal for equal words about the same image."""
     words = " ".join(question.casefold().split())
     text = f"{words}\n{image}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -171,19 +175,23 @@ def key_of(question: str, image: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """Keys of the questions that weights were made with: those that they learnt from, and those that chose them."""
+    """The keys of the questions that weights were made with: those learnt from, and those that chose the weights."""
 
     train: frozenset[str]
     validation: frozenset[str]
 
     def write(self, folder: Path) -> None:
-        """Write the file that `read` reads into the folder of the weights."""
+        """Write the keys into the folder of the weights, for `read`."""
         keys = {"train": sorted(self.train), "validation": sorted(self.validation)}
         replace_file(folder / LEARNT, f"{json.dumps(keys, indent=0)}\n".encode())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the file of a folder. Raises SettingsError where it is not there or holds something else."""
+        """Return the keys in a folder of weights.
+
+        Raises:
+            SettingsError: the file is missing or holds something else.
+        """
         path = folder / LEARNT
         try:
             keys = json.loads(path.read_text("utf-8"))
@@ -195,9 +203,10 @@ class Learnt:
             ) from error
 
     def refuse(self, parts: Mapping[Part, Sequence[Question]], source: Path) -> None:
-        """Raise SettingsError where a held-out question of `parts` was learnt from, or a test question chose weights.
+        """Raise SettingsError if a held-out question of `parts` was learnt from, or if a test question chose the
+        weights.
 
-        source: the folder or the file of samples, which the error names.
+        source: the folder or the file of samples, for the error.
         """
         seen_before: dict[Part, frozenset[str]] = {
             "test": self.train | self.validation,

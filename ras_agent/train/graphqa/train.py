@@ -1,12 +1,12 @@
-"""Train a GraphLLM to answer questions about a graph each, as G-Retriever and Align-GRAG do, and score it.
+"""Trains a GraphLLM to answer questions that each come with a graph, as G-Retriever and Align-GRAG do, and scores it.
 
     python -m ras_agent.train.graphqa.train --benchmark explagraphs --data train.tsv --test val.tsv \\
         --language-model meta-llama/Llama-2-7b-hf --tuning lora --out explagraphs-lora
 
-A prize-collecting Steiner tree takes the question's part out of the graph (with the paper's prizes for the set), an
-aligner may prune it (--aligner, --n-seed), the prompt shows the rest as CSV, and a graph encoder reads it. The same
-command goes on where a killed one stopped; where that trains on, the test begins again. Under torchrun several
-processors share the work.
+A prize-collecting Steiner tree selects the question's part of the graph (with the paper's prizes for the set), an
+aligner may prune it (--aligner, --n-seed), the prompt shows it as CSV, and a graph encoder reads it. The same command
+resumes a killed one; if more steps are trained, the test begins again. Under torchrun several processors share the
+work.
 
 In --out: the files of a GraphReader, training.json, training/ (metrics.jsonl, where to go on) and, with --test, the
 folder test/ of an evaluation, which `ras-agent report` compares. docs/training-graphqa.md has recipes.
@@ -71,17 +71,17 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
     limit: int = 0
     """Questions of each part; 0 for all."""
     n_seed: int = 0
-    """To how many nodes, with their neighbours, --aligner prunes the tree; 0 for no pruning."""
+    """The number of nodes, with their neighbours, to which --aligner prunes the tree; 0 for no pruning."""
     graph_text: bool = True
     """Show the graph's text in the prompt."""
     graph_text_tokens: int = 512
-    """Most tokens of the graph's text."""
+    """The maximum number of tokens of the graph's text."""
     task: bool = True
     """Show the set's instruction in the prompt."""
     cite: bool = False
-    """Learn to list the nodes and edges that an answer rests on; the test is scored by those, too."""
+    """Learn to list the nodes and edges that an answer is based on; the test is also scored by these."""
     reply_tokens: int = 32
-    """Most tokens of a reply."""
+    """The maximum number of tokens of a reply."""
     text_tokens: int = 1024
     batch: int = 4
     epochs: int = 10
@@ -111,14 +111,15 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
             )
 
     def refuse_learnt(self, learnt: Learnt, source: Path) -> None:
-        """Raise SettingsError where an aligner made with the questions of `learnt` knows the test or the validation."""
+        """Raise SettingsError if an aligner made with the questions of `learnt` has seen questions of the test or the
+        validation."""
         parts = read_parts(self.benchmark, self.data, self)
         if self.test is not None:
             parts["test"] = benchmark(self.benchmark).load(self.test)
         learnt.refuse(parts, source)
 
     def view(self) -> GraphView:
-        """Return the part of a graph that the model is shown."""
+        """Return how a graph is shown to the model."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
         nodes, edges, cost = self.prizes()
@@ -142,7 +143,7 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
 
 
 def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
-    """Return the model of a start, with the view that the options say."""
+    """Return a reader with the model of a start, which shows graphs as the options say."""
     from ras_agent.tools.graph_tokens.aligner import GraphAligner
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
 
@@ -158,9 +159,10 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
 def train(
     config: GraphQATrainingConfig, vectors: GraphVectors | None = None
 ) -> Mapping[str, Any]:
-    """Train, write the folder, score the test, and return the card's result and scores. Raises RasError children.
+    """Train, write the folder and score the test. Return the result and the scores of the card. Raises RasError if a
+    file cannot be read or the options do not fit.
 
-    vectors: those of another training by the same embedder, so that texts are embedded once for both.
+    vectors: the vectors of another training with the same embedder, so that texts are embedded only once.
     """
     if config.aligner and config.n_seed:
         learnt = Learnt.read(config.aligner)
@@ -178,7 +180,7 @@ def train(
     )
     view = config.view()
     if reader.model.config.encoder or view.top_nodes or view.top_edges:
-        # in one go: batches are faster
+        # all at once: batches are faster
         reader.model.vectors.of_texts(_texts(questions))
     facts: dict[str, Any] = {
         "data": config.data.name,
@@ -230,7 +232,7 @@ def train(
 def _seconds(
     result: Mapping[str, Any] | None, summary: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the seconds of a step of the training, if there was one, and of a reply to the test."""
+    """Return the seconds of a training step, if there was a training, and of a reply to the test."""
     seconds = {"s a reply": summary["seconds"]["mean"]}
     if result and result["steps"]:
         seconds["s a step"] = result["seconds"] / result["steps"]
@@ -238,7 +240,7 @@ def _seconds(
 
 
 def _texts(questions: Sequence[Question]) -> list[str]:
-    """Return the texts of the nodes and edges of all questions' graphs, each once."""
+    """Return the texts of the nodes and edges of all questions' graphs, without repeats."""
     texts = dict[str, None]()
     for question in questions:
         texts |= dict.fromkeys(question.graph.nodes)

@@ -1,1 +1,1 @@
-"""Trains the path encoder, which scores facts and paths; the exact command is at the head of `train`."""
+"""Trains the path encoder, which scores facts and paths. The docstring of `train` has the command."""

@@ -1,14 +1,13 @@
-"""Fine-tune a language model that scores facts and paths: LEGO-GraphRAG's fine-tuned LLM, the scorer "llm-ft".
+"""Fine-tunes a language model to score facts and paths: LEGO-GraphRAG's fine-tuned LLM, the scorer "llm-ft".
 
     python -m ras_agent.train.paths.scorer --kb pq2h_kb.jsonl --questions pq2h.jsonl --kb pq3h_kb.jsonl \\
         --questions pq3h.jsonl --language-model Qwen/Qwen2.5-7B-Instruct --tuning lora --out scorer
 
-The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm", and learns to divide a
-score of 1 equally among those of the question's gold path. It reads only text, as the paper's does.
+The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm". It learns to divide a
+score of 1 equally among the candidates that belong to the question's gold paths. It reads only text, as in the paper.
 Files and their parts are those of the encoder's training (ras_agent.train.paths.train): PathQuestion with its --kb, or
-with --benchmark a set whose questions bring a graph each. The same command goes on where a killed one stopped, and
-torchrun spreads it over processors. Another model that was tuned elsewhere is a chat model like any other, which
-`ScorerModels` takes.
+with --benchmark a set whose questions bring a graph each. The same command resumes a killed one, and torchrun spreads
+it over processors. A model that was tuned elsewhere can be used as a chat model, which `ScorerModels` takes.
 """
 
 from __future__ import annotations
@@ -59,19 +58,18 @@ class ScorerTrainingConfig(GraphLLMOptions, PathData):
 
 @dataclass(frozen=True, slots=True)
 class ShareExample:
-    """Candidates of a question, in the order in which the model reads them.
-
-    right: places of those that count. turns: the prompt.
-    """
+    """The candidates of a question, in the order in which the model reads them."""
 
     question: str
     candidates: tuple[str, ...]
     right: frozenset[int]
+    """The indexes of the right candidates."""
     turns: tuple[Turn, ...]
+    """The prompt."""
 
     @property
     def reply(self) -> str:
-        """Return the shares to learn, a line each: the same for each right candidate, 0 for the others."""
+        """Return the shares to learn, one a line: equal shares for the right candidates, 0 for the others."""
         share = f"{1 / len(self.right):.2f}".rstrip("0").rstrip(".")
         lines = []
         for place in range(len(self.candidates)):
@@ -80,11 +78,12 @@ class ShareExample:
         return "\n".join(lines)
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return an empty graph: the scorer's model reads candidates as text."""
+        """Return an empty graph, since the scorer's model only reads text."""
         return vectors.of_facts(())
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Score a reply: "read" if it has a share for each candidate, "best" if a right one has the largest."""
+        """Return the scores of a reply: "read" is 1.0 if it has a share for each candidate, "best" if a right one has
+        the largest."""
         shares = read_shares(reply, len(self.candidates))
         best = min(shares, key=lambda number: (-shares[number], number), default=0)
         return {
@@ -96,9 +95,9 @@ class ShareExample:
 def share_examples(
     examples: Sequence[PathExample], seed: int = 0
 ) -> Iterator[ShareExample]:
-    """Yield the candidates of each question twice: its gold paths among other paths, its gold facts among others.
+    """Yield two examples for each question: its gold paths among other paths, and its gold facts among other facts.
 
-    Their order is drawn by `seed` and the question, so that a place tells nothing.
+    The order of the candidates is drawn by `seed` and the question, so that it gives no hint.
     """
     prompt = load(PROMPT)
     for question, of_question in groupby(
@@ -127,9 +126,10 @@ def share_examples(
 
 
 def train(config: ScorerTrainingConfig) -> FitResult:
-    """Train on the questions of `config`, write the folder, and return how it ended.
+    """Train on the questions of `config`, and write the folder. Return the outcome.
 
-    Raises RasError children; SettingsError where no question has a gold path in its knowledge base.
+    Raises SettingsError if no question has a gold path in its knowledge base, and other RasErrors if a file cannot be
+    read.
     """
     examples = examples_of_parts(config, [cast(Wording, config.wording)])
     parts = {

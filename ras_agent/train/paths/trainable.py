@@ -1,4 +1,5 @@
-"""The path encoder as the training loop sees it: two pairs of low-rank maps, and the triplet loss over vectors."""
+"""Makes the path encoder trainable by the training loop: two pairs of low-rank maps, and the triplet loss over
+vectors."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from ras_agent.train.named_weights import NamedWeights
 
 @dataclass(frozen=True, slots=True)
 class Triplets:
-    """Vectors (V, d) of all texts, and rows (T, 3) of their places: question, right text, wrong text."""
+    """The vectors (V, d) of all texts, and rows (T, 3) of indexes of them: question, right text, wrong text."""
 
     vectors: Tensor
     rows: Tensor
 
 
 class TrainablePathHead(NamedWeights):
-    """Weights of a PathHead, with the loss of triplets. margin: of the loss."""
+    """The weights of a PathHead, with the loss of triplets, whose margin is `margin`."""
 
     vectors: Tensor
 
@@ -33,7 +34,7 @@ class TrainablePathHead(NamedWeights):
             if part.endswith("down"):
                 weights[part] = torch.randn(width, rank) / width**0.5
             else:
-                # so that the head starts as the encoder is
+                # so that the head at first changes no vector
                 weights[part] = torch.zeros(rank, width)
         super().__init__(weights)
         self.register_buffer("vectors", triplets.vectors, persistent=False)
@@ -44,7 +45,7 @@ class TrainablePathHead(NamedWeights):
         return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
-        """Return the loss of other triplets, and "order": the share of triplets in which the right text scores higher."""
+        """Return the loss of other triplets, and "order", the share in which the right text scores higher."""
         device = self.vectors.device
         right, wrong = self._cosines(
             triplets.vectors.to(device), triplets.rows.to(device)

@@ -1,6 +1,7 @@
 """Decomposes a question without a gold decomposition: a chat model picks documents and writes a search for each.
 
-RAS, appendix C.1 and C.2, with prompts of our own. Each reply is checked, and asked for once more if it is unusable.
+This is RAS's appendix C.1 and C.2 with different prompts. Each reply is checked, and the model is asked once more if it
+is unusable.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.train.subq.label import as_subquery
 
 MOST_TOKENS = 256
-"""The most tokens of a reply, of a model that writes no thoughts."""
+"""The maximum number of tokens of a reply, for a model that does not write its thoughts."""
 
 _NUMBERS = re.compile(
     r"(?:[^\W\d][^\n\d:：]*[:：])?(\W*\d{1,4}(?:(?:[\s,;\[\]()]|\band\b)+\d{1,4})*\W*)"
@@ -37,7 +38,7 @@ _LABEL = re.compile(
 
 
 class Decomposer:
-    """Chat model that picks a question's documents and writes a search for each."""
+    """A chat model that picks a question's documents and writes a search for each."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -48,9 +49,9 @@ class Decomposer:
     async def documents(
         self, question: Question, documents: Sequence[Passage]
     ) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; () without any.
+        """Return the documents that the model finds necessary, in the order of the searches; () if there are none.
 
-        Raises ParseError for a reply that names no documents, also the second time, and the errors of the call.
+        Raises ParseError if the second reply does not name documents either, and the errors of the call.
         """
         turns = self._pick.fill(
             documents=passage_block(documents), question=as_data(question.question)
@@ -74,9 +75,9 @@ class Decomposer:
         searches: Sequence[str],
         documents: Sequence[Passage],
     ) -> str:
-        """Return the search that finds `document`, after `searches` that have found `documents`.
+        """Return the search for `document`, after the earlier `searches`, which have found `documents`.
 
-        Raises ParseError for a reply that is no such search, also the second time, and the errors of the call.
+        Raises ParseError if the second reply is not such a search either, and the errors of the call.
         """
         lines = "\n".join(f"{SUBQ} {as_line(text)}" for text in searches)
         turns = self._search.fill(
@@ -132,9 +133,9 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
 
 
 def read_search(reply: str) -> str:
-    """Return the search question of a reply: its only line, or the only line of several that asks something.
+    """Return the search question in a reply: its only line, or its only line that is a question.
 
-    Raises ParseError for a reply without one.
+    Raises ParseError if there is no such line.
     """
     lines = [
         line
@@ -157,8 +158,8 @@ def problem_of(
 ) -> str:
     """Return the reason why `search` cannot be a planner's next sub-query, or "" if it can.
 
-    So far the planner has made the searches `searches` and read `texts`. The next one must not repeat a search, must
-    not state the answer before a text holds it, and may only use names of a text.
+    So far the planner has made the searches `searches` and read `texts`. The next sub-query must not repeat a search,
+    must not state the answer before a text contains it, and may only use names that occur in a text.
     """
     if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"
@@ -171,7 +172,7 @@ def problem_of(
 
 
 def unknown_names(search: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in a search that have a word which no text has."""
+    """Return the names in a search that have a word that no text contains."""
     words = set(FUNCTION_WORDS)
     for text in texts:
         words.update(canonical_key(text).split())

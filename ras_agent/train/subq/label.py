@@ -1,4 +1,4 @@
-"""Labels by Algorithm 1 of RAS (appendix C.3): from a question with its searches to planning and answering samples."""
+"""Makes planning and answering samples from a question with its searches, by Algorithm 1 of RAS (appendix C.3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_retrieval_samples(
 def answer_sample(
     item: SubqQuestion, step: SubqStep | None, split: Split
 ) -> SubqSample:
-    """Return the sample that teaches to answer from what one search has found; without one, from memory.
+    """Return a sample that teaches to answer from the results of one search, or from memory without a search.
 
     RAS adds such samples of ARC-Easy and ASQA to those of Algorithm 1 (section 4.1).
     """
@@ -102,9 +102,11 @@ def retrieval_samples(
 
 
 def as_subquery(text: str) -> str:
-    """Return a search question in the form that the planner's grammar reads back. Raises ParseError for no question.
+    """Return a search question in the form that the planner's grammar parses. Raises ParseError if the text is not a
+    question.
 
-    A text that begins as a question gets a capital and a question mark: without the latter, "when ..." reads as a clause.
+    A text that begins like a question gets a capital and a question mark. Without the mark, "when ..." would read as a
+    clause.
 
     >>> as_subquery("who won the world series in 2015 ")
     'Who won the world series in 2015?'

@@ -22,14 +22,15 @@ _SPREADS = (
     "nodes",
     "edges",
 )
-"""Numbers of a sample whose spread over all samples is described."""
+"""The numbers of a sample whose spread over all samples is described."""
 
 
 def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
     """Return the figures of planning and of answering samples, and the counts by hops and by split.
 
-    A planner that remembers documents is not found out where a validation question shares one with a training question.
-    Tokens are estimates (ras_agent.text.tokens); an input is the history and the question, without instruction.
+    They include the number of validation questions that share a document with a training question, since these do not
+    reveal a planner that has memorised documents. Tokens are estimates (ras_agent.text.tokens). The input is the
+    history and the question, without the instruction.
     """
     of_kind: dict[str, list[SubqSample]] = {kind: [] for kind in get_args(Kind)}
     labels_by_hops: dict[int, list[str]] = {}
@@ -75,7 +76,7 @@ def _of_kind(samples: Sequence[SubqSample]) -> dict[str, Any]:
 
 
 def _overlap(samples: Sequence[SubqSample]) -> int:
-    """Count the validation questions that have a document of a training question."""
+    """Return the number of validation questions that share a document with a training question."""
     training = set[str]()
     validation: dict[tuple[str, str], set[str]] = {}
     for sample in samples:
@@ -90,7 +91,8 @@ def _overlap(samples: Sequence[SubqSample]) -> int:
 
 
 def _answers_in_triples(samples: Sequence[SubqSample]) -> str:
-    """Return "A of B": B samples have an answer that a text can state, not yes or no; in A of them the triples do."""
+    """Return "A of B": B samples have steps and an answer that a text can state (not yes or no); in A of them the
+    triples do."""
     right = 0
     count = 0
     for sample in samples:

@@ -1,4 +1,4 @@
-"""Texts with the triples they state, as a text-to-triples model learns from them."""
+"""Reads texts with the triples they state, as a text-to-triples model learns from them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ras_agent.eval.study.extractors import GOLD_TRIPLES
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import TripleText, titled_text
 
-_POOL = 64  # batches that are sorted by length together
+_POOL = 64  # the number of batches whose examples are sorted by length together
 
 
 @dataclass(frozen=True, slots=True)
 class TripleExample:
-    """Text, its title and the triples it states."""
+    """A text with its title and the triples it states."""
 
     title: str
     text: str
@@ -30,17 +30,17 @@ class TripleExample:
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """Tokens of an example: the prompt, and the target."""
+    """The tokens of an example: the prompt and the target."""
 
     source: list[int]
     target: list[int]
 
 
 def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
-    """Read the examples of some files, each text once.
+    """Return the examples of some files, each text once.
 
-    JSON Lines with `text` and `triples`, optionally `title`; or, as WikiOFGraph is prepared for RAS, `input` and
-    `output`, a line of (S> ...| P> ...| O> ...). Raises IngestError with the place of a record that is neither.
+    A file is JSON Lines with `text`, `triples` and optionally `title`; or, as WikiOFGraph is prepared for RAS, with
+    `input` and `output`, a line of (S> ...| P> ...| O> ...). Raises IngestError, with the place, for any other record.
     """
     examples: dict[str, TripleExample] = {}
     for file in files:
@@ -95,7 +95,7 @@ def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
 def encode(
     example: TripleExample, text: TripleText, target_tokens: int
 ) -> EncodedExample:
-    """Turn an example into tokens: the beginning of a text that is too long, and as many triples as fit."""
+    """Return an example as tokens: a text that is too long is truncated, and as many triples are kept as fit."""
     _, source = text.fitting(titled_text(example.title, example.text))
     count = len(example.triples)
     target = text.target(example.triples)
@@ -106,7 +106,7 @@ def encode(
 
 
 class BatchesByLength:
-    """Batches of an epoch: examples of similar length together, in random order, encoded when they are looked up."""
+    """The batches of an epoch: examples of similar length together, in random order, encoded when they are accessed."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ def _characters(example: TripleExample) -> int:
 
 
 def _readable(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
-    """Return a triple with DBpedia's names as texts write them: Alan_Turing is Alan Turing."""
+    """Return a triple with DBpedia's names written as in texts: Alan_Turing becomes Alan Turing."""
 
     def name(text: str) -> str:
         return " ".join(text.replace("_", " ").strip('" ').split()) or text

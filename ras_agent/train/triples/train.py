@@ -1,4 +1,4 @@
-"""Train a text-to-triples model, seq2seq or causal: from pre-trained weights, or a small one from nothing.
+"""Trains a text-to-triples model, seq2seq or causal: from pre-trained weights, or a small model from scratch.
 
     python -m ras_agent.train.triples.train --data FACTS.jsonl --out RUN --model google/flan-t5-large --rate 2e-5
     python -m ras_agent.train.triples.train --data FACTS.jsonl --out RUN --model meta-llama/Llama-3.2-3B --lora 16
@@ -11,7 +11,7 @@ hash of the text, is held out: for validation, early stopping, and RUN/held_out.
     ras-agent study extractors --gold RUN/held_out.jsonl --extractor text2triple:RUN/model
 
 The loss is the mean over the targets' tokens; a prompt's tokens have no loss. Started again with the same options, a
-training goes on where it was saved (ras_agent.train.loop).
+training continues from its last save (ras_agent.train.loop).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TriplesTrainingConfig(FitConfig):
     heads: int = 4
     """Attention heads of a new model."""
     vocabulary: int = 4000
-    """Most tokens of a new model's vocabulary."""
+    """The maximum number of tokens of a new model's vocabulary."""
     dropout: float = 0.1
     """Dropout of a new model."""
     lora: int = 0
@@ -86,11 +86,11 @@ class TriplesTrainingConfig(FitConfig):
     batch: int = 32
     """Texts at once."""
     source_tokens: int = SOURCE_TOKENS
-    """Most tokens of a text."""
+    """The maximum number of tokens of a text."""
     target_tokens: int = TARGET_TOKENS
-    """Most tokens of its triples."""
+    """The maximum number of tokens of its triples."""
     held_out: float = 0.1
-    """Share of the texts kept to score with."""
+    """The share of the texts that are held out for scoring."""
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
@@ -102,9 +102,9 @@ class TriplesTrainingConfig(FitConfig):
 
 
 def train(config: TriplesTrainingConfig) -> FitResult:
-    """Train, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
+    """Train the model, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
 
-    Raises IngestError for data that cannot be read, WeightsError for a model that cannot, and the errors of `fit`.
+    Raises IngestError if the data cannot be read, WeightsError if the model cannot be loaded, and the errors of `fit`.
     """
     import torch
 
@@ -180,7 +180,7 @@ def _first_model(
         )
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
-        # steps smaller than a bfloat16's last bit would be lost
+        # in float32: bfloat16 would lose small steps
         return (model.float(), tokenizer)
     try:
         from peft import LoraConfig, get_peft_model

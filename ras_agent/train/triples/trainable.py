@@ -12,11 +12,11 @@ from torch.nn.utils.rnn import pad_sequence
 from ras_agent.tools.structure.triple_text import TripleText
 from ras_agent.train.triples.examples import EncodedExample
 
-_IGNORED = -100  # a label that the loss passes over
+_IGNORED = -100  # a label that the loss ignores
 
 
 class TrainableTriples(nn.Module):
-    """Model of transformers, with the loss of encoded examples. text: how it writes them."""
+    """A transformers model with the loss of encoded examples. `text` is the form of their texts."""
 
     def __init__(self, model: Any, text: TripleText) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class TrainableTriples(nn.Module):
 def model_inputs(
     batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu"
 ) -> dict[str, Tensor]:
-    """Return the inputs from which a model of transformers computes its loss: padded tokens (B, T), and labels.
+    """Return the inputs from which a transformers model computes its loss: padded tokens (B, T), and labels.
 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
     the target's tokens have labels.

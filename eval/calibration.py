@@ -116,9 +116,7 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
     ones = np.ones((len(rows), 1))
     design = np.hstack([ones, scaled])  # (n, 1 + d)
     penalty = np.full(design.shape[1], _PENALTY)
-    penalty[0] = (
-        1e-6  # almost none on the offset, but more than 0, as all answers may be right
-    )
+    penalty[0] = 1e-6  # nearly none on the offset: all answers may be right
     solution = np.zeros(design.shape[1])
     for _ in range(_ROUNDS):
         likely = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))

@@ -32,9 +32,8 @@ _PYTHON_LIST = re.compile(
 )
 _TEXTS_OF_VALUES = (date, time, Decimal)
 """Types of values in a column, for example of Parquet, that are written as text."""
-_GAPS = frozenset(
-    {"NAType", "NaTType"}
-)  # names of pandas' types, which is not imported for this
+# names of types of pandas, which is not imported for this
+_GAPS = frozenset({"NAType", "NaTType"})
 _GAP_CELLS = frozenset({"", "nan", "NaN", "<NA>", "NaT"})  # as pandas prints them
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 

@@ -134,9 +134,8 @@ BEIR = registered(
         title="BEIR's corpora, queries and judgements",
         question=Look.of("_id", "text", "qrels"),
         read_question=read_question,
-        passage=Look.of(
-            "_id", "text", without=("id",)
-        ),  # with an id it is a plain passage
+        # with an id it is a plain passage
+        passage=Look.of("_id", "text", without=("id",)),
         read_passages=read_passages,
         owns=owns,
         rows=rows,

@@ -193,9 +193,8 @@ def _question(record: QuestionRecord) -> Question:
     if (question := read_question(record)) is None:
         form = find_format("jsonl")
         assert form.read_question
-        return form.read_question(
-            record
-        )  # raises an error that says which field is missing
+        # raises an error that says which field is missing
+        return form.read_question(record)
     return question
 
 

@@ -28,9 +28,8 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
-_ANSWERED = re.compile(
-    r"\sAnswer:"
-)  # after each example of a prompt, and as the prompt's last line
+# after each example of a prompt, and as the prompt's last line
+_ANSWERED = re.compile(r"\sAnswer:")
 _CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))[^\S\n]*Question:")
 """Matches "Question:" before the question in Search-R1's prompts, where a text, a line or a sentence begins."""
 

@@ -33,9 +33,8 @@ from ras_agent.tools.index.text_files import not_unicode
 from ras_agent.tools.workers.pool import Pool, Work, run_all
 from ras_agent.trace import Trace
 
-_ALLOCATIONS = (
-    20_000  # between two collections of the youngest objects; Python's default is 700
-)
+# between two collections of the youngest objects; Python's default is 700
+_ALLOCATIONS = 20_000
 
 Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 """A function from a question and an agent's output to metric -> score in 0..1. The output of a failed question is

@@ -1,4 +1,4 @@
-"""Options of a training are checked here: the ranges of their numbers, and the choices of their words."""
+"""Checks the options of a training: the ranges of numbers, and the choices of words."""
 
 from __future__ import annotations
 

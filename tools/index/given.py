@@ -1,4 +1,4 @@
-"""Reads the texts that a caller gives: passages, dictionaries, LangChain documents, or just texts."""
+"""Reads texts given by the caller: passages, dictionaries, LangChain documents, or plain texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file to documents: plain text, Markdown, records, PDF, web pages, Office files, e-mails."""
+"""Loads the documents in a file: plain text, Markdown, records, PDF, web pages, Office files, e-mails."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _PARTS_OF_TABLES = {
     "cell": "td",
     "gridcell": "td",
 }
-"""The kind of element that an element with this role is to a reader."""
+"""By role, the kind of element that readers see."""
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
 _LOOKED_AT = 8  # how many elements inside a raised text are examined
 _DEEPEST = 250

@@ -34,7 +34,10 @@ _ROW = "cell, place, id, document, title, text, metadata"
 
 
 class Row(NamedTuple):
-    """Row of the table `passages`. metadata: JSON. terms: as `terms_of` returns them."""
+    """The columns of the table `passages`; schema.py says what they mean.
+
+    metadata: as JSON. terms: in the form that `terms_of` returns.
+    """
 
     cell: int
     place: int

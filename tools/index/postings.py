@@ -1,4 +1,4 @@
-"""Which slots of a segment have which keys: terms with their counts, or values of metadata."""
+"""Records which slots of a segment have which keys: terms with their counts, or values of metadata."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Segment:
         return self._vectors
 
     def take_vectors(self, other: VectorIndex) -> None:
-        """Use an index of the vectors that was made elsewhere."""
+        """Use `other` as the index of the vectors."""
         self._vectors = other
 
     def save(self, cache: Path) -> None:

@@ -45,7 +45,7 @@ _FEW = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Row of the table `index_state`: see schema.py."""
+    """The columns of the table `index_state`; schema.py says what they mean."""
 
     epoch: int
     revision: int

@@ -1,8 +1,8 @@
-"""Edits the stored knowledge graph of an index: remove, replace and add facts, merge entities, and take edits back.
+"""Edits the stored knowledge graph of an index: removes, replaces and adds facts, merges entities, and undoes edits.
 
     replace_fact("my.index", ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh"), by="Ada")
 
-Each call is one transaction: a call that was killed has made its edit, and the graph that follows it, or neither.
+Each call is one transaction: if it is killed, either both its edit and the resulting graph are stored, or neither.
 """
 
 from __future__ import annotations

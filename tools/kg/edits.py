@@ -205,7 +205,7 @@ def edited(
 
 
 class _Replay:
-    """Applies edits to a copy of the occurrences that were read."""
+    """Applies edits, one after another, to a copy of the occurrences that were read."""
 
     def __init__(
         self,

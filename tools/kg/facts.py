@@ -1,8 +1,9 @@
 """Rows of a knowledge graph in the database of its index: the names, the facts of each passage, and the functions that
 read and write them.
 
-The facts of a passage are committed as soon as the passage was read, but readers see them only once the next graph is
-published, so a build that is killed leaves the graph unchanged. A name's number is never used again.
+A reading is what was read in one version of a passage. It is committed as soon as the passage was read, but readers see
+it only once the next graph is published, so a build that is killed leaves the graph unchanged. A name's number is never
+used again, and neither is a cell, the number of a passage's row in the index.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class GraphSettings:
 
 
 class GraphState(NamedTuple):
-    """Row of the table `kg_state`: see schema.py."""
+    """The columns of the table `kg_state`; schema.py says what they mean."""
 
     published: int
     stamp: int

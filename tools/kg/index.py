@@ -189,7 +189,7 @@ class KGIndex:
 
     @property
     def where(self) -> str:
-        """Return the place of the graph's index, as a command takes it."""
+        """Return the place of the graph's index, in the form that commands take."""
         return self.database.where if self.database else "INDEX"
 
     @property

@@ -1,4 +1,4 @@
-"""From a question to the entities it names: which spans are names, and which entities they mean, with weights."""
+"""Links a question to entities: finds the spans that are names, and the entities that they mean, with weights."""
 
 from __future__ import annotations
 

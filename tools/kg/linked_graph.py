@@ -1,4 +1,4 @@
-"""Connects a passage index with the knowledge graph of its passages: from questions to entities to passages."""
+"""Connects a passage index with the knowledge graph of its passages, to get from questions to entities to passages."""
 
 from __future__ import annotations
 

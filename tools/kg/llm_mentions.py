@@ -73,7 +73,7 @@ class LLMMentions:
 
 
 def llm_linker(model: object, options: RoleOptions) -> LLMMentions:
-    """Return the linker on a chat model, for the options of an agent."""
+    """Make the linker that asks a chat model, with the options of an agent."""
     return LLMMentions(model, prompts_dir=options.prompts_dir, settings=options.chat)
 
 

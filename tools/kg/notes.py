@@ -56,7 +56,7 @@ def noted(triple: Triple, notes: Sequence[str]) -> Triple:
 
 
 class NoteColumns(NamedTuple):
-    """Columns of the table `kg_facts` that hold a note; see schema.py."""
+    """The columns of the table `kg_facts` that hold a note; schema.py says what they mean."""
 
     attributes: str | None = None
     valid_from: str | None = None

@@ -1,4 +1,4 @@
-"""Describes a knowledge graph in numbers and in a few lines."""
+"""Summarises a knowledge graph: its size and connections, and the facts about one entity."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The offline extractor: facts read off the grammar of English."""
+"""The offline extractor, which finds facts by rules of English grammar."""

@@ -122,8 +122,10 @@ class _Reader:
         return at + 1
 
     def begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, and read the words before its verb; return the verb's
-        number."""
+        """Find the subject of the clause that begins at `start`, and read the words before its verb.
+
+        Returns the number of the chunk to continue with: the verb's, or `start` if there is no subject.
+        """
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:

@@ -1,4 +1,5 @@
-"""The topic of a passage, for which its pronouns, its short names and "the film" stand; and the text in brackets."""
+"""The topic of a passage, which its pronouns, its short names and phrases such as "the film" stand for; and the facts
+in brackets."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class CitedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphValidity:
-    """Counts of the nodes and edges that an answer cites, and of those of them that exist in the graph."""
+    """Counts of the nodes and edges that an answer cites, and how many of them exist in the graph."""
 
     nodes: int
     valid_nodes: int

@@ -27,7 +27,7 @@ def _support_f1(question: Question, outcome: Outcome) -> float | None:
 
 @metric("support_em")
 def _support_em(question: Question, outcome: Outcome) -> float | None:
-    """Return 1.0 where the cited passages are the gold ones, all of them and no other."""
+    """Return 1.0 if the cited passages are exactly the gold passages, else 0.0."""
     if question.supporting:
         return float(_cited_passages(question, outcome) == set(question.supporting))
     return None
@@ -35,7 +35,7 @@ def _support_em(question: Question, outcome: Outcome) -> float | None:
 
 @metric("sp_f1")
 def _sp_f1(question: Question, outcome: Outcome) -> float | None:
-    """Return the F1 of the cited sentences against the supporting facts, as HotpotQA has it."""
+    """Return HotpotQA's supporting-fact F1: the F1 of the cited sentences against the supporting facts."""
     facts = _supporting_facts(question)
     if facts:
         return _f1(*_of_sets(_cited_sentences(question, outcome), facts))
@@ -44,7 +44,7 @@ def _sp_f1(question: Question, outcome: Outcome) -> float | None:
 
 @metric("sp_em")
 def _sp_em(question: Question, outcome: Outcome) -> float | None:
-    """Return 1.0 where the cited sentences are the supporting facts, all of them and no other, as HotpotQA has it."""
+    """Return HotpotQA's supporting-fact EM: 1.0 if the cited sentences are exactly the supporting facts, else 0.0."""
     facts = _supporting_facts(question)
     if facts:
         return float(_cited_sentences(question, outcome) == facts)
@@ -53,7 +53,8 @@ def _sp_em(question: Question, outcome: Outcome) -> float | None:
 
 @metric("joint_f1")
 def _joint_f1(question: Question, outcome: Outcome) -> float | None:
-    """Return HotpotQA's joint F1: of the products of precision and of recall of answer and supporting facts."""
+    """Return HotpotQA's joint F1, computed from the products of precision and of recall of answer and supporting
+    facts."""
     facts = _supporting_facts(question)
     if not facts or not question.answers:
         return None
@@ -64,7 +65,7 @@ def _joint_f1(question: Question, outcome: Outcome) -> float | None:
 
 @metric("joint_em")
 def _joint_em(question: Question, outcome: Outcome) -> float | None:
-    """Return HotpotQA's joint EM: 1.0 where both the answer and the supporting facts are exactly right."""
+    """Return HotpotQA's joint EM: 1.0 if both the answer and the supporting facts are exactly right, else 0.0."""
     facts = _supporting_facts(question)
     if not facts or not question.answers:
         return None

@@ -1,6 +1,6 @@
 """Asks an agent the same task several times: a folder of runs, and figures of how far the runs agree.
 
-    runs/mine/repeat-1, repeat-2, ...   runs as any other, each with replies of its own: resumed, exported, compared
+    runs/mine/repeat-1, repeat-2, ...   ordinary runs, each with its own cached replies, to resume, export and compare
     runs/mine/summary.json              all of them together
 
 A question's score is its mean over the repeats, so that the interval is still over questions. The spread is that of the

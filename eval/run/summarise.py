@@ -31,8 +31,9 @@ _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens
 def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
     """Return the content of summary.json.
 
-    A question that ended in an error counts with its scores, which are those of no answer. `retrieved` is the number of
-    passages of a question. `cost` is None if no call has a price; otherwise it lists the models without one.
+    A question that ended in an error counts with its scores, which are the scores of an empty answer. `retrieved` is
+    the number of passages of a question. `cost` is None if no call has a price; otherwise it lists the models without
+    one.
     """
     seconds = [result.seconds for result in results]
     names = list(score_columns(results))

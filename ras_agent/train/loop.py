@@ -84,9 +84,9 @@ class FitConfig:
     seed: int = 0
     """The number that all random draws follow from."""
     epochs: int = 1
-    """How often all batches are seen."""
+    """How many times all batches are seen."""
     steps: int = 0
-    """Steps of the optimiser in place of epochs; 0 counts epochs."""
+    """Steps of the optimiser, instead of epochs; 0 to train for the epochs."""
     rate: float = 1e-4
     """The highest learning rate."""
     warmup: float = 0.05
@@ -96,29 +96,29 @@ class FitConfig:
     lowest_rate: float = 0.05
     """The rate of the last step, as a share of the highest."""
     accumulate: int = 1
-    """Batches that make one step, of each process."""
+    """Batches of each process that make up one step."""
     decay: float = 0.01
-    """AdamW's decay of weights."""
+    """The weight decay of AdamW."""
     decay_biases: bool = False
-    """Biases and norms decay, too."""
+    """Apply the weight decay to biases and norms, too."""
     beta2: float = 0.999
     """AdamW's second beta."""
     clip: float = 1.0
-    """The largest norm of a step's gradient; 0 for any."""
+    """The maximum norm of a step's gradient; 0 for no limit."""
     validate_every: int = 0
     """Steps between validations; 0 for one after each epoch."""
     validate_first: bool = False
     """Validate before the first step, so that the weights with which the training begins may be the best."""
     patience: int = 0
-    """Validations in a row without a better one after which the training stops; 0 for never."""
+    """The number of consecutive validations without improvement after which the training stops; 0 for never."""
     bf16: bool | None = None
     """Compute in bfloat16; if not set, wherever the graphics processor has it."""
     gradient_checkpointing: bool = False
-    """Compute activations twice in place of storing them."""
+    """Compute activations twice instead of storing them."""
     minutes: float = 0.0
-    """Save and stop after so long; 0 for never."""
+    """The minutes after which the training saves and stops; 0 for never."""
     save_every: int = 500
-    """Steps between two saves, from which a killed training goes on."""
+    """Steps between two saves, from which a killed training can be resumed."""
 
     def __post_init__(self) -> None:
         check_ranges(self, FIT_RANGES)

@@ -1,4 +1,4 @@
-"""Make training samples for the aligner: questions with graphs, and reasoning that links them to their answers.
+"""Makes training samples for the aligner: questions with graphs, and reasoning that links them to their answers.
 
     python -m ras_agent.train.aligner.build --questions pq2h.jsonl --kb pq2h_kb.jsonl --out pq2h-aligner.jsonl
     python -m ras_agent.train.aligner.build --data DATA --sets hotpotqa,musique --out text-aligner.jsonl
@@ -10,9 +10,9 @@ graph has the facts of the gold passages and of the `k` that BM25 finds for the 
 passages' sentences that name the answer or each other; a fifth of the questions is the part "dev", the others "train".
 Sets of questions with graphs (ras_agent.train.graphqa): the graph is the part that the paper's prizes take of it, the
 reasoning a shortest path to each answer, or else the facts that name one, or all of them; parts are those of the reader
-that the aligner is for, so give the same --validation, --shares and --split as its training has.
-With --model a chat model writes the reasoning, from question, answer and facts, as the paper has it; replies are stored
-in --cache, so that a stopped command goes on.
+that the aligner is for, so give the same --validation, --shares and --split as its training has. With --model a chat
+model writes the reasoning from question, answer and facts, as in the paper. Replies are stored in --cache, so that a
+stopped command can be resumed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class AlignerBuildConfig(PartsOptions):
     out: Path
     """The file of the samples."""
     questions: Path | None = None
-    """PathQuestion's questions, with --kb, or a file of a set whose questions bring graphs, with --benchmark."""
+    """PathQuestion's questions, with --kb, or a file of a set whose questions have graphs, with --benchmark."""
     kb: Path | None = None
     """PathQuestion's triples."""
     embedder: str = "minilm"

@@ -1,4 +1,4 @@
-"""Train the aligner that prunes a question's graph (Align-GRAG) on samples of ras_agent.train.aligner.build.
+"""Trains the aligner that prunes a question's graph (Align-GRAG) on samples of ras_agent.train.aligner.build.
 
     python -m ras_agent.train.aligner.train --samples pq2h-aligner.jsonl --out aligner
 
@@ -46,7 +46,7 @@ class AlignerTrainingConfig(FitConfig):
     samples: Path
     """Samples of ras_agent.train.aligner.build."""
     out: Path
-    """The folder to write; the same command goes on in it."""
+    """The folder to write; the same command resumes a training in it."""
     encoder: str = "graph-transformer"
     """The graph encoder, as wide as the embedder's vectors: graph-transformer, gat or gcn."""
     layers: int = 2
@@ -72,13 +72,13 @@ class AlignerTrainingConfig(FitConfig):
     align_graphs: bool = True
     """Learn which reasoning belongs to a graph."""
     random_labels: bool = False
-    """Learn from random vectors in place of the reasoning's, the paper's ablation (Table 2)."""
+    """Learn from random vectors instead of the reasoning's vectors, the paper's ablation (Table 2)."""
     cosines: bool = False
     """Measure at each validation how near a graph's state is to its question, its reasoning and its text (Fig. 2)."""
     embedder: str = "minilm"
     """The embedder of the texts of nodes, edges and reasoning."""
     batch: int = 16
-    """Graphs of a step, each one's reasoning against that of all others."""
+    """Graphs of a step; the reasoning of each is contrasted with that of all others."""
     n_seeds: tuple[int, ...] = (1, 2, 5, 10, 25)
     """The numbers of nodes to which graphs are pruned at a validation."""
     judged: int = 200

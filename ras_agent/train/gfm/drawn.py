@@ -30,7 +30,7 @@ class DrawnConfig(FitConfig):
     sets: tuple[Path, ...]
     """Folders of training sets, as ras_agent.train.gfm.examples writes them."""
     out: Path
-    """The folder of the run; the same command goes on in it."""
+    """The folder of the run; the same command resumes a training in it."""
     steps: int = 4000
     """Steps of the optimiser."""
     documents: int = 300

@@ -4,8 +4,8 @@
     torchrun --nproc-per-node 8 -m ras_agent.train.gfm.train --sets ... --out RUN --width 512 --text-width 768
 
 A set is a folder that ras_agent.train.gfm.examples writes. Every step takes questions of one set and the part of its
-graph that some of its documents state: those that support the questions, those that name an entity of theirs, and
-others. The losses are the paper's eq. 11 to 13, and one for documents.
+graph that some of its documents state: documents that support the questions, documents that name an entity of the
+questions, and others. The losses are the paper's eq. 11 to 13, and one for documents.
 
 With `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
 question, one of its ends the start and the other the target. Each step is of one of the sets, drawn alike. The paper's
@@ -20,8 +20,8 @@ pre-training (its Table 7) and the fine-tuning that follows, over the whole grap
 folder, an id on the Hugging Face hub, or `packaged`; its shape is then the default.
 
 RUN is then a folder of weights, with training.json (settings and how it ended) and the files of ras_agent.train.loop:
-metrics.jsonl has a line for each step, and started again with the same settings, a training goes on where it was saved.
-The rate falls to its least at the last of `--steps`, so more steps make another training.
+metrics.jsonl has a line for each step, and a training that is started again with the same settings continues from its
+last save. The rate is lowest at the last of `--steps`, so a training with more steps is a different one.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class GFMTrainingConfig(DrawnConfig):
     schedule: str = field(default="cosine", init=False)
     lowest_rate: float = field(default=0.05, init=False)
     constant: bool = False
-    """Leave the rate where it is after the warm-up, as the published trainer does."""
+    """Keep the rate constant after the warm-up, as the published trainer does."""
     adversarial: float = 0.0
     """Temperature at which eq. 11 weighs negatives by a softmax of their logits, 0.2 in the published code; 0 weighs
     them alike, as the paper does."""
@@ -101,7 +101,7 @@ class GFMTrainingConfig(DrawnConfig):
     negatives: int = 128
     """Entities, next to the target, that the loss of completion reads."""
     labelled: float = 0.5
-    """How often a step takes labelled questions, where a set has them."""
+    """The share of steps that take labelled questions, if a set has them."""
     share: float = 1.0
     """Share of each set's questions that is used; a smaller share's questions are among a larger one's."""
     dropout: float = 0.0

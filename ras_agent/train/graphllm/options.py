@@ -38,13 +38,13 @@ class GraphLLMOptions(FitConfig):
     )
 
     out: Path
-    """The folder to write; the same command goes on in it."""
+    """The folder to write; the same command resumes a training in it."""
     language_model: str = ""
     """The language model to train on: a folder or a name on the Hugging Face hub."""
     start_from: Path | None = None
-    """A folder with a trained GraphLLM in place of a language model; its form is that folder's."""
+    """A folder with a trained GraphLLM to start from instead of a language model; its form is kept."""
     tuning: str = "lora"
-    """What is trained: frozen, the graph part alone; lora, an adapter too; full, all weights."""
+    """What is trained: frozen, only the graph part; lora, also an adapter; full, all weights."""
     encoder: str = "graph-transformer"
     """The graph encoder: graph-transformer, gat, gcn, or none for trained tokens that are the same for every graph."""
     encoder_layers: int = 4
@@ -61,7 +61,7 @@ class GraphLLMOptions(FitConfig):
     """Hidden width between encoder and word vectors; 0 for no projector, if the encoder is as wide as the word
     vectors."""
     graph_tokens: int = 1
-    """Tokens of a graph in the prompt; with --encoder none and 0 the model reads text alone."""
+    """Tokens of a graph in the prompt; 0, with --encoder none, for a model that reads only text."""
     lora_rank: int = 8
     """Rank of the adapter."""
     lora_alpha: int = 16

@@ -81,7 +81,7 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
     tables: tuple[str, ...] = ("training",)
     """Which tables: training, volume."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the trainings, in place of --seed."""
+    """Seeds of the trainings, instead of --seed."""
     rows: tuple[int, ...] = ()
     """Numbers of the rows, from 1; if not set, all."""
     benchmark: str = "2wikimultihopqa"

@@ -66,16 +66,16 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     """What the prompt shows of each search: chain, with its facts; searches, without, so that facts are in the graph
     tokens only; chain-of-text, with the texts of its passages, which the samples need (--texts of subq.build)."""
     prune_facts: str = ""
-    """Show the best facts alone, by use, likeness or aligner:FOLDER; if not set, all. Ask the trained model with the
-    same."""
+    """Show only the best facts, by use, likeness or aligner:FOLDER; if not set, all. Ask the trained model with the
+    same option."""
     prune_to: int = 40
-    """How many facts --prune-facts leaves."""
+    """The number of facts that --prune-facts leaves."""
     instructions: str = "short"
     """short for models that are trained on them, or paper, which say what RAS's do (Fig. 15 and 16) in our words."""
     prompts: Path | None = None
-    """A folder of your own prompts in place of --instructions."""
+    """A folder of your prompts, used instead of --instructions."""
     citations: bool = True
-    """Answers cite what they rest on."""
+    """Answers cite the facts they are based on."""
     accumulate: int = 2
     epochs: int = 2
     rate: float = 1e-5

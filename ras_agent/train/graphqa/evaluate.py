@@ -45,7 +45,7 @@ class GraphQAEvaluation:
     data: Path
     """The set's file."""
     out: Path
-    """The run's folder, which ras-agent report reads; the same command goes on in it."""
+    """The run's folder, which ras-agent report reads; the same command resumes a run in it."""
     cite: bool = False
     """Ask for the nodes and edges that a reply is based on, and also score by these."""
     limit: int = 0

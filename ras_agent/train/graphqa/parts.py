@@ -63,7 +63,7 @@ class PartsOptions:
     """
 
     benchmark: str = ""
-    """The set whose questions bring graphs: explagraphs, scenegraphs, graphqa-webqsp or webqsp."""
+    """The set, whose questions have graphs: explagraphs, scenegraphs, graphqa-webqsp or webqsp."""
     validation: Path | None = None
     """The file that chooses the weights; if not set, a share of the set's file."""
     shares: tuple[float, ...] = (0.1, 0.0)

@@ -152,7 +152,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
     tables: tuple[str, ...] = ("main",)
     """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes, top-k, efficiency."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the trainings, in place of --seed."""
+    """Seeds of the trainings, instead of --seed."""
     rows: tuple[int, ...] = ()
     """Numbers of the rows, from 1; if not set, all."""
     reasoning: Path | None = None

@@ -1,16 +1,16 @@
-"""Fine-tune the sentence encoder that scores facts and paths: low-rank maps over its vectors, with a triplet loss.
+"""Fine-tunes the sentence encoder that scores facts and paths: low-rank maps over its vectors, with a triplet loss.
 
     python -m ras_agent.train.paths.train --kb pq2h_kb.jsonl --questions pq2h.jsonl --kb pq3h_kb.jsonl \
         --questions pq3h.jsonl --out path-encoder
     python -m ras_agent.train.paths.train --benchmark webqsp --questions webqsp_train.jsonl --out path-encoder
 
 PathQuestion, which names gold paths, is split by entity: 60 % to learn from, 20 % to choose the epoch by; the last 20 %
-is never read. Of a set whose questions bring a graph each, the gold paths are the shortest ones from the question's
-entities to its answers, as LEGO-GraphRAG takes them for WebQSP, CWQ, GrailQA and WebQuestions; it is split by question,
-by --shares. The loss is LEGO-GraphRAG's (section 4.1), max(0, margin - S(right) + S(wrong))
-with S the cosine; the encoder itself stays as it is, so an epoch takes seconds. --out then holds weights (safetensors)
-and a card, and in training/ the files of ras_agent.train.loop: metrics.jsonl has a line for each step, with a
-validation after each epoch, and the same command goes on where a killed one stopped. About a minute on two cores.
+is never read. In a set whose questions each have a graph, the gold paths are the shortest paths from the question's
+entities to its answers, as in LEGO-GraphRAG for WebQSP, CWQ, GrailQA and WebQuestions; such a set is split by question,
+by --shares. The loss is LEGO-GraphRAG's (section 4.1), max(0, margin - S(right) + S(wrong)) with S the cosine. The
+encoder itself is unchanged, so an epoch takes seconds. --out then holds weights (safetensors) and a card, and in
+training/ the files of ras_agent.train.loop: metrics.jsonl has a line for each step, with a validation after each epoch.
+The same command resumes a killed training. It takes about a minute on two cores.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ class PathData:
     kb: tuple[Path, ...] = ()
     """Files of PathQuestion's triples, one for each --questions, in the same order."""
     benchmark: str = ""
-    """In place of --kb: the set that the files are of, whose questions bring a graph each, such as webqsp or cwq."""
+    """Instead of --kb: the set of the files, whose questions have graphs, such as webqsp or cwq."""
     shares: tuple[float, ...] = (0.2, 0.2)
-    """With --benchmark: shares of each file to choose the weights by, and never to read."""
+    """With --benchmark: the shares of each file that choose the weights, and that are never read."""
     learn: str = "both"
-    """What is learnt to be scored: facts, for pruning and beams; paths, for refinement; or both."""
+    """What the encoder learns to score: facts, for pruning and beams; paths, for refinement; or both."""
     negatives: int = 8
     """Negatives for each positive."""
     sample: int = 0
-    """Most questions of each set's part; 0 for all."""
+    """The maximum number of questions of each set's part; 0 for all."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class PathTrainingConfig(FitConfig, PathData):
     """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
 
     out: Path
-    """The folder to write; the same command goes on in it."""
+    """The folder to write; the same command resumes a training in it."""
     embedder: str = "minilm"
     """The encoder whose vectors are mapped."""
     rank: int = 64

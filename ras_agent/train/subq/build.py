@@ -1,13 +1,14 @@
-"""Make training samples for planner and answerer by Algorithm 1 of RAS; write them and a JSON card of statistics.
+"""Makes training samples for planner and answerer by Algorithm 1 of RAS, and writes them with a card of statistics.
 
     python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --strategyqa train.json --out subq.jsonl
     python -m ras_agent.train.subq.build --hotpotqa hotpot_train_v1.1.json --model openai:gpt-4o-mini \
         --base-model vllm:http://localhost:8000/v1#llama --out subq.jsonl
 
 The first needs no model. In the second, --model picks the documents of each question and writes their sub-queries, and
-the questions that --base-model answers by itself are labelled [NO_RETRIEVAL]. Run a killed command again: replies are in
---cache, so no model is asked twice. Samples are written at the end, in the order of the files: equal files, replies and
-settings give equal bytes. Build only from training splits; this program cannot know which questions you report on.
+the questions that --base-model answers without passages are labelled [NO_RETRIEVAL]. A killed command can be run again:
+replies are in --cache, so no model is asked twice. Samples are written at the end, in the order of the files: equal
+files, replies and settings give equal bytes. Build only from training splits: this program cannot know which questions
+you report on.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class SubqConfig:
     hotpotqa_subq: tuple[Path, ...] = ()
     """RAS's published questions, with sub-queries."""
     hotpotqa: tuple[Path, ...] = ()
-    """Questions with supporting titles; a corpus.jsonl next to the file is read if they bring no contexts; needs
-    --model."""
+    """Questions with supporting titles; needs --model. If they have no contexts, a corpus.jsonl next to the file is
+    read."""
     arc_easy: tuple[Path, ...] = ()
     """Questions of ARC-Easy's training part, which teach only to answer; passages in `ctxs` are read."""
     asqa: tuple[Path, ...] = ()
@@ -98,7 +99,7 @@ class SubqConfig:
     extractor: str | object = "offline"
     """The extractor of the triples, as --extractor of ras-agent."""
     openie: tuple[Path, ...] = ()
-    """Documents with triples that are ready, so that no extractor reads them."""
+    """Documents with given triples, which the extractor does not read."""
     cache: Path | None = None
     """Stores the models' replies; OUT.replies.sqlite if not given."""
     triple_cache: Path | None = None
@@ -108,11 +109,11 @@ class SubqConfig:
     texts: bool = False
     """Passages keep their texts, for trainings with --layout chain-of-text."""
     opening: int = 0
-    """Begin each history with the search for the question itself, over so many passages; 0 for no such search."""
+    """Begin each history with a search for the question itself that finds this many passages; 0 for no such search."""
     validation: float = 0.1
     """The share of questions to validate with."""
     concurrency: int = 8
-    """How many questions are worked on at once."""
+    """The number of questions that are processed at the same time."""
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)

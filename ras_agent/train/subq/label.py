@@ -26,7 +26,7 @@ _ASKS = re.compile(
 def no_retrieval_samples(
     item: SubqQuestion, hops: int, split: Split
 ) -> list[SubqSample]:
-    """Return the samples of a question that the base model answers by itself (Algorithm 1, lines 4 to 7)."""
+    """Return the samples of a question that the base model answers without passages (Algorithm 1, lines 4 to 7)."""
     return [
         _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
         _sample(

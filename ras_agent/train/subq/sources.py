@@ -177,8 +177,8 @@ def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read StrategyQA's questions whose last step compares the results of all other steps, and whose other steps refer
-    to none.
+    """Read StrategyQA's questions whose last step compares the results of all other steps, and whose other steps do not
+    refer to any step.
 
     Only these have searches that are known without the answers of single steps, which the set lacks. A question's facts
     are its documents: each is assigned to the step that shares most of its words. The set's development part is left

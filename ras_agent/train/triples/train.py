@@ -66,7 +66,7 @@ class TriplesTrainingConfig(FitConfig):
     data: tuple[Path, ...]
     """Files of texts with their triples."""
     out: Path
-    """The folder to write; the same command goes on in it."""
+    """The folder to write; the same command resumes a training in it."""
     model: str = ""
     """Pre-trained weights: a folder or a name on the Hugging Face hub."""
     scratch: str = ""

@@ -143,10 +143,16 @@ def judge_run(
     """Ask a model about each answer of a run whose question has a gold answer, and write judged-RULE.json into the
     run's folder.
 
-    judge: a model's string or a chat model. rule: one of RULES. at_once: the maximum number of questions at the same
-    time. settings: how the judge is called; its replies are cached in the run's folder unless they name another place.
-    Raises UnknownName for an unknown rule, RunError for a run without gold answers, and ModelRefused if the model
-    refuses every call.
+    Args:
+        judge: a model's string or a chat model.
+        rule: one of RULES.
+        at_once: the maximum number of questions at the same time.
+        settings: how the judge is called; its replies are cached in the run's folder unless they name another place.
+
+    Raises:
+        UnknownName: there is no such rule.
+        RunError: no question of the run has a gold answer.
+        ModelRefused: the model refuses every call.
     """
     if rule not in RULES:
         raise UnknownName("rule of judging", rule, tuple(RULES))

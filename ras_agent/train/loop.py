@@ -207,13 +207,21 @@ def fit(
     Started again with the same arguments, a training continues from the last save, and ends with the same weights as
     without the interruption, since random numbers depend only on seed and step.
 
-    batches: returns the batches of an epoch, always the same for the same number. validate: returns measures, including
-    "loss"; it runs in the main process, in evaluation mode, without gradients, and in the precision of the training
-    (`bf16`). settings: what affects the weights in addition to the options, as JSON, such as digests of files; a
-    training with other settings is not resumed. goodness: maps the measures of a validation to a tuple, which is
-    greater for a better validation. Raises SettingsError if `folder` holds a training with other settings, there is
-    nothing to train, or the loss is not finite; WeightsError if the training in `folder` cannot be read or is of
-    another network.
+    Args:
+        model: The module to train.
+        batches: Returns the batches of an epoch, always the same for the same number.
+        validate: Returns measures, including "loss". It runs in the main process, in evaluation mode, without
+            gradients, and in the precision of the training (`bf16`).
+        config: The options of the training.
+        folder: The folder of the training's files.
+        settings: What affects the weights in addition to the options, as JSON, such as digests of files. A training
+            with other settings is not resumed.
+        goodness: Maps the measures of a validation to a tuple, which is greater for a better validation.
+
+    Raises:
+        SettingsError: `folder` holds a training with other settings, there is nothing to train, or the loss is not
+            finite.
+        WeightsError: The training in `folder` cannot be read or is of another network.
     """
     processes = Processes.begin()
     training = _Training(model, batches, validate, config, processes, goodness)

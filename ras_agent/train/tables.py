@@ -60,9 +60,13 @@ def fill_tables(
 ) -> JSON:
     """Train and score all rows, write tables.md and tables.json, and return their figures.
 
-    about: a description of the figures: `benchmark`, `data` and `seeds`. cards_of: takes the name of a table and a row,
-    and
-        returns a card for each seed. metrics: in the order of the columns. Raises SettingsError under torchrun.
+    Args:
+        about: a description of the figures: `benchmark`, `data` and `seeds`.
+        cards_of: takes the name of a table and a row, and returns a card for each seed.
+        metrics: in the order of the columns.
+
+    Raises:
+        SettingsError: it is called under torchrun.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SettingsError(

@@ -138,13 +138,20 @@ def write_reasoner_set(
     weights: str | Path | None = None,
     nearest: int = NEAREST_DOCUMENTS,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write a set of the graph of `index` and of `questions`. Return the number of questions, and the reasons why
-    questions were left out.
+    """Write a set of the graph of `index` and of `questions`.
 
-    encoder: embeds the texts; by default the encoder of the graph. weights: the weights from which a training will
-    start; the set then uses their encoder and instructions. nearest: the number of documents at which a question
-    starts, unless it is already linked. The supporting passages of a question are named as for `write_set_of`. Raises
-    IndexMismatch if the index has no graph, or if there is no encoder or not the encoder of the weights.
+    The supporting passages of a question are named as for `write_set_of`.
+
+    Args:
+        encoder: embeds the texts; by default the encoder of the graph.
+        weights: the weights from which a training will start; the set then uses their encoder and instructions.
+        nearest: the number of documents at which a question starts, unless it is already linked.
+
+    Returns:
+        The number of questions, and the reasons why questions were left out.
+
+    Raises:
+        IndexMismatch: the index has no graph, or there is no encoder, or it is not the encoder of the weights.
     """
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)

@@ -88,9 +88,12 @@ class RoleExample:
 class ExampleMaker:
     """A maker of training examples from samples. The code of the roles renders and trims the prompts, as in the loop.
 
-    window: the maximum number of tokens of a prompt with its reply. layout: how the graph is shown as text. prompts:
-    the folder of the prompts. citations: whether answers cite the facts of the last search that contain them. pruner:
-    chooses the facts that are shown, as in the loop; None to show all.
+    Args:
+        window: The maximum number of tokens of a prompt with its reply.
+        layout: How the graph is shown as text.
+        prompts: The folder of the prompts.
+        citations: Whether answers cite the facts of the last search that contain them.
+        pruner: Chooses the facts that are shown, as in the loop; None to show all.
     """
 
     def __init__(

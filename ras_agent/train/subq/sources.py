@@ -26,12 +26,9 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SubqQuestion:
-    """A question, the documents that together contain its answer, and a sub-query for each document if sub-queries are
-    known.
+    """A question, the documents that together contain its answer, and a sub-query for each if sub-queries are known.
 
-    The documents of a question without sub-queries are in no particular order, and may be more than it needs. opening:
-    the passages found by a search for the question itself, if the history begins with it. only_answer: whether only
-    answers are learnt from it, from all documents at once, or from memory without documents.
+    The documents of a question without sub-queries are in no particular order, and may be more than it needs.
     """
 
     source: str
@@ -39,7 +36,9 @@ class SubqQuestion:
     documents: tuple[Passage, ...]
     subqueries: tuple[str, ...] = ()
     opening: tuple[Passage, ...] = ()
+    """The passages found by a search for the question itself, if the history begins with it."""
     only_answer: bool = False
+    """Whether only answers are learnt from it: from all documents at once, or from memory without documents."""
 
 
 class SubqSource(NamedTuple):

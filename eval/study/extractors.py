@@ -129,8 +129,12 @@ def extractors_design(
     """Design a run of each extractor over each gold file and, if there is a task, a run of the agent with each
     extractor.
 
-    gold: files of texts with gold triples. gold_limit: the maximum number of texts read from each. Raises SettingsError
-    if there is neither a gold file nor a task.
+    Args:
+        gold: files of texts with gold triples.
+        gold_limit: the maximum number of texts read from each file.
+
+    Raises:
+        SettingsError: there is neither a gold file nor a task.
     """
     if task is None and not gold:
         raise SettingsError(

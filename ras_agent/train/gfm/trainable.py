@@ -157,8 +157,9 @@ def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Te
     """Return eq. 11 of logits and targets (0 or 1), both (B, N), as a scalar. Entities that are not targets are
     negatives.
 
-    adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
-        which no gradient goes; 0 for the mean over them.
+    Args:
+        adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
+            which no gradient goes; 0 for the mean over them.
     """
     positive = _mean_over(-logsigmoid(logits), targets)
     if not adversarial:

@@ -70,8 +70,11 @@ def evaluate(
 ) -> Mapping[str, Any]:
     """Ask the questions of a set's file, and write the folder of the run. Return its summary.
 
-    Results are stored after each batch; the same call resumes a killed run. folder: the folder of the reader, whose
-    name is used for the reader. questions: the questions of the file that are asked; by default all.
+    Results are stored after each batch; the same call resumes a killed run.
+
+    Args:
+        folder: the folder of the reader, by whose name the run names the reader.
+        questions: the questions of the file that are asked; by default all.
     """
     replies: dict[str, str] = {}
     shown: dict[str, Sequence[str]] = {}

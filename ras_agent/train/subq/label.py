@@ -57,10 +57,11 @@ def retrieval_samples(
 ) -> list[SubqSample]:
     """Return the samples of a question that needs the searches `steps` (Algorithm 1, lines 9 to 22).
 
-    first: the label of the sample that is added in front: Algorithm 1 shows a planner the bare question with
-        only [NO_RETRIEVAL], so one that is trained on it would never search. "none" adds no sample.
-    opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
-        with it, and steps are left out if it has found their documents.
+    Args:
+        first: what the first search of an added sample asks; "none" adds no sample. Algorithm 1 shows a planner the
+            bare question only with [NO_RETRIEVAL], so a planner that is trained on it alone would never search.
+        opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history
+            begins with it, and steps whose documents it has found are left out.
     """
     begins = {
         "question": item.question.question,

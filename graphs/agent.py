@@ -63,7 +63,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         )
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
-        """Return an agent with some attributes of its graph replaced, as `with_config` requires."""
+        """Return a copy of this agent with the attributes in `update` replaced; LangGraph's `with_config` calls it."""
         attributes = {
             name: value
             for name, value in vars(self).items()

@@ -137,7 +137,7 @@ def drawn_plots(
 
 @contextmanager
 def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figure]:
-    """Yield an empty figure of `width` by `height` inches that is drawn and saved in `style`.
+    """Yield an empty figure of `width` by `height` inches. `style` holds inside the block: draw and save there.
 
     Raises:
         MissingExtra: matplotlib is not installed.

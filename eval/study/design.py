@@ -98,8 +98,9 @@ def unchanged(roles: AgentParts) -> AgentParts:
 def asked_anyway(
     change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True
 ) -> MakeAnswerer:
-    """Return a `MakeAnswerer` for the settings' agent with parts changed by `change`, which is asked even without
-    evidence.
+    """Return a `MakeAnswerer` for the settings' agent after `change` has changed its parts.
+
+    Its answerer is asked even if no search found evidence.
 
     Args:
         seeded: whether the agent gets the passages that a benchmark gives with its questions, as the unchanged agent

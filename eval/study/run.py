@@ -168,7 +168,7 @@ class StudyFolder:
         )
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace a file of the folder by this text."""
+        """Write the text to the file `name` of the folder, in place of an older one."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.path / name, text.encode("utf-8", "replace"))
 

@@ -207,8 +207,9 @@ class QuestionGraph:
         return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
-        """Return plain JSON: facts with their ids, conflicts as groups of ids, and the readings of hidden facts
-        ("shelf").
+        """Return the graph as plain JSON.
+
+        It has "facts" with their ids, "conflicts" as groups of fact ids, and "shelf", the triples read for hidden facts.
 
         `facts` is the JSON of `entries`, if the caller already has it.
         """

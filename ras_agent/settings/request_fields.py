@@ -196,7 +196,7 @@ def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
     different.
 
     >>> described_headers({"x-team": "a", "x-key": "abc", "x-tenant": "env:TENANT"})
-    {'x-team': 'sha256:ca978112', 'x-key': '***', 'x-tenant': 'env:TENANT'}
+    {'x-key': '***', 'x-team': 'sha256:ca978112', 'x-tenant': 'env:TENANT'}
     """
     return {
         name.lower(): _described(name, text) for name, text in sorted(headers.items())

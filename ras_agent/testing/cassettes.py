@@ -36,7 +36,10 @@ class Cassette:
         self.record = record
 
     def __enter__(self) -> Self:
-        """Read the file. Raises SettingsError if there is no file to replay, or a line is not a recorded call."""
+        """Prepare `settings`, and read the file unless calls are recorded.
+
+        Raises SettingsError if there is no file to replay, or a line is not a recorded call.
+        """
         if not self.record and not self.path.is_file():
             remedy = "record it where the models can be asked: pytest --record, or Cassette(path, record=True)"
             raise SettingsError(f"there is no cassette {self.path}; {remedy}")

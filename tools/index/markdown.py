@@ -187,7 +187,7 @@ class Line:
 def lines_of_prose(text: str) -> Iterator[Line]:
     """Yield the lines of a Markdown text; the lines of fenced code and of HTML comments have an empty `text`.
 
-    A fence ends with one of the same marks that is at least as long.
+    A fenced block ends at a line with the mark of its first line (` or ~), repeated at least as often.
     """
     start = 0
     fence = ""

@@ -203,7 +203,7 @@ class ReadPassage:
 
     @cached_property
     def topic(self) -> str:
-        """Return the title without the words that distinguish namesakes; "" if it is the name of a file."""
+        """Return the title without a final note in brackets ("Alien (film)" gives "Alien"); "" for a file's name."""
         return bare_title(self._own_title)
 
     @cached_property

@@ -78,7 +78,7 @@ class LLMReasoner:
     def next_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Return the next sentence. Raises ParseError if neither the first nor the second reply contains a new one."""
+        """Return the sentence that continues `thoughts`. Raises ParseError if neither of two replies has a new one."""
         dialogue = self._dialogue(question, passages, thoughts)
         return converse(self._chat, dialogue)
 

@@ -34,7 +34,7 @@ def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
     if len(numbers) != len(hits):
         raise ModelCallError(f"it gave {len(numbers)} scores for {len(hits)} texts")
     if not all(map(isfinite, numbers)):
-        raise ModelCallError("it gave scores that are no finite numbers")
+        raise ModelCallError("it gave scores that are NaN or infinite: check its model")
     ranked = []
     for hit, number in zip(hits, numbers, strict=True):
         ranked.append(replace(hit, score=number))

@@ -125,7 +125,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
 
 @router.get("/health", tags=["Server"])
 async def health(service: Served) -> wire.Health:
-    """Say that the server answers."""
+    """Return the status "ok", the version and the number of questions being answered; /ready checks the parts."""
     return wire.Health(version=__version__, runs=service.runs)
 
 

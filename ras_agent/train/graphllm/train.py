@@ -263,7 +263,7 @@ def samples_by_part(
         _check_texts(config.data, parts)
     if not parts["train"]:
         raise SettingsError(
-            f"{config.data}: no samples of the split train and the tasks {config.tasks}"
+            f"{config.data}: no training samples for the tasks {config.tasks}: choose other tasks, or build more samples"
         )
     if config.share < 1:
         count = max(round(config.share * len(parts["train"])), 1)

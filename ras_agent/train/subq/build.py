@@ -130,7 +130,7 @@ class SubqConfig:
             )
         if self.opening and self.first == "subquery":
             raise SettingsError(
-                "--opening begins with the question itself, and --first subquery with another search"
+                "--opening begins with the question itself, and --first subquery with another search: leave one of them out"
             )
 
 

@@ -474,9 +474,9 @@ def _are_alike(one: str, other: str) -> bool:
 def _in_its_words(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]
 ) -> Reply | None:
-    """Return the answer that a sentence gives to a yes-or-no question in its own words; None if there is none.
+    """Return "yes" or "no" if a sentence repeats the words of a yes-or-no question and so decides it, else None.
 
-    links: the sentences that lead to it.
+    links: earlier sentences, which are cited before that sentence.
     """
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     return (

@@ -108,8 +108,8 @@ class PathHead:
         width = len(self.question_down)
         if embedder.name != self.embedder or embedder.dimension != width:
             raise WeightsError(
-                f"the path encoder was trained over {self.embedder!r} ({width} wide), not over "
-                f"{embedder.name!r} ({embedder.dimension} wide): take that encoder, or train it with "
+                f"the path encoder was trained with vectors of {self.embedder!r} ({width} numbers each), and the embedder is "
+                f"{embedder.name!r} ({embedder.dimension}): use the former, or train a path encoder for the latter with "
                 "`python -m ras_agent.train.paths.train`"
             )
 

@@ -195,7 +195,8 @@ def load(
         name = name + _FEW_SHOT
         if name not in _names(folders):
             raise PromptError(
-                f"the prompt {plain!r} has no worked examples: write {name}.txt in your folder of prompts, or leave few_shot out"
+                f"the prompt {plain!r} has no worked examples: write {name}.txt in your folder of prompts, "
+                "or leave few_shot out"
             )
     return Prompt(name, _turns(name, folders, including=()))
 

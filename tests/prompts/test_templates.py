@@ -160,7 +160,7 @@ def test_a_prompt_with_worked_examples_is_its_few_shot_variant(tmp_path: Path) -
     assert load("plan", few_shot=True).turns == load("plan-few-shot").turns
     with pytest.raises(
         PromptError,
-        match=says("prompt 'repair'", "no worked examples", "no file repair-few-"),
+        match=says("prompt 'repair'", "no worked examples", "write repair-few-"),
     ):
         load("repair", few_shot=True)
 

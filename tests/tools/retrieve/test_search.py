@@ -379,7 +379,7 @@ def test_the_last_stage_of_a_mix_comes_after_the_reranker(hash_embedder: Any) ->
     ("scores", "reason"),
     [
         ([1.0], "1 scores for 5 texts"),
-        ([float("nan")] * 5, "no finite numbers"),
+        ([float("nan")] * 5, "NaN or infinite"),
         (ModelCallError("gone: start it"), "gone: start it"),
     ],
 )

@@ -214,7 +214,7 @@ def test_the_head_that_comes_with_the_package_knows_other_words_for_a_relation()
 
 
 def test_the_packaged_head_is_of_the_packaged_encoder(hash_embedder: Any) -> None:
-    with pytest.raises(WeightsError, match="trained over 'minilm'"):
+    with pytest.raises(WeightsError, match="trained with vectors of 'minilm'"):
         Scorers(ScorerModels(hash_embedder))["st-ft"]
 
 
@@ -242,7 +242,7 @@ def test_a_missing_or_damaged_head_says_what_to_do(
     (tmp_path / "path_encoder.safetensors").write_bytes(b"no weights")
     with pytest.raises(WeightsError, match="train it again"):
         PathHead.load(tmp_path)
-    with pytest.raises(WeightsError, match="trained over 'other'"):
+    with pytest.raises(WeightsError, match="trained with vectors of 'other'"):
         EncoderScorer(hash_embedder, head(embedder="other"))
 
 

@@ -71,6 +71,7 @@ def test_the_shapes_of_input_and_output_are_there_as_json_schemas(ras):
             "static_passages",
             "static_iterations",
             "filter",
+            "as_of",
         ),
     }
     assert {"answer", "citations", "graph", "steps"} <= set(

@@ -371,7 +371,9 @@ def test_a_factory_can_be_sent_to_another_process() -> None:
 
 
 def test_parts_are_resolved_once(parts: Any) -> None:
-    with pytest.raises(TypeError, match="give parts or index, limits, not both"):
+    with pytest.raises(
+        TypeError, match="parts cannot be given together with index, limits"
+    ):
         GraphSearch(parts, index=TEXTS, limits=ONE_A_HOP)
 
 

@@ -28,12 +28,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             'return row[ -1] if row else ""',
         ): "the row has one column",
     },
-    "tools/kg/facts.py": {
-        (
-            "named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)",
-            "named = np.zeros(0 if last is None else last + 2, dtype=np.bool_)",
-        ): "no name has the number behind the last",
-    },
     "tools/kg/graph_state.py": {
         (
             "return secrets.randbits(60) | 1 << 60",

@@ -83,7 +83,7 @@ async def test_a_client_starts_the_command_and_gets_a_cited_answer() -> None:
         assert set(tools) == {"ask", "retrieve"}  # the sample has no knowledge graph
         schema = tools["ask"]["inputSchema"]
         assert schema["required"] == ["question"]
-        assert list(schema["properties"]) == ["question", "filter", "thread"]
+        assert list(schema["properties"]) == ["question", "filter", "thread", "as_of"]
         hints = {
             tuple(
                 tool["annotations"][f"{hint}Hint"] for hint in ("readOnly", "openWorld")

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import binom
 
 from ras_agent.arrays import Doubles
-from ras_agent.confidence import Signals
+from ras_agent.confidence import Signals, logistic
 from ras_agent.errors import RunError
 from ras_agent.eval.calibration import (
     Rule,
@@ -47,21 +47,17 @@ def planted(n: int, seed: int, strength: float) -> tuple[list[Signals], list[flo
         one = replace(
             _PLAIN,
             own=draw.random(),
-            proof=float(draw.random() < _logistic(ease)),
+            proof=float(draw.random() < logistic(ease)),
             supported=draw.random(),
-            stated=float(draw.random() < _logistic(ease + 1)),
-            stated_twice=float(draw.random() < _logistic(2 * ease)),
+            stated=float(draw.random() < logistic(ease + 1)),
+            stated_twice=float(draw.random() < logistic(2 * ease)),
             hops=draw.integers(1, 6) / 5,
             read_margin=float(np.clip(ease / 2 + draw.normal() / 4, -1, 1)),
-            read_same=float(draw.random() < _logistic(2 * ease)),
+            read_same=float(draw.random() < logistic(2 * ease)),
         )
         signals.append(one)
-        right.append(float(draw.random() < _logistic(strength * ease + strength / 2)))
+        right.append(float(draw.random() < logistic(strength * ease + strength / 2)))
     return signals, right
-
-
-def _logistic(log_odds: float) -> float:
-    return float(1 / (1 + np.exp(-log_odds)))
 
 
 def rows_of(signals: Sequence[Signals]) -> Doubles:

@@ -28,7 +28,7 @@ from ras_agent.trace import Trace
 UNSURE = "I am not sure enough of an answer to say it."
 _MOST_READ = 5  # number of cited passages that the reader is shown
 _FARTHEST = 9.0  # larger margins of the reader, in logits, count as this one
-_SUGGESTED = 0.5
+SUGGESTED = 0.5
 """The confidence from which an unsaid answer is suggested, because it is then more likely right than wrong."""
 
 
@@ -289,7 +289,7 @@ def said_if_sure(answer: Answer, least: float) -> Answer:
     sure = answer.confidence
     if answer.abstained or sure is None or sure >= least:
         return answer
-    suggestion = answer.text if sure >= _SUGGESTED else ""
+    suggestion = answer.text if sure >= SUGGESTED else ""
     return replace(answer, text=UNSURE, abstained=True, suggestion=suggestion)
 
 

@@ -26,14 +26,13 @@ class ConfidenceFigures:
     """The expected calibration error (ECE), 0..1, with its bootstrap interval."""
     area: Estimate
     """The mean share of wrong answers over all coverages (AURC), with its bootstrap interval."""
-    risks: tuple[tuple[float, float], ...]
-    """Pairs of a coverage and the share of wrong answers among that share of the answers with the highest
-    confidence."""
+    risks: tuple[float, ...]
+    """The share of wrong answers among the 1, 2, ... n answers of highest confidence."""
 
     def risk_at(self, coverage: float) -> float:
         """Return the share of wrong answers among the given share of the answers with the highest confidence."""
         place = max(1, round(coverage * self.n)) - 1
-        return self.risks[place][1]
+        return self.risks[place]
 
 
 def confidence_figures(
@@ -49,17 +48,10 @@ def confidence_figures(
         return None
     sure = np.asarray(confidences, dtype=np.float64)
     worth = np.asarray(right, dtype=np.float64)
-    n = len(sure)
-    curve = risks_by_coverage(sure, worth)
-    risks = []
-    for place, risk in enumerate(curve, start=1):
-        risks.append((place / n, float(risk)))
-    return ConfidenceFigures(
-        n,
-        _estimate(calibration_error, sure, worth, seed),
-        _estimate(area_under_risk, sure, worth, seed),
-        tuple(risks),
-    )
+    error = _estimate(calibration_error, sure, worth, seed)
+    area = _estimate(area_under_risk, sure, worth, seed)
+    risks = risks_by_coverage(sure, worth)
+    return ConfidenceFigures(len(sure), error, area, tuple(risks.tolist()))
 
 
 def calibration_error(
@@ -76,9 +68,12 @@ def calibration_error(
     0.267
     """
     sure = np.asarray(confidences, dtype=np.float64)
-    places = np.minimum((sure * bins).astype(np.int64), bins - 1)
-    gaps = np.bincount(places, weights=sure - np.asarray(worths), minlength=bins)
-    return float(np.abs(gaps).sum() / len(sure))
+    places = (sure * bins).astype(np.int64)
+    places = np.minimum(places, bins - 1)
+    distances = sure - np.asarray(worths)
+    gaps = np.bincount(places, weights=distances, minlength=bins)
+    total = np.abs(gaps).sum()
+    return float(total / len(sure))
 
 
 def risks_by_coverage(
@@ -93,9 +88,10 @@ def risks_by_coverage(
     sure = np.asarray(confidences, dtype=np.float64)
     wrong = 1 - np.asarray(right, dtype=np.float64)
     _, group, counts = np.unique(-sure, return_inverse=True, return_counts=True)
-    shares = np.bincount(group, weights=wrong) / counts
-    expected = np.repeat(shares, counts)
-    risks: Doubles = np.cumsum(expected) / np.arange(1, len(sure) + 1)
+    totals = np.bincount(group, weights=wrong)
+    expected = np.repeat(totals / counts, counts)
+    numbers = np.arange(1, len(sure) + 1)
+    risks: Doubles = np.cumsum(expected) / numbers
     return risks
 
 
@@ -115,9 +111,12 @@ def _estimate(
 ) -> Estimate:
     """Return a measure of all answers with its interval by bootstrap: answers are drawn with replacement."""
     draw = np.random.default_rng(seed)
+    n = len(sure)
     values = []
     for _ in range(_DRAWS):
-        rows = draw.integers(0, len(sure), len(sure))
-        values.append(measure(sure[rows], worth[rows]))
+        rows = draw.integers(0, n, n)
+        value = measure(sure[rows], worth[rows])
+        values.append(value)
     low, high = np.percentile(values, [2.5, 97.5])
-    return Estimate(measure(sure, worth), float(low), float(high), len(sure))
+    mean = measure(sure, worth)
+    return Estimate(mean, float(low), float(high), n)

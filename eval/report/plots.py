@@ -282,8 +282,9 @@ def _risk(axes: Axes, runs: Sequence[RunFigures]) -> None:
     for number, run in enumerate(runs):
         if run.confidence is None:
             continue
-        shares = [100 * coverage for coverage, _ in run.confidence.risks]
-        risks = [100 * risk for _, risk in run.confidence.risks]
+        n = run.confidence.n
+        shares = [100 * count / n for count in range(1, n + 1)]
+        risks = [100 * risk for risk in run.confidence.risks]
         look: dict[str, Any] = _look(number, _LINES[0]) | {"marker": ""}
         axes.plot(shares, risks, label=_short(run.name), **look)
     axes.set_xlim(0, 102)

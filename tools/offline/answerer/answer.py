@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
+from ras_agent.confidence import SUGGESTED, logistic
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
@@ -26,7 +27,7 @@ from ras_agent.tools.offline.answerer.compare import (
     sides_of,
     well_known,
 )
-from ras_agent.tools.offline.answerer.confidence import Signals, confidence, logistic
+from ras_agent.tools.offline.answerer.confidence import Signals, confidence
 from ras_agent.tools.offline.answerer.likeness import least_likeness
 from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.restated import is_restated
@@ -66,7 +67,6 @@ NOT_SURE = (
 )
 LEAST_CONFIDENCE = 0.75
 """The default confidence below which the answerer abstains."""
-_SUGGESTED = 0.5  # confidence from which an unsure answer is suggested
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"The (?P<noun>[a-z-]+) (?:is|was|were|are|has|had|will)\b")
 _JUDGED = 8  # passages that are judged for a question
@@ -147,7 +147,7 @@ class OfflineAnswerer:
                 return Answer(
                     reply.text, found, confidence=reply.confidence, failures=failures
                 )
-            if found and sure >= _SUGGESTED:
+            if found and sure >= SUGGESTED:
                 return Answer(
                     NOT_SURE,
                     found,

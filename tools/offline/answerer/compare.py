@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ras_agent.confidence import logistic
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import DEMONYM
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems, word_set
-from ras_agent.tools.offline.answerer.confidence import logistic
 from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.chain import Found, answers
 from ras_agent.tools.offline.english import SUBJECTS

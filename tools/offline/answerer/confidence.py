@@ -7,10 +7,11 @@ kinds.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+
+from ras_agent.confidence import logistic
 
 OFFSET = "offset"
 
@@ -35,11 +36,6 @@ WEIGHTS: Mapping[str, float] = json.loads(
     (files("ras_agent.data") / "confidence.json").read_text("utf-8")
 )
 """The weight of each signal, the offset, and the factor for a proof that is about something else."""
-
-
-def logistic(log_odds: float) -> float:
-    """Return the probability for these log-odds."""
-    return 1 / (1 + math.exp(-log_odds))
 
 
 def confidence(signals: Signals) -> float:

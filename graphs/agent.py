@@ -95,9 +95,8 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             )
         return _made_again, (self.recipe, self.config)
 
-    if (
-        not TYPE_CHECKING
-    ):  # keep LangGraph's signatures and overloads; invoke and ainvoke call stream
+    # keep LangGraph's signatures and overloads; invoke and ainvoke call stream
+    if not TYPE_CHECKING:
 
         def invoke(
             self, input, config=None, *, stream_mode="values", version="v1", **kwargs

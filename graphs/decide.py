@@ -262,9 +262,8 @@ def apply_plan(
     failures: list[Failure] = []
     if plan.further:
         plan, failures = _searched_now(state, limits, plan)
-    if (
-        plan.answer or plan.dialogue
-    ):  # these hold a model's words, which must become storable too
+    # these hold a model's words, which must become storable too
+    if plan.answer or plan.dialogue:
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():
         shown = replace(

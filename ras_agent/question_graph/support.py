@@ -35,9 +35,8 @@ _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
 _VERDICT = re.compile(r"\W*(yes|no|true|false)(?=\s*(?:[^\w\s]|\Z))", re.IGNORECASE)
 _AFFIRMS = frozenset({"yes", "true"})
-_SHORT = (
-    3  # a claim with at most so many words needs all of them; a longer one needs most
-)
+# a claim with at most so many words needs all of them; a longer one needs most
+_SHORT = 3
 _SHARE_OF_NAME = 0.6
 _SHARE_OF_WORDS = 0.4
 _OR = re.compile(r"\bor\b", re.IGNORECASE)

@@ -152,9 +152,8 @@ _ELISION = re.compile(
 )
 _VERBS_TOO = word_set("may march mar mars")
 _INDEFINITE = "one"
-_LONGEST_WITHOUT_PLURAL = (
-    4  # letters; an "s" at the end of "this" or "has" is not a plural
-)
+# letters; an "s" at the end of "this" or "has" is not a plural
+_LONGEST_WITHOUT_PLURAL = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,8 @@ def period_of(sentence: str) -> Period | None:
 
 def _periods(sentence: str, dates: Sequence[Figure]) -> list[Period]:
     periods: list[Period] = []
-    begun: Figure | None = (
-        None  # the date after "from", until the end of its period is found
-    )
+    # the date after "from", until the end of its period is found
+    begun: Figure | None = None
     end = 0
     for date in dates:
         before = sentence[: date.start]

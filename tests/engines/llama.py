@@ -136,9 +136,8 @@ def main() -> None:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.endpoint_metrics, params.warmup = True, False
         if options.embeddings:
-            params.kv_unified = (
-                True  # with a store a slot, the mean is taken over a part of the tokens
-            )
+            # with a store a slot, the mean is taken over a part of the tokens
+            params.kv_unified = True
             params.embedding, params.pooling_type = (
                 True,
                 llama.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from torch import Tensor, device
 
 BATCH_BYTES = 4_000_000_000  # for the states of questions that are computed together
-ROWS_PER_BLOCK = (
-    131_072  # entities and messages, times questions; enough to keep a device busy
-)
+# entities and messages, times questions; enough to keep a device busy
+ROWS_PER_BLOCK = 131_072
 
 
 class DeviceGFM:

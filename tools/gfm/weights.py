@@ -268,9 +268,8 @@ def weights_folder(name: str | Path) -> Path:
         ) from error
     try:
         return Path(snapshot_download(name, allow_patterns=list(_FILES)))
-    except (
-        Exception
-    ) as error:  # the client and its network library have many error types
+    except Exception as error:
+        # the client and its network library have many error types
         if str(error).strip():
             reason = str(error).strip().splitlines()[0]
         else:

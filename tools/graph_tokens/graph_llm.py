@@ -184,9 +184,8 @@ class GraphLLM(nn.Module):
             )
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
-        self.fingerprint = (
-            ""  # digest of the graph part's weights, if they were read from a file
-        )
+        # digest of the graph part's weights, if they were read from a file
+        self.fingerprint = ""
         self.train(False)
 
     @classmethod

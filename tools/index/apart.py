@@ -182,9 +182,8 @@ def _reply(
         check_length(len(found.text))
     except NotText as error:
         return {"problem": str(error), "empty": error.empty, "no_text_on": error.pages}
-    except (
-        ImportError
-    ) as error:  # for example MissingExtra, which names the extra to install
+    except ImportError as error:
+        # for example MissingExtra, which names the extra to install
         return {"problem": str(error), "empty": False}
     return {
         "text": found.text,

@@ -157,9 +157,8 @@ class BM25Matrix:
             if not len(slots):
                 return slots, np.empty(0, np.float32)
             weights = self._parameters.saturation(counts, self._lengths[slots])
-        except (
-            IndexError
-        ) as error:  # large files are not verified completely when they are opened
+        except IndexError as error:
+            # large files are not verified completely when they are opened
             raise IndexMismatch(
                 f"the cache of an index is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error

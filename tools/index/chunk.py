@@ -35,9 +35,8 @@ PIECE = re.compile(r"(.+)#(\d+)-[0-9a-f]{8}", re.DOTALL)
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
 _AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
 _JOINERS = "\u200d\ufe0e\ufe0f"
-_LONGEST_CHARACTER = (
-    64  # code points of a letter with its marks, or of an emoji made of others
-)
+# code points of a letter with its marks, or of an emoji made of others
+_LONGEST_CHARACTER = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,8 @@ _WIDER = {
     "gbk": "gb18030",
 }
 _ESCAPES = (b"\x1b$", b"\x1b(")
-_STATEFUL = (
-    "iso2022_jp"  # Python's name; its bytes are ASCII, and therefore valid UTF-8
-)
+# Python's name; its bytes are ASCII, and therefore valid UTF-8
+_STATEFUL = "iso2022_jp"
 
 
 def decoded_page(data: bytes) -> str:

@@ -11,9 +11,8 @@ from typing import Any
 
 _LONGEST_REPEATED = 200  # the maximum length of a cell that is repeated in each row that it spans, in characters
 _MOST_SPANNED = 1000
-_LONGEST_INNER = (
-    500  # the maximum length of a table inside a cell of another, in characters
-)
+# the maximum length of a table inside a cell of another, in characters
+_LONGEST_INNER = 500
 _BAR = re.compile(r"(?<!\\)\|")
 _MOST_HEAD_ROWS = 4
 _FEWEST_TITLED = 3  # the minimum number of rows in a table whose first row is a title

@@ -27,9 +27,8 @@ _FULL = 1 << 62
 """A bit that is set in every hash, so that no hash is 0."""
 COLUMNS = ("cell", "place", "id", "document", "text", "length")
 """The columns of the arrays that are searched: id, document and text are hashes, length is the number of terms."""
-_AT_ONCE = (
-    500  # how many parameters a statement has, and how many rows are read at once
-)
+# how many parameters a statement has, and how many rows are read at once
+_AT_ONCE = 500
 _ROW = "cell, place, id, document, title, text, metadata"
 
 

@@ -16,9 +16,8 @@ _LEAST_OF_MOST = 0.12
 _MOST_COLUMNS = 12
 _MOST_PARTS = 24
 """The maximum number of parts: the page is read once for each, and pages of prose have fewer."""
-_SHORTEST_LINE = (
-    15  # the minimum mean length in characters; shorter lines are cells of a table
-)
+# the minimum mean length in characters; shorter lines are cells of a table
+_SHORTEST_LINE = 15
 _LEAST_GOING_ON = 0.4  # the minimum share of lines that continue a sentence
 _INDENT = 40.0  # the largest indent in points; no column is narrower
 _SAME_PLACE = 1.5

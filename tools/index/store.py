@@ -92,9 +92,8 @@ class PassageIndex:
         self._embedder = embedder
         self._lock = RLock()
         self._in_batch = False
-        self._whole: PassageIndex | None = (
-            None  # the index of which this is a view, if it is a view
-        )
+        # the index of which this is a view, if it is a view
+        self._whole: PassageIndex | None = None
         self._opening = Lock()
         self._seen: object = None
         self._rollbacks = database.rollbacks
@@ -287,9 +286,8 @@ class PassageIndex:
             ):
                 return
             now = self._take()
-            if (
-                self.cache is None
-            ):  # with a cache, the writer has joined and saved the segments
+            # with a cache, the writer has joined and saved the segments
+            if self.cache is None:
                 self.snapshot = self._committed = now.with_segments(_joined(now))
             self._seen = seen
 

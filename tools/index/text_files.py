@@ -16,9 +16,8 @@ OnRead = Callable[[int], None]
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_MOST_UNREADABLE = (
-    0.02  # a few occur in texts about encodings, and where a byte was lost
-)
+# a few occur in texts about encodings, and where a byte was lost
+_MOST_UNREADABLE = 0.02
 CONVERT = (
     "convert the file from the encoding that it was saved in, iconv -f ENCODING -t UTF-8; on Windows that is mostly "
     "WINDOWS-1252 in the west of Europe, GBK in China, SHIFT_JIS in Japan"

@@ -58,9 +58,8 @@ def _prepared_part(
     for line_end in list(root.iter(f"{_WORD}cr")):
         line_end.tag = f"{_WORD}br"
     for shown in list(root.iter(f"{_WORD}fldSimple")):
-        shown.tag = (
-            f"{_WORD}smartTag"  # its runs are read, whatever they were computed from
-        )
+        # its runs are read, whatever they were computed from
+        shown.tag = f"{_WORD}smartTag"
     for row in list(root.iter(f"{_WORD}tr")):
         _complete_row(row, left_out)
     last = _LastMarked()

@@ -147,9 +147,8 @@ class StringTable(Sequence[str]):
     def _decoded(self, string: bytes, number: int) -> str:
         try:
             return string.decode(*_HOW)
-        except (
-            UnicodeDecodeError
-        ) as error:  # large files are not verified completely when they are opened
+        except UnicodeDecodeError as error:
+            # large files are not verified completely when they are opened
             raise IndexMismatch(
                 f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error

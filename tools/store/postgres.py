@@ -355,9 +355,8 @@ class PostgresDatabase:
                 for name, value in conninfo_to_dict(self.address.url).items()
                 if "password" in name
             ]
-        except (
-            Exception
-        ):  # the message could quote any part of an unreadable address, even a password
+        except Exception:
+            # the message could quote any part of an unreadable address, even a password
             raise StoreError(
                 f"{self.address} is not the address of a PostgreSQL database: write postgresql://user@host:5432/database"
             ) from None

@@ -434,9 +434,8 @@ if hasattr(os, "register_at_fork"):
 def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
     """Make the database of a folder with the given statements. If this is interrupted, there is no database."""
     fresh = folder / NEW[0]
-    for name in (
-        NEW
-    ):  # files of an interrupted call, whose log SQLite would read into the new file
+    for name in NEW:
+        # files of an interrupted call, whose log SQLite would read into the new file
         (folder / name).unlink(missing_ok=True)
     try:
         connection = sqlite3.connect(fresh, isolation_level=None)

@@ -148,9 +148,8 @@ class _Worker:
         self._problem = ""
         try:
             self._work = spec.build()
-        except (
-            Exception
-        ) as error:  # as text, since not every exception can be sent back
+        except Exception as error:
+            # as text, since not every exception can be sent back
             self._problem = f"{type(error).__name__}: {error}"
 
     async def do(self, item: Any) -> Any:

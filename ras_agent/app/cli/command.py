@@ -362,9 +362,8 @@ class _TwoPages(TyperCommand):
             if isinstance(option, TyperOption) and option.hidden
         ]
         for option in self._rare:
-            option.hidden = (
-                False  # so that these options are completed and suggested too
-            )
+            # so that these options are completed and suggested too
+            option.hidden = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line. `--graph` is still accepted for `--loop`."""

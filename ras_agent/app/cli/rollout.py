@@ -144,9 +144,8 @@ def rollout(options: RolloutOptions) -> None:
         result = await aroll_out(
             agent, question, rewards, own_answer=options.own_answer
         )
-        if (
-            options.event_url
-        ):  # before it is printed, so that every printed reward was reported
+        # before it is printed, so that every printed reward was reported
+        if options.event_url:
             await apost_reward(
                 options.event_url, environment.get("AGL_KEY", ""), result
             )

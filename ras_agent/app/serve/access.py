@@ -229,9 +229,8 @@ class Guard:
                 await response_of(
                     ApiError(503, "the server is ending: ask again soon", "ending")
                 )(scope, receive, send)
-        except (
-            Exception
-        ) as error:  # handled here, because the server would log it with any keys in it
+        except Exception as error:
+            # handled here, because the server would log it with any keys in it
             response = response_of(error)
             if not has_begun:
                 await response(scope, receive, send)

@@ -13,9 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 STREAMS = "ras_agent_streams"
 """Key in the state of a request: whether its response is a stream of events, which may contain comments."""
 _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
-_COMMENT = (
-    b"e\r\n: still here\n\n\r\n"  # a server-sent comment, as a chunk of the response
-)
+# a server-sent comment, as a chunk of the response
+_COMMENT = b"e\r\n: still here\n\n\r\n"
 # seconds until the next sign of life, which double each time, up to _LONGEST
 _FIRST = 0.1
 _LONGEST = 5.0
@@ -83,9 +82,8 @@ class HalfOpen(H11Protocol):
             super().send_400_response(msg)
         else:
             self.transport.close()
-        if (
-            self.cycle is not None
-        ):  # the handler of the beginning has no client any more
+        # the handler of the beginning has no client any more
+        if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 

@@ -132,9 +132,8 @@ class Service:
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, Run] = {}
         self._turns = Turns()
-        self.has_shares = (
-            False  # whether callers share the runs, set if several tokens are known
-        )
+        # whether callers share the runs, set if several tokens are known
+        self.has_shares = False
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._open_graph = lru_cache(_GRAPHS)(
             lambda commit, seen: graph_of(index.within(seen))

@@ -65,9 +65,8 @@ class Served:
         self.asked, self.left = threading.Event(), threading.Event()
         self.url = ""
         self.meta: dict[str, int] = {}
-        self.owner = (
-            ""  # of the model, in the server's list; "" for a server without one
-        )
+        # of the model, in the server's list; "" for a server without one
+        self.owner = ""
 
     async def list(self, request: web.Request) -> web.Response:
         if not self.owner:

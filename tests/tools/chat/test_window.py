@@ -298,9 +298,8 @@ class Served:
 
         self.sizes: list[int] = []
         self.model = scripted_model(("", answer))
-        self.model.model = (
-            f"served-{uuid4().hex}"  # the limits of an endpoint stay with it
-        )
+        # the limits of an endpoint stay with it
+        self.model.model = f"served-{uuid4().hex}"
 
 
 def words(room: int) -> Request:

@@ -34,9 +34,8 @@ _KEYS = (
     (ATTRIBUTES, "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
-_PLAIN_PLACE = (
-    3  # the length of a place without further details: passage, start and end
-)
+# the length of a place without further details: passage, start and end
+_PLAIN_PLACE = 3
 
 
 def write_graphml(graph: KGIndex, path: Path) -> None:

@@ -36,9 +36,8 @@ from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences, for example two headings and the first sentence with a verb
 _LONGEST_HEADING = 80
-_SENTENCE = (
-    4  # the number of chunks from which a line without a known verb may be a sentence
-)
+# the number of chunks from which a line without a known verb may be a sentence
+_SENTENCE = 4
 _POINTING = word_set("this that these those my our your his her its their")
 _SHARES = word_set("half double")
 _PRONOUNS = word_set(

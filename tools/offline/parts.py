@@ -41,7 +41,8 @@ class Part:
     @property
     def nouns(self) -> frozenset[str]:
         """Return the stems of the words other than verbs."""
-        return stem_set(self.text) - stem_set(" ".join(_verbs_of(self.text)))
+        verbs = " ".join(_verbs_of(self.text))
+        return stem_set(self.text) - stem_set(verbs)
 
 
 def in_its_part(question: str, answer: str, sentence: str) -> str:
@@ -91,10 +92,12 @@ def _is_asked_about(
     mine = asked & _only_in(own, parts)
     if mine.isdisjoint(_own_words(own, part, place)):
         return True
-    others = _values_in(own.text[: place - own.start])
-    is_of_another = others and others.isdisjoint(asked)
-    is_of_this = not here.isdisjoint(_values_in(part.text))
-    return bool(is_of_another) and is_of_this
+    before = own.text[: place - own.start]
+    others = _values_in(before)
+    if not others or not others.isdisjoint(asked):
+        return False
+    values = _values_in(part.text)
+    return not here.isdisjoint(values)
 
 
 def _parts_of(sentence: str) -> Iterator[Part]:
@@ -120,7 +123,11 @@ def _is_inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _verbs_of(text: str) -> list[str]:
-    return [chunk.text for chunk in chunked(text) if chunk.kind == "vg"]
+    verbs = []
+    for chunk in chunked(text):
+        if chunk.kind == "vg":
+            verbs.append(chunk.text)
+    return verbs
 
 
 def _only_in(part: Part, parts: Sequence[Part]) -> frozenset[str]:
@@ -140,9 +147,10 @@ def _own_words(own: Part, other: Part, place: int) -> frozenset[str]:
     """
     if other.has_verb:
         return stem_set(own.text)
-    if _begins_with_value(other.text):
-        return own.nouns & stem_set(own.text[place - own.start :])
-    return own.nouns
+    if not _begins_with_value(other.text):
+        return own.nouns
+    behind = own.text[place - own.start :]
+    return own.nouns & stem_set(behind)
 
 
 def _begins_with_value(text: str) -> bool:
@@ -168,8 +176,8 @@ def _within(own: Part, answer: str, place: int) -> str:
     """
     if place + len(answer) <= own.end:
         return answer
-    says_something = bool(figures_in(answer)) or bool(_verbs_of(answer))
-    if not says_something:
+    is_list = not figures_in(answer) and not _verbs_of(answer)
+    if is_list:
         return answer
     inside = answer[: own.end - place]
     names = names_in(inside)
@@ -186,8 +194,9 @@ def _like(answer: str, own: Part, place: int, part: Part, question: str) -> str:
     lead = _last(before)
     for start, end in name_spans(part.text):
         name = part.text[start:end]
-        is_new = name not in question
-        if is_new and _last(part.text[:start]) == lead:
+        if name in question:
+            continue
+        if _last(part.text[:start]) == lead:
             return name
     return ""
 
@@ -216,9 +225,11 @@ def _measure(text: str, figure: Figure) -> str:
     """Return the word after a number that says what it counts ("days"); "" for a date, or without such a word."""
     if figure.is_date:
         return ""
-    words = text[figure.start :].split()[1:2]
-    measures = [word.strip(".,;").lower() for word in words]
-    return "".join(word for word in measures if word not in CLOSED)
+    words = text[figure.start :].split()
+    if len(words) < 2:
+        return ""
+    word = words[1].strip(".,;").lower()
+    return "" if word in CLOSED else word
 
 
 def _last(text: str) -> str:

@@ -17,6 +17,7 @@ from ras_agent.tools.offline.answerer.wording import denies
 _ASKS = re.compile(
     r"(?i)\W*(?:(?:in|at|on|from|to|by) )?(?P<word>who|where|when|which|what|how)\b"
 )
+_ARTICLE = re.compile(r"\A[Tt]he ")
 _BY = re.compile(r"(?i)\bby\b")
 _BEFORE_PLACES = word_set("in at on near from to of outside opposite behind beside")
 _IS_NOW = re.compile(r"(?i)\b(?:is|are)\b")
@@ -42,8 +43,9 @@ def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bo
         return False
     if _IS_NOW.search(question) and _WAS.search(sentence):
         return False
-    asked = [one for one in stems(question[asking.end() :]) if one not in sort]
-    told = [one for one in stems(f"{before} {after}") if one not in sort]
+    rest = question[asking.end() :]
+    asked = _without(sort, rest)
+    told = _without(sort, f"{before} {after}")
     if not asked or sorted(asked) != sorted(told):
         return False
     is_agent = before.rstrip().lower().endswith(" by")
@@ -52,14 +54,20 @@ def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bo
     return asked == told
 
 
+def _without(sort: Set[str], text: str) -> list[str]:
+    """Return the stems of a text in order, without those in `sort`."""
+    return [stem for stem in stems(text) if stem not in sort]
+
+
 def _fits(word: str, answer: str, before: str) -> bool:
     """Return whether an answer is of the kind that is asked for: a place after "in", a date, a name, a number."""
-    last = before.split()[-1].lower() if before.split() else ""
-    figures = figures_in(answer)
     if word == "where":
-        return last in _BEFORE_PLACES
+        words = before.lower().split()
+        return bool(words) and words[-1] in _BEFORE_PLACES
+    figures = figures_in(answer)
     if word == "when":
         return any(figure.is_date for figure in figures)
     if word == "how":
         return bool(figures)
-    return is_name(answer.removeprefix("the ").removeprefix("The "))
+    bare = _ARTICLE.sub("", answer)
+    return is_name(bare)

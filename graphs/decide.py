@@ -266,9 +266,8 @@ def apply_plan(
     if plan.answer or plan.dialogue:
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():
-        shown = replace(
-            plan, dialogue=None
-        )  # the dialogue is long, and only for the planner
+        # the dialogue is long, and only for the planner
+        shown = replace(plan, dialogue=None)
         emit(Planned(hop, shown, thought))
     recorded = plan.to_dict() | {"hop": hop}
     if thought:

@@ -63,9 +63,8 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
         except TimeoutError:
             if not future.done():
                 raise StillRunning from None
-            result = (
-                future.result()
-            )  # the TimeoutError was the work's own, or the work has just ended
+            # the TimeoutError was the work's own, or the work has just ended
+            result = future.result()
     return _in_time(result, began, within)
 
 

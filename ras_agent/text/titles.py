@@ -26,9 +26,8 @@ _FILE = re.compile(
     r"\.(?:docx?|dot[xm]?|docm|rtf|odt|odp|ods|pptx?|pps[xm]?|xls[xm]?|pdf|indd|qx[dp]|tex|dvi|ps|eps|wpd|pub|html?|tmp)$",
     re.IGNORECASE,
 )
-_APART = re.compile(
-    r"~[0-9a-f]{6}$"
-)  # a suffix by which an index distinguishes files of the same name
+# a suffix by which an index distinguishes files of the same name
+_APART = re.compile(r"~[0-9a-f]{6}$")
 
 
 def bare_title(title: str) -> str:

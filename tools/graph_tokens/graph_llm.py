@@ -290,9 +290,8 @@ class GraphLLM(nn.Module):
         vectors: for each row, those of its prompt and target, (T, width).
         labels: for each row (T,), the target's tokens; _IGNORED for the prompt.
         """
-        padded = nn.utils.rnn.pad_sequence(
-            list(vectors), batch_first=True
-        )  # (B, T, width)
+        # (B, T, width)
+        padded = nn.utils.rnn.pad_sequence(list(vectors), batch_first=True)
         mask = nn.utils.rnn.pad_sequence(
             [torch.ones(len(row)) for row in vectors], batch_first=True
         )

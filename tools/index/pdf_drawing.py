@@ -203,9 +203,8 @@ class Stream:
         """Mark the following text if it is of another kind than the text before it."""
         if kind != self._kind:
             self._kind = kind
-            self._add(
-                b"cm", *SAME
-            )  # changes nothing except that it ends a piece of text
+            # changes nothing except that it ends a piece of text
+            self._add(b"cm", *SAME)
             self._add(BEGIN_MARK, kind)
 
     def _add(self, operator: bytes, *operands: Any) -> None:

@@ -18,9 +18,8 @@ from ras_agent.tools.index.text_files import Converted, NotText, SheetRow
 
 _MOST_CELLS = 1 << 22
 _LARGEST_SPAN = 10_000
-_LARGEST_SHEET = (
-    1 << 26
-)  # the maximum size of a sheet that is searched for formulas without a value, in bytes
+# the maximum size of a sheet that is searched for formulas without a value, in bytes
+_LARGEST_SHEET = 1 << 26
 _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^<>]*/>)\s*(?:<v\s*/>|<v>\s*</v>|</c>)")
 UNSAVED = "unsaved"
 """The key for the number of formulas without a saved value, among what was left out."""

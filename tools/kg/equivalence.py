@@ -75,9 +75,8 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
     Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so the numbers and months in two
     names must agree. A name without a letter, which has only figures, is equivalent to no other.
     """
-    plain = _figures(
-        "name"
-    )  # the class of names without figures and months, which a single search recognises
+    # the class of names without figures and months, which a single search recognises
+    plain = _figures("name")
     return np.array(
         [
             plain

@@ -32,9 +32,8 @@ def examine(folder: Path) -> list[FileReport]:
     """Read the whole index and its graph. Raises IndexNotFound if there is no index."""
     reports = list(_index(folder))
     if any(report.problem for report in reports):
-        reports = list(
-            _index(folder)
-        )  # a second time: a writer may have replaced a file during the first
+        # a second time: a writer may have replaced a file during the first
+        reports = list(_index(folder))
     if not reports:
         raise index_not_found(folder)
     return reports

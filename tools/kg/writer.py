@@ -188,9 +188,8 @@ class KGWriter:
             digest = digest_of(passage)
             if extraction.failed and not extraction.triples:
                 if passage.id in known and known[passage.id].digest != digest:
-                    self.erase(
-                        [passage.id]
-                    )  # the stored facts belong to a text that is gone
+                    # the stored facts belong to a text that is gone
+                    self.erase([passage.id])
                 continue
             with self._changing(durable=False) as (connection, state):
                 facts.put_facts(

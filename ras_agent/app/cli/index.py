@@ -194,9 +194,8 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     with progress_bar(
         console, *columns, file="looking for files", passages=0
     ) as update:
-        width = (
-            console.width // 3
-        )  # computed only once, because a file may have a million records
+        # computed only once, because a file may have a million records
+        width = console.width // 3
 
         def on_progress(now: Progress) -> None:
             # the search structures are built last

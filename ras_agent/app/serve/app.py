@@ -397,9 +397,8 @@ async def reference(request: Request) -> HTMLResponse:
 async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         first: Any = error.errors()[0]
-        place = ".".join(
-            map(str, first["loc"][1:])
-        )  # without the leading "body", "query" or "path"
+        # without the leading "body", "query" or "path"
+        place = ".".join(map(str, first["loc"][1:]))
         status = 400 if request.url.path.startswith("/v1/") else 422
         error = ApiError(
             status,

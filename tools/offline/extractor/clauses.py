@@ -85,9 +85,8 @@ class _Reader:
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
-        self.until = len(
-            chunks
-        )  # where an introduction ends: the subject after it does not belong to it
+        # where an introduction ends: the subject after it does not belong to it
+        self.until = len(chunks)
         self._reset()
 
     def _reset(self) -> None:

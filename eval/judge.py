@@ -185,18 +185,9 @@ def judge_run(
         )
     total = mean_interval(list(scores.values()))
     means = {kind: fmean(values) for kind, values in by_type.items()}
-    # fmt: skip
     judged = Judged(
-        chat.name,
-        rule,
-        total.mean,
-        total.low,
-        total.high,
-        total.n,
-        means,
-        scores,
-        unread,
-    )
+        chat.name, rule, total.mean, total.low, total.high, total.n, means, scores, unread
+    )  # fmt: skip
     write_json(folder.path / f"judged-{rule}.json", asdict(judged))
     return judged
 

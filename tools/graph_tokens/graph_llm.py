@@ -290,8 +290,9 @@ class GraphLLM(nn.Module):
         vectors: for each row, those of its prompt and target, (T, width).
         labels: for each row (T,), the target's tokens; _IGNORED for the prompt.
         """
-        # (B, T, width)
-        padded = nn.utils.rnn.pad_sequence(list(vectors), batch_first=True)
+        padded = nn.utils.rnn.pad_sequence(
+            list(vectors), batch_first=True
+        )  # (B, T, width)
         mask = nn.utils.rnn.pad_sequence(
             [torch.ones(len(row)) for row in vectors], batch_first=True
         )

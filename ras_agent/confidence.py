@@ -106,7 +106,7 @@ def signals_of(
         words=math.log(1 + len(said.split())) / 4,
         read_margin=margin / _FARTHEST,
         read_same=float(is_same),
-        undisputed=share_of(answer),
+        undisputed=min((one.share for one in answer.disputes), default=1.0),
     )
 
 
@@ -140,15 +140,6 @@ def cited_texts(answer: Answer, passages: Mapping[str, Passage]) -> list[str]:
     cited = dict.fromkeys(one.passage_id for one in answer.citations)
     known = [passages[name] for name in cited if name in passages]
     return [f"{one.title}. {one.text}" for one in known[:_MOST_READ]]
-
-
-def share_of(answer: Answer) -> float:
-    """Return the answer's share of the independent documents that disagree; 1 if no document disagrees."""
-    share = 1.0
-    for dispute in answer.disputes:
-        counts = [claim.independent for claim in dispute.claims]
-        share = min(share, counts[0] / sum(counts))
-    return share
 
 
 def _said(answer: Answer) -> str:

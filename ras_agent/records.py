@@ -654,6 +654,12 @@ class Dispute(Record):
 
     claims: tuple[Claim, ...]
 
+    @property
+    def share(self) -> float:
+        """Return the share of the independent documents that make the answer's claim."""
+        total = sum(claim.independent for claim in self.claims)
+        return self.claims[0].independent / total
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

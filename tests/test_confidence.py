@@ -13,7 +13,6 @@ from ras_agent.confidence import (
     Sureness,
     cited_texts,
     said_if_sure,
-    share_of,
     signals_of,
 )
 from ras_agent.errors import SettingsError
@@ -94,7 +93,7 @@ def test_stop_reason_failures_and_own_confidence_are_signals() -> None:
 def test_a_dispute_is_a_signal_by_independent_documents() -> None:
     claims = (Claim("Varn", independent=1), Claim("Pellis", independent=2))
     answer = Answer("Varn (a) or Pellis (b)", disputes=(Dispute(claims),))
-    assert share_of(answer) == pytest.approx(1 / 3)
+    assert answer.disputes[0].share == pytest.approx(1 / 3)
     found = signals_of("Where?", answer, QuestionGraph(), {})
     assert found.undisputed == pytest.approx(1 / 3)
 

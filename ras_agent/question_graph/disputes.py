@@ -81,10 +81,9 @@ def with_dispute(
             citations.append(citation)
     claims = [_claim(readings, citations, passages) for readings in (own, other)]
     dispute = Dispute(tuple(claims))
-    counts = [claim.independent for claim in claims]
     confidence = answer.confidence
     if confidence is not None:
-        confidence = min(confidence, counts[0] / sum(counts))
+        confidence = min(confidence, dispute.share)
     answer = replace(
         answer,
         citations=tuple(citations),

@@ -1,8 +1,8 @@
-"""Address of an index: a folder, or a schema in a PostgreSQL database, which holds the index's tables.
+"""Parses the address of an index that is stored in PostgreSQL: a schema that holds the index's tables.
 
     postgresql://user@host:5432/database?schema=handbook
 
-One database holds any number of indexes, each in a separate schema. All other parts of the address are libpq's.
+One database holds any number of indexes, each in a separate schema. libpq interprets all other parts of the address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _LOGIN_BEHIND = re.compile(r":(?=[^:]+:[^@])")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a schema in a database. Its text shows neither the password nor any option that could hold one."""
+    """Names a schema in a PostgreSQL database. `str(address)` leaves out the password and any option that could hold
+    one.
+    """
 
     url: str = field(repr=False)
     """the connection string for libpq"""
@@ -35,7 +37,10 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse an address. Raises SettingsError for a schema that is not a plain name or is given twice."""
+        """Parse a `postgresql://` URL; without `?schema=` the schema is `ras_agent`.
+
+        Raises SettingsError if the name of the schema needs quotes in PostgreSQL, or if the URL names two schemas.
+        """
         if not text.startswith(_SCHEMES):
             raise SettingsError(
                 "an address of a PostgreSQL database begins with postgresql://"
@@ -78,7 +83,10 @@ def _is_plain(name: str) -> bool:
 
 
 def place_of(place: str | Path | Address) -> Path | Address:
-    """Parse the place of an index: the address of a database, or a path. Raises SettingsError for a wrong address."""
+    """Return where an index is stored: an Address for a `postgresql://` URL, otherwise a Path.
+
+    Raises SettingsError for a URL that `Address.parse` refuses.
+    """
     if isinstance(place, str) and place.startswith(_SCHEMES):
         return Address.parse(place)
     if isinstance(place, Address):
@@ -87,7 +95,7 @@ def place_of(place: str | Path | Address) -> Path | Address:
 
 
 def without_login(text: str) -> str:
-    """Return a text in which `***` replaces the logins of the addresses in it, which may contain passwords.
+    """Return `text` with the login of every URL in it replaced by `***`, because a login may contain a password.
 
     >>> without_login("vllm:http://bob:secret@host/v1#model")
     'vllm:http://***@host/v1#model'
@@ -106,13 +114,12 @@ def _masked_login(run: re.Match[str]) -> str:
 
 
 def as_argument(place: object) -> str:
-    """Return a place quoted for a command line, since a shell would interpret the `?` of an address and spaces in a
-    path."""
+    """Return the place of an index quoted for a shell, which would otherwise interpret spaces and the `?` of a URL."""
     return shlex.quote(str(place))
 
 
 def refuse_address(path: Path) -> None:
-    """Raise SettingsError if the address of a database is given where the path of a file is needed."""
+    """Raise SettingsError if `path`, which has to name a file, is the URL of a database."""
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
             "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "

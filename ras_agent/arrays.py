@@ -11,7 +11,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def unit_rows(rows: Floats) -> Floats:
-    """Return rows scaled to length 1; a row of zeros stays zero."""
+    """Return the rows of a matrix, each divided by its Euclidean length; a row of zeros stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     scaled: Floats = rows / lengths

@@ -61,10 +61,10 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread inside the block.
+    """Limit BLAS to one thread inside the `with` block.
 
     BLAS has one number of threads for the whole process, so the limit also holds for products that other threads
-    compute at the same time. The end of the last block restores the earlier number.
+    compute at the same time. When the last open block ends, the earlier number is restored.
     """
     _ONE_THREAD.enter()
     try:

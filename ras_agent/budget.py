@@ -1,4 +1,4 @@
-"""The limits of a run, and the ledger that checks every model call against them."""
+"""Defines the limits of a run, and the ledger that checks every model call against them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _LEAST_REPLY = 64  # tokens; a shorter reply would be useless
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a run. A limit ends the loop with an answer and its `stop_reason`, never with an exception.
+    """Bounds a run. A run that reaches a limit ends with an answer and a `stop_reason`; no exception is raised.
 
-    max_llm_calls, max_tokens and max_seconds are off if they are None. They bound the whole run including the answer,
-    for which one call, a quarter of the tokens and a quarter of the seconds (at most 60) are reserved. When the time is
-    over, the loop waits for no role: a failure names the role that was still running, and its later result is dropped.
+    The limits that are None are off. max_llm_calls, max_tokens and max_seconds bound the whole run. Of these, one
+    call, a quarter of the tokens and a quarter of the seconds (at most 60 seconds) are kept for the answer. When the
+    time is over, the run no longer waits for the role that is working (planner, retriever, extractor): a Failure names
+    the role, and its later result is dropped.
     """
 
     max_hops: int = 5
@@ -38,12 +39,13 @@ class Limits:
     max_parallel: int = 3
     """the largest number of searches that one plan makes at the same time"""
     max_facts: int = 400
-    """the largest number of visible facts in the question graph"""
+    """the largest number of facts in the question graph that prompts and searches see; the others are hidden"""
     max_llm_calls: int | None = None
     """the largest number of model calls"""
     max_tokens: int | None = None
-    """The largest number of input and output tokens together. A call is not made if the estimate of its prompt would
-    pass it."""
+    """The largest number of tokens, input and output together. A call is not made if its estimated prompt exceeds the
+    rest.
+    """
     max_seconds: float | None = None
     """the longest duration of the run, in seconds"""
     stop_on_repeat: bool = True
@@ -74,7 +76,9 @@ class Limits:
 
     @property
     def loop_seconds(self) -> float | None:
-        """Return the seconds after which the loop ends, so that an answer can still be made within max_seconds."""
+        """Return the seconds from the start of the run after which no further hop begins; the rest is kept for the
+        answer.
+        """
         if self.max_seconds is None:
             return None
         for_answer = min(self.max_seconds * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
@@ -82,13 +86,14 @@ class Limits:
 
     @property
     def loop_tokens(self) -> int | None:
-        """Return the tokens that may be used before the answer."""
+        """Return the number of tokens that the hops may use; the rest of max_tokens is kept for the answer."""
         if self.max_tokens is None:
             return None
         return self.max_tokens - int(self.max_tokens * _FOR_ANSWER)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
+        """Return the names of all limits, in the order of the fields."""
         return tuple(field.name for field in fields(cls))
 
 
@@ -102,11 +107,14 @@ class _Reserved:
 
 @dataclass
 class Ledger:
-    """Record of the model calls of one run, which admits or refuses the next call. Each node has its own ledger. Thread
-    safe."""
+    """Records the model calls of one node of a run, and admits or refuses its next call. May be used from several
+    threads.
+    """
 
     role: str = ""
+    """the role whose calls are recorded, such as "planner\""""
     hop: int = 0
+    """the number of the hop, from 1; 0 before the first hop"""
     limits: Limits = field(default_factory=Limits)
     started: float = field(default_factory=monotonic)
     """`time.monotonic()` at the run's start, plus the time for which the run was paused"""
@@ -115,22 +123,24 @@ class Ledger:
     reviews: Sequence[JSON] = ()
     """a person's decisions in this run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read them"""
     calls: list[Call] = field(default_factory=list)
+    """the calls of this node so far"""
     refused: str | None = None
-    """The limit for which a call was refused or cancelled. It ends the loop, even if a role has caught the
-    BudgetExceeded and returned a result."""
+    """The name of the limit for which a call was refused. The loop then ends, even if the role caught BudgetExceeded.
+    """
     notes: list[Failure] = field(default_factory=list)
-    """failures of roles that cannot return failures in their result, such as a planner that could not show all facts to
-    its model"""
+    """failures that a role could not put into its result, such as a planner that could not show all facts to its model
+    """
     in_need: set[str] = field(default_factory=set)
-    """roles with a last reply that could not be read, which therefore add examples and a form to their prompts"""
+    """roles with a last reply that could not be parsed; their next prompts add worked examples and a form to fill in"""
     _reserved: _Reserved = field(default_factory=_Reserved)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def part(self, role: str, hop: int) -> Ledger:
-        """Return the ledger for one of several calls that a node makes at the same time. All parts share the limits.
+        """Return a ledger for one of several calls that a node makes at the same time; they share limits and recorded
+        calls.
 
-        Each part has its own notes, so that `join` can record them in the order of the calls, whichever call ends
-        first.
+        Each part collects failures of its own, so that `join` can record them in the order of the calls, whichever
+        call ends first.
         """
         return replace(
             self,
@@ -142,7 +152,7 @@ class Ledger:
         )
 
     def join(self, parts: Iterable[Ledger]) -> None:
-        """Take over the notes and refusals of `parts` in their order, and sort the calls by hop."""
+        """Add the failures and refusals of `parts` to this ledger, in the order of `parts`, and sort its calls by hop."""
         for part in parts:
             self.refused = self.refused or part.refused
             self.in_need |= part.in_need
@@ -151,7 +161,10 @@ class Ledger:
         self.calls.sort(key=lambda call: call.hop)
 
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
-        """Return the name of the limit that the next call would pass, or None. `keep_for_answer` calls are reserved."""
+        """Return the name of the limit that one more call would exceed, or None if the call is possible.
+
+        `keep_for_answer` is the number of calls, of max_llm_calls, that stay reserved for the answerer.
+        """
         limits = self.limits
         calls = len(self.earlier) + len(self.calls) + self._reserved.calls
         if (
@@ -166,7 +179,7 @@ class Ledger:
         return None
 
     def seconds_left(self) -> float:
-        """Return the seconds that the running role may take; infinity without max_seconds."""
+        """Return the seconds that the running role may still take; infinity if max_seconds is off."""
         limit = self.limits.loop_seconds
         if self.role == _ANSWERER:
             limit = self.limits.max_seconds
@@ -175,8 +188,10 @@ class Ledger:
         return self.started + limit - monotonic()
 
     def tokens_left(self) -> float:
-        """Return the tokens that the running role may still use, minus those of its open calls; infinity without
-        max_tokens."""
+        """Return the tokens that the running role may still use, without those reserved for its open calls.
+
+        The number is infinite if max_tokens is off.
+        """
         limit = self.limits.loop_tokens
         if self.role == _ANSWERER:
             limit = self.limits.max_tokens
@@ -189,11 +204,16 @@ class Ledger:
         return limit - used - self._reserved.tokens
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
-        """Reserve a call with a prompt of `prompt` tokens, and return how many of the `reply` tokens it may use for its
-        reply.
+        """Reserve a model call, and return how many tokens its reply may have.
 
-        Close it by `record` or `release`, with all tokens that were reserved. Raises BudgetExceeded if a limit forbids
-        the call; only the answerer may use the calls that are reserved for it.
+        `record` or `release` must close the call later.
+
+        Args:
+            prompt: The estimated tokens of the prompt.
+            reply: The tokens that the caller would like for the reply.
+
+        Raises:
+            BudgetExceeded: If a limit forbids the call. Only the answerer may use what is kept for the answer.
         """
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == _ANSWERER else 1)
@@ -207,21 +227,21 @@ class Ledger:
             return granted
 
     def refuse(self, limit: str) -> NoReturn:
-        """Raise BudgetExceeded, and note that `limit` forbids a call or its completion."""
+        """Raise BudgetExceeded, and record that the limit named `limit` stopped the run."""
         self.refused = limit
         raise BudgetExceeded(
             limit, f"{limit} = {getattr(self.limits, limit)} is used up"
         )
 
     def record(self, call: Call, reserved: int = 0) -> None:
-        """Close a reserved call of `reserved` tokens, and record it with the tokens that it used."""
+        """Close a call that `admit` reserved, and record it. `reserved` is the number of its reserved tokens."""
         with self._lock:
             self._reserved.calls -= 1
             self._reserved.tokens -= reserved
             self.calls.append(call)
 
     def add(self, call: Call) -> None:
-        """Record a call that was not reserved before."""
+        """Record a call that was made without `admit`."""
         with self._lock:
             self.calls.append(call)
 
@@ -232,7 +252,14 @@ class Ledger:
         kind: type[Failure] = Failure,
         role: str = "",
     ) -> None:
-        """Record a problem of `role`, by default the running role. The same message is recorded only once."""
+        """Record a failure for the run's `failures`, unless the same role has recorded the same message before.
+
+        Args:
+            message: The problem and its remedy.
+            detail: An excerpt of the text that could not be used.
+            kind: The class of the failure.
+            role: The role that failed; by default the running role.
+        """
         noted = kind(role or self.role, message, self.hop, detail)
         with self._lock:
             self._add_note(noted)
@@ -245,11 +272,11 @@ class Ledger:
 
     @property
     def needs_more(self) -> bool:
-        """Return whether a reply of the running role could not be read in this run."""
+        """Tell whether the running role's last reply could not be parsed, so that its prompt should add examples."""
         return self.role in self.in_need
 
     def ask_for_more(self) -> None:
-        """Record that the last reply of the running role could not be read, and mark its call as unread."""
+        """Record that the running role's last reply could not be parsed (see `in_need`), and mark its call as unread."""
         with self._lock:
             self.in_need.add(self.role)
             for number, call in reversed(list(enumerate(self.calls))):
@@ -258,7 +285,9 @@ class Ledger:
                     break
 
     def release(self, reserved: int = 0) -> None:
-        """Close a reserved call that was never made or returned nothing."""
+        """Close a reserved call that was not made or that returned nothing. `reserved` is the number of its reserved
+        tokens.
+        """
         with self._lock:
             self._reserved.calls -= 1
             self._reserved.tokens -= reserved
@@ -268,7 +297,7 @@ _ledger: ContextVar[Ledger | None] = ContextVar("ras_agent_ledger", default=None
 
 
 def current_ledger() -> Ledger:
-    """Return the ledger of the running node, or a new one without limits outside any run."""
+    """Return the ledger of the running node. Outside a run, return a new ledger without limits."""
     return _ledger.get() or Ledger()
 
 
@@ -295,5 +324,8 @@ def record_call(
 
 
 def metered(ledger: Ledger) -> ScopedValue[Ledger]:
-    """Count the model calls made inside the block in `ledger`, also those in threads that copy the context."""
+    """Return a context manager that records the model calls of its block in `ledger`.
+
+    Threads that copy the block's context record there too.
+    """
     return ScopedValue(_ledger, ledger)

@@ -1,4 +1,4 @@
-"""Calls of a role, from synchronous and from asynchronous code, with a limit on how long to wait for them."""
+"""Calls the methods of roles from synchronous and from asynchronous code, with a limit on how long to wait for them."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class StillRunning(Exception):
 
 
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
-    """Return `role.method(*args)`. Raises StillRunning if that takes more than `within` seconds.
+    """Return `role.method(*args)`. Raises StillRunning if the call takes more than `within` seconds.
 
-    Python cannot end a thread. So a call with a limit runs in a separate thread, which continues when the caller has
-    stopped waiting: its result, exception and events are dropped, and the process can end without it.
+    Python cannot end a thread. So a call with a limit runs in a thread of its own, which goes on after the caller has
+    stopped waiting: its result, exception and events are then dropped, and the process can end without it.
     """
     work = getattr(role, method)
     if within == inf:
@@ -69,10 +69,11 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
 
 
 def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitable[Any]:
-    """Return an awaitable of `role.a<method>(*args)`, or of the synchronous method in a thread.
+    """Return an awaitable of `role.a<method>(*args)`, or of `role.<method>(*args)` in a thread if there is no such
+    coroutine.
 
-    Awaiting it raises StillRunning after `within` seconds, and cancels a coroutine. A coroutine that never awaits
-    blocks the event loop until it ends; its lateness is noticed only then.
+    If `within` is given, awaiting raises StillRunning after that many seconds and cancels the coroutine. A coroutine
+    that never awaits blocks the event loop until it ends, so its lateness is noticed only then.
     """
     coroutine = getattr(role, f"a{method}", None)
     if within < inf:
@@ -94,10 +95,15 @@ def run_steps(
     answer: Callable[[Asked], Reply],
     told: tuple[type[Exception], ...] = (Exception,),
 ) -> T:
-    """Run a generator that yields requests and receives the answers of `answer`, and return the generator's result.
+    """Run a generator that yields requests, send it the reply to each request, and return the generator's result.
 
-    Errors of `answer` of the classes `told` are raised inside the generator, at its yield; other errors are raised to
-    the caller.
+    The same generator can so be run with synchronous or, by `arun_steps`, with asynchronous input and output.
+
+    Args:
+        steps: The generator.
+        answer: Returns the reply to a request.
+        told: The classes of errors of `answer` that are raised inside the generator, at its `yield`. Other errors
+            reach the caller.
     """
     try:
         asked = next(steps)
@@ -118,7 +124,7 @@ async def arun_steps(
     answer: Callable[[Asked], Awaitable[Reply]],
     told: tuple[type[Exception], ...] = (Exception,),
 ) -> T:
-    """Run a generator as `run_steps` does, with an asynchronous `answer`."""
+    """Run a generator as `run_steps` does, with a coroutine function as `answer`."""
     try:
         asked = next(steps)
         while True:
@@ -153,7 +159,7 @@ async def _limited(
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Run `work` in a thread that the process does not wait for when it ends, and return its future."""
+    """Start `work` in a daemon thread and return its future. The process can end while the thread is still running."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # a running future cannot be cancelled, so the thread may set its result
 
@@ -171,7 +177,7 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end and return its result, also in a notebook, where an event loop is already running."""
+    """Run a coroutine and return its result. This works in a notebook too, where an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -180,8 +186,10 @@ def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a separate thread and return its result. An interrupt of the waiting thread cancels the
-    coroutine."""
+    """Run a coroutine in an event loop of a new thread, and return its result.
+
+    A KeyboardInterrupt in the waiting thread cancels the coroutine and waits for its end.
+    """
     began: Future[Callable[[], object]] = Future()
     ended = threading.Event()
 
@@ -219,9 +227,10 @@ def _ended(work: Callable[..., T], *args: Any) -> T:
 
 
 class Queueing:
-    """Clock that counts the seconds in which a run waits for its turn while none of its calls is at work.
+    """Counts the seconds in which a run only waits for its turn: some of its calls wait, and no call is at work.
 
-    A run waits for a thread, for the event loop, or for a slot or the rate limits of a model. Thread safe.
+    A run waits for a thread, for the event loop, or for a slot or the rate limit of a model. May be used from several
+    threads.
     """
 
     def __init__(self) -> None:
@@ -232,7 +241,7 @@ class Queueing:
         self._lock = threading.Lock()
 
     def change(self, *, waiting: int = 0, working: int = 0) -> None:
-        """Add to the numbers of the run's calls that wait and that are at work."""
+        """Add `waiting` and `working`, which may be negative, to the numbers of calls that wait and that are at work."""
         with self._lock:
             now = perf_counter()
             if self._waiting and not self._working:
@@ -247,7 +256,7 @@ _queueing: ContextVar[Queueing | None] = ContextVar("queueing", default=None)
 
 @contextmanager
 def measured_queueing() -> Iterator[Queueing]:
-    """Measure how long the calls in the block wait for their turn."""
+    """Yield a Queueing that measures how long the calls made inside the `with` block wait for their turn."""
     queueing = Queueing()
     token = _queueing.set(queueing)
     try:
@@ -258,7 +267,7 @@ def measured_queueing() -> Iterator[Queueing]:
 
 @contextmanager
 def noted(*, waiting: int = 0, working: int = 0) -> Iterator[None]:
-    """Count the block as waiting, or as work, if the run's queueing is measured."""
+    """Count the `with` block as `waiting` calls and `working` calls; do nothing outside `measured_queueing`."""
     queueing = _queueing.get()
     if queueing is None:
         yield
@@ -287,9 +296,9 @@ async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 class Threads:
-    """Pool of threads for one kind of work: at most `most` at a time, first come first served, each with a time limit.
+    """Runs calls in threads: at most `most` at a time, first come first served, each for at most `seconds` seconds.
 
-    Work that hangs holds its place until it ends. So at most `most` threads ever hang, and other kinds of work are not
+    A call that hangs keeps its place until it ends. So at most `most` threads ever hang, and other pools are not
     delayed.
     """
 
@@ -299,7 +308,10 @@ class Threads:
         self._seconds = seconds
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
-        """Return `work(*args)` from a thread, in which the current ledger has the time limit. Raises StillRunning."""
+        """Return `work(*args)` from a thread. Raises StillRunning after the pool's time limit.
+
+        Model calls that `work` makes are bound to the same time limit.
+        """
         loop, ledger = (
             asyncio.get_running_loop(),
             Ledger(limits=Limits(max_seconds=self._seconds)),
@@ -327,11 +339,12 @@ class Threads:
 
 
 class Turns:
-    """Queue of runs, first come first served, which starts runs as fast as the processor can do their work.
+    """Starts runs first come first served, as fast as the processor can do their work.
 
-    If runs share a processor, all of them end late; if they start one after another, half of them end in half the time.
-    Runs that wait for a model take no processor time. So a run starts at once while few runs are at work, and otherwise
-    after the processor time that recent runs took. A run never waits for the end of another run, which may hang.
+    Runs that share a processor all end late; if they start one after another, half of them end in half the time. Runs
+    that wait for a model take no processor time. So a run starts at once while few runs are at work, and otherwise
+    after a pause as long as the processor time of an average run. It never waits for another run to end, because that
+    run may hang.
     """
 
     def __init__(self) -> None:
@@ -342,7 +355,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a run's turn. The run lasts as long as the block."""
+        """Wait for a run's turn, then yield. The run counts as being at work until the `with` block ends."""
         if self._at_work >= _AT_ONCE or self._first.locked():
             async with self._first:
                 await asyncio.sleep(self._cost)
@@ -375,9 +388,9 @@ def _in_time(result: T, began: float, within: float) -> T:
 
 
 def raise_if_cancelled() -> None:
-    """Raise CancelledError if the running task was cancelled but has not stopped.
+    """Raise CancelledError if the running task was asked to cancel and goes on.
 
-    A library between task and caller may mistake the cancellation for its own, as LangGraph does with that of a node.
+    A library between task and caller may take the cancellation for its own, as LangGraph does with that of a node.
     Without this check, the output of such a run would pass for a result.
     """
     task = asyncio.current_task()

@@ -1,5 +1,4 @@
-"""Checkpoints: saved states of runs, from which a run can be resumed after an interrupt or a crash, and inspected
-later.
+"""Opens checkpointers, which save the states of runs, so that a run can be resumed after an interrupt or a crash.
 
     with open_checkpointer("sqlite:checkpoints.sqlite") as checkpointer:
         agent = create_ras_agent(..., checkpointer=checkpointer)

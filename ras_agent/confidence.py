@@ -1,4 +1,4 @@
-"""Estimates how likely an answer is to be right, whichever answerer made it, from signals of the finished run.
+"""Estimates how likely an answer is to be right, from signals of the finished run, for any answerer.
 
 `ras-agent calibrate RUN` fits the weights of the signals to a run and writes calibration.json;
 `Settings(calibration=FILE)` uses it.
@@ -34,7 +34,7 @@ SUGGESTED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Holds the signals of an answer, each a number of about 0 to 1."""
+    """Holds the signals of an answer from which its confidence is computed, most of them between 0 and 1."""
 
     own: float
     """The answerer's own confidence; 0.5 if it states none"""
@@ -57,7 +57,7 @@ class Signals:
     words: float
     """A quarter of the logarithm of one plus the number of the answer's words"""
     read_margin: float
-    """How much the packaged reader prefers its answer from the cited passages to no answer, from -1 to 1"""
+    """How much the packaged span reader prefers its answer from the cited passages to "no answer", from -1 to 1"""
     read_same: float
     """1 if the reader's answer is the answer, a part of it, or contains it"""
     undisputed: float
@@ -79,13 +79,13 @@ def signals_of(
 
     Args:
         question: The question that is answered.
-        answer: The answer, with the verdicts on its citations and its disputes.
-        graph: The question's graph.
-        passages: All passages that were found, by id.
-        stop_reason: Why the search ended.
+        answer: The answer, with `supported` set in its citations and its disputes filled in.
+        graph: The question graph of the run.
+        passages: All passages that were retrieved, by id.
+        stop_reason: Why the search ended, such as "sufficient".
         hops: The number of searches.
         failed: Whether something failed during the run.
-        spans: The spans that the packaged reader finds in each of the `cited_texts`.
+        spans: The spans that the packaged span reader finds in each of the `cited_texts`; () without the reader.
     """
     said = _said(answer)
     proof = proof_of(question, said, answer.citations, graph.by_id)
@@ -111,7 +111,7 @@ def signals_of(
 
 
 def signals_of_trace(trace: Trace, spans: Sequence[Sequence[Span]] = ()) -> Signals:
-    """Return the signals of the answer of a finished run. `spans` are as for `signals_of`."""
+    """Return the signals of the answer in the trace of a finished run. `spans` are as for `signals_of`."""
     return signals_of(
         trace.question,
         answer_of(trace),
@@ -125,7 +125,7 @@ def signals_of_trace(trace: Trace, spans: Sequence[Sequence[Span]] = ()) -> Sign
 
 
 def answer_of(trace: Trace) -> Answer:
-    """Return the answer of a finished run."""
+    """Return the answer of a finished run, made from its trace."""
     return Answer(
         trace.answer,
         trace.citations,
@@ -136,7 +136,7 @@ def answer_of(trace: Trace) -> Answer:
 
 
 def cited_texts(answer: Answer, passages: Mapping[str, Passage]) -> list[str]:
-    """Return the texts of the passages that an answer cites, each once, for the packaged reader."""
+    """Return the title and text of each passage that an answer cites, each once, for the packaged span reader."""
     cited = dict.fromkeys(one.passage_id for one in answer.citations)
     known = [passages[name] for name in cited if name in passages]
     return [f"{one.title}. {one.text}" for one in known[:_MOST_READ]]
@@ -166,19 +166,22 @@ def _as_read(
 
 @dataclass(frozen=True)
 class RiskRow(Record):
-    """Tells how often answers of a run with a confidence of at least `threshold` are wrong."""
+    """States how often the answers of a run are wrong that have a confidence of at least `threshold`."""
 
     threshold: float
     said: int
+    """the number of answers with that confidence"""
     wrong: int
+    """the number of wrong answers among these"""
     at_most: float
-    """the upper bound of the share of wrong answers"""
+    """the upper bound of the share of wrong answers, which holds with the calibration's probability `sure`"""
 
 
 @dataclass(frozen=True)
 class Calibration(Record):
-    """Weights of signals, fitted to a run, and the threshold that limits the risk on questions like those of the
-    run."""
+    """Computes confidences: a logistic regression over `Signals`, fitted to a run, and a threshold that limits the
+    risk.
+    """
 
     json_keys = (
         *("schema", "version", "run", "condition", "asked_by", "settings_sha256"),
@@ -207,18 +210,23 @@ class Calibration(Record):
     count_right: int
     """the number of right answers among these"""
     offset: float
+    """the intercept of the regression"""
     weights: Mapping[str, float]
     """the weight of each signal, by the signal's name"""
     threshold: float
     """the lowest confidence for which the bound of the risk holds"""
     table: tuple[RiskRow, ...] = ()
+    """the risk at each of several thresholds"""
     error: float = 0.0
     """the expected calibration error, cross-validated"""
     area: float = 0.0
     """the mean share of wrong answers over all coverages (AURC), cross-validated"""
 
     def confidence(self, signals: Signals) -> float:
-        """Return how likely an answer is to be right, 0 to 1, but at most its share of the documents that disagree."""
+        """Return the probability that an answer is right, from 0 to 1.
+
+        If documents disagree, it is at most the share of them that state the answer.
+        """
         total = self.offset
         for name, weight in self.weights.items():
             total += weight * getattr(signals, name)
@@ -241,7 +249,11 @@ class Calibration(Record):
         return calibration
 
     def unlike(self, asked_by: Mapping[str, str]) -> str:
-        """Return the differences from the run, such as "retriever bm25, not dense"; "" if there are no differences."""
+        """Return how `asked_by`, a loop and its components, differs from the calibration's, such as "retriever bm25,
+        not dense".
+
+        Return "" if they are the same.
+        """
         differing = []
         for name, there in self.asked_by.items():
             here = asked_by.get(name, "none")
@@ -268,15 +280,17 @@ def _known(data: Any) -> JSON:
 
 
 def logistic(log_odds: float) -> float:
-    """Return the probability with these log odds."""
+    """Return 1 / (1 + exp(-log_odds)), computed so that no exponential overflows."""
     if log_odds < 0:
         return 1 - logistic(-log_odds)
     return 1 / (1 + math.exp(-log_odds))
 
 
 def said_if_sure(answer: Answer, least: float) -> Answer:
-    """Return the answer. If its confidence is below `least`, return an abstention instead, with the answer as
-    suggestion if likely right."""
+    """Return the answer, or an abstention if its confidence is below `least`.
+
+    The abstention keeps the answer as its `suggestion` if the answer is more likely right than wrong.
+    """
     sure = answer.confidence
     if answer.abstained or sure is None or sure >= least:
         return answer
@@ -286,18 +300,22 @@ def said_if_sure(answer: Answer, least: float) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure an answer has to be, and how its confidence is computed."""
+    """Decides whether an answer is confident enough to be stated."""
 
     least: float | None = None
-    """the confidence from which an answer is stated; None leaves the decision to the calibration or the answerer"""
+    """the lowest confidence with which an answer is stated; None leaves the decision to the calibration or the
+    answerer
+    """
     calibration: Calibration | None = None
-    """computes the confidence; without a calibration it is the answerer's, if it states one"""
+    """computes the confidence; if None, the confidence is the answerer's, if it states one"""
     unlike: str = ""
-    """the differences from the run of the calibration"""
+    """how the agent differs from the run of the calibration (see `Calibration.unlike`)"""
 
     def of_answerer(self, answer: Answer) -> Answer:
-        """Return the answer, or an abstention if the answerer's confidence is too low; unchanged if there is a
-        calibration."""
+        """Return an abstention if the answerer's own confidence is below `least`, otherwise the answer.
+
+        With a calibration the answer is returned unchanged, because `calibrated` judges it later.
+        """
         if not self.least or self.calibration is not None or answer.abstained:
             return answer
         if answer.confidence is None:
@@ -308,7 +326,7 @@ class Sureness:
         return said_if_sure(answer, self.least)
 
     def calibrated(self, answer: Answer, signals: Signals) -> Answer:
-        """Return the answer with the confidence of the calibration, or an abstention if that is too low."""
+        """Return the answer with the confidence that the calibration computes, or an abstention if that is too low."""
         if self.calibration is None:
             return answer
         sure = self.calibration.confidence(signals)

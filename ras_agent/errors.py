@@ -1,4 +1,4 @@
-"""The errors. Every error that a user can cause or meet derives from RasError and names a remedy."""
+"""Defines the errors. Every error that a user can cause or meet derives from RasError, and its message names a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from difflib import get_close_matches
 def did_you_mean(
     name: str, choices: Iterable[str], spell: Callable[[str], str] = str
 ) -> str:
-    """Return "did you mean planner?" if `name` is similar to one of `choices`, else "". `spell` formats the choices.
+    """Return a hint such as "did you mean planner?" if `name` is similar to one of `choices`, otherwise "".
+
+    `spell` returns a choice as the hint shows it.
 
     >>> did_you_mean("maxhops", ["max_hops", "max_facts"], repr)
     "did you mean 'max_hops'?"
@@ -25,13 +27,14 @@ _DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")
 
 
 def is_drivers(error: BaseException) -> bool:
-    """Tell whether an error comes from a database's driver."""
+    """Tell whether an error was raised by a database driver."""
     return type(error).__module__.partition(".")[0] in _DRIVERS
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an error. Of a database driver's error, return only the first line, because other lines
-    quote stored data."""
+    """Return the message of an error; of a database driver's error only the first line, as the others quote stored
+    data.
+    """
     message = str(error).strip()
     if is_drivers(error):
         message, _, _ = message.partition("\n")
@@ -39,7 +42,7 @@ def message_of(error: BaseException) -> str:
 
 
 class RasError(Exception):
-    """Base of all errors that ras_agent raises."""
+    """Is the base class of all errors that ras_agent raises."""
 
 
 OF_A_ROLE = (RasError, OSError, ValueError, RuntimeError, TimeoutError)

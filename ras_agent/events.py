@@ -1,4 +1,4 @@
-"""Typed events of a running agent.
+"""Defines the typed events of a running agent.
 
 `for event in agent.stream(inputs, stream_mode="custom")` yields these events. The command line draws its trace from
 them.
@@ -58,8 +58,9 @@ def _to_json_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(_Event):
-    """A follow-up question of a conversation, and its rewritten form `standalone`, which can be understood without the
-    conversation."""
+    """Reports that a follow-up `question` of a conversation was rewritten to `standalone`, which needs no earlier
+    turn.
+    """
 
     type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
     question: str
@@ -68,7 +69,7 @@ class Rewritten(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Planned(_Event):
-    """The planner's decision before hop `hop`."""
+    """Reports the planner's decision before hop `hop`."""
 
     json_keys: ClassVar = ("hop", "plan.*", "thought?", "by?")
     """the keys of a plan in a trace"""
@@ -83,13 +84,13 @@ class Planned(_Event):
     """the person who changed the plan, "person" or "person:Ada"; "" for the planner's unchanged plan"""
 
     def to_dict(self) -> JSON:
-        """Return plain JSON, in which the plan has the same form as in a run's outputs."""
+        """Return plain JSON, in which `plan` has the same keys as in the agent's output."""
         return {**_Event.to_dict(self), "plan": self.plan.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
 class Hits(_Event):
-    """Passages found for a sub-query."""
+    """Reports the passages that a search returned for a sub-query."""
 
     type: Literal["hits"] = field(default="hits", kw_only=True)
     hop: int
@@ -99,7 +100,9 @@ class Hits(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Triples(_Event):
-    """Facts read in the passages of this hop, before they are merged into the question graph."""
+    """Reports the facts that were extracted from the passages of this hop, before they are merged into the question
+    graph.
+    """
 
     type: Literal["triples"] = field(default="triples", kw_only=True)
     hop: int
@@ -108,8 +111,9 @@ class Triples(_Event):
 
 @dataclass(frozen=True, slots=True)
 class GraphDelta(_Event):
-    """The change of the question graph by a hop: the new facts, and the numbers of facts, entities and conflicts after
-    the hop."""
+    """Reports how a hop changed the question graph: its new facts, and how many facts, entities and conflicts there
+    are now.
+    """
 
     type: Literal["graph_delta"] = field(default="graph_delta", kw_only=True)
     hop: int
@@ -123,7 +127,7 @@ class GraphDelta(_Event):
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken(_Event):
-    """A piece of the answer's text, sent while the model writes it."""
+    """Reports a piece of the answer's text while the model writes it."""
 
     type: Literal["answer_token"] = field(default="answer_token", kw_only=True)
     text: str
@@ -131,20 +135,22 @@ class AnswerToken(_Event):
 
 @dataclass(frozen=True, slots=True)
 class WaitingForModel(_Event):
-    """A step that waits for a model's server. It makes `of` calls, of which `asked` were sent and `answered` have
-    returned."""
+    """Reports that a step waits for a model's server."""
 
     type: Literal["waiting_for_model"] = field(
         default="waiting_for_model", kw_only=True
     )
     asked: int
+    """the number of calls that were sent"""
     of: int
+    """the number of calls that the step makes in all"""
     answered: int = 0
+    """the number of calls that have returned"""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(_Event):
-    """The end of the run."""
+    """Reports the end of the run, with its answer."""
 
     type: Literal["answered"] = field(default="answered", kw_only=True)
     answer: Answer
@@ -155,7 +161,7 @@ class Answered(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(_Event):
-    """A problem that does not end the run."""
+    """Reports a problem that does not end the run."""
 
     type: Literal["failed"] = field(default="failed", kw_only=True)
     failure: Failure
@@ -175,7 +181,7 @@ Event = (
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
-    """Return the event that `to_dict` wrote or that a server sent. Raises TraceError, which names the wrong key."""
+    """Return the event whose JSON `to_dict` wrote or a server sent. Raises TraceError, which names the wrong key."""
     from pydantic import ValidationError
 
     try:
@@ -201,29 +207,30 @@ _sink: ContextVar[Callable[[Event], None] | None] = ContextVar(
 
 
 def emit(event: Event) -> None:
-    """Send an event to the stream of the running agent; do nothing without one."""
+    """Send an event to the stream of the running agent. Outside a run, do nothing."""
     sink = _sink.get()
     if sink is not None:
         sink(event)
 
 
 def streaming() -> bool:
-    """Tell whether events are streamed to a caller. Only then does a model stream its answer."""
+    """Tell whether a caller reads the running agent's events. Only then does a model stream its answer."""
     return _sink.get() is not None
 
 
 def emitting(
     sink: Callable[[Event], None] | None,
 ) -> ScopedValue[Callable[[Event], None] | None]:
-    """Send the events that are emitted inside the block to `sink`; None drops them."""
+    """Return a context manager that sends the events emitted in its block to `sink`; None drops them."""
     return ScopedValue(_sink, sink)
 
 
 class InertTokens:
-    """Sink that holds back the tokens of an answer from which a page could read markup that loads something.
+    """Forwards events to a sink, but holds back tokens of an answer that might begin markup which makes a page load
+    something.
 
-    The markup that an answer may keep is known only when the answer is complete, so the rest of the text is sent with
-    the Answered event.
+    Which markup an answer may keep is known only when the answer is complete. So the text from there on is sent just
+    before the Answered event.
     """
 
     def __init__(self, sink: Callable[[Event], None]) -> None:
@@ -252,7 +259,7 @@ class InertTokens:
 
 @contextmanager
 def emitting_until_the_end() -> Iterator[None]:
-    """Stream the events of the block. Events that its threads and tasks emit after the block has ended are dropped."""
+    """Drop the events that threads and tasks of the `with` block emit after the block has ended."""
     sink = _sink.get()
     over = False
 

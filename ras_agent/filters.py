@@ -1,4 +1,4 @@
-"""Filters that restrict which passages a question may be answered from, by metadata, documents and ids.
+"""Defines filters, which restrict the passages that a question may be answered from, by metadata, documents and ids.
 
     {"team": "x"}                       passages with "team": "x" in their metadata
     {"team": ["x", "y"], "year": 2019}  passages of team x or y, and of 2019
@@ -41,7 +41,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_text(value: object) -> str | None:
-    """Return a value as JSON writes it, but a text without quotes; None for a value that no filter matches."""
+    """Return a value of the metadata as the text that filters compare: a text unchanged, any other value as JSON.
+
+    Return None for null and for an object, which no filter matches.
+    """
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, Mapping):
@@ -62,11 +65,12 @@ _FORMS = (
 
 
 class Order(NamedTuple):
-    """A value as filters compare it: as a number, and as seconds since 1970; None where the value is not a number or
-    not a time."""
+    """Holds a value in the two forms in which `before`, `after` and `until` compare it."""
 
     number: float | None
+    """the value as a number; None if it is not a number"""
     time: float | None
+    """the value as seconds since 1970; None if it is not a date"""
 
     def is_before(self, other: Order) -> bool:
         """Tell whether both values are numbers, or both are times, and this one is smaller or earlier."""
@@ -78,7 +82,7 @@ class Order(NamedTuple):
 
 
 def order_of(text: str) -> Order:
-    """Return the order of a number or of a date: YYYY, YYYY-MM, YYYY-MM-DD, or a date and time in ISO 8601.
+    """Read a number, or a date written as YYYY, YYYY-MM, YYYY-MM-DD or a date and time in ISO 8601.
 
     A year or a month stands for its first day; a time without a zone is taken as UTC.
     """
@@ -117,7 +121,10 @@ def _end_of(text: str) -> float | None:
 
 
 def as_of_filter(date: object) -> dict[str, Any]:
-    """Return the filter that leaves out passages dated after `date`. Raises FilterError for anything but a date."""
+    """Return the filter that leaves out passages dated after `date`: YYYY, YYYY-MM or YYYY-MM-DD.
+
+    Raises FilterError for anything else.
+    """
     if not isinstance(date, str) or order_of(date).time is None or len(date) > _DAY:
         raise FilterError(
             f"as_of is a date such as '2016', '2016-05' or '2016-05-01', got {date!r:.80}"
@@ -138,10 +145,10 @@ def _number_in(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Condition on the values that a passage has under `key`. A list in the metadata counts as several values.
+    """Tests the values that a passage has under `key`. A list in the metadata counts as several values.
 
-    Values are compared as texts: 2019 and "2019" are equal, 1 and true are not. `values` holds the same values in their
-    types.
+    Values are compared as texts: 2019 and "2019" are equal, 1 and true are not. `values` holds the same values in
+    their types.
     """
 
     key: str
@@ -164,8 +171,9 @@ class Condition:
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether the condition compares the order or the existence of values, instead of looking for certain
-        values."""
+        """Tell whether the condition compares order ("before", "after", "until") or existence, instead of certain
+        values.
+        """
         return self.test in ("before", "after", "until", "exists")
 
     def holds_for(self, orders: Sequence[Order]) -> bool:
@@ -181,8 +189,9 @@ class Condition:
         return any(bound.is_before(order) for order in orders)
 
     def admits(self, text: str) -> bool:
-        """Tell whether `text`, a value of the key, is among the condition's values or begins with one of its
-        prefixes."""
+        """Tell whether `text`, one value under the key, equals one of the condition's values or begins with one of its
+        prefixes.
+        """
         return text in self.texts or any(
             text.startswith(prefix) for prefix in self.prefixes
         )
@@ -202,7 +211,7 @@ class Condition:
 
 
 def texts_of(passage: Passage, key: str) -> list[str]:
-    """Return the values that `passage` has under `key`, as texts."""
+    """Return the values that `passage` has under `key`, as texts (see `as_text`)."""
     if key in OWN_FIELDS:
         return [getattr(passage, key)]
     return value_texts(passage.metadata.get(key))
@@ -223,14 +232,14 @@ def _items(value: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filter that admits the passages for which all of its conditions hold. Without conditions it admits all
-    passages."""
+    """Admits the passages for which all of its conditions hold. A filter without conditions admits every passage."""
 
     conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def of(cls, source: object) -> Self:
-        """Make a filter from a JSON object, a list of objects that must all hold, a filter, or None.
+        """Make a filter from its JSON object, from a list of objects that must all hold, from a Filter, or from None
+        (no filter).
 
         Raises FilterError for anything else, for a key without a value, and for a value that no text can match.
         """
@@ -250,7 +259,7 @@ class Filter:
         )
 
     def both(self, *others: Filter) -> Self:
-        """Return the filter that admits a passage if this filter and all of `others` admit it."""
+        """Return the filter that admits the passages which this filter and all of `others` admit."""
         conditions = set(self.conditions)
         for other in others:
             conditions.update(other.conditions)
@@ -258,7 +267,7 @@ class Filter:
         return type(self)(tuple(in_order))
 
     def matches(self, passage: Passage) -> bool:
-        """Tell whether `passage` is admitted."""
+        """Tell whether the filter admits `passage`."""
         return all(condition.matches(passage) for condition in self.conditions)
 
     def __bool__(self) -> bool:
@@ -274,9 +283,9 @@ ALL = Filter()
 
 
 def read_filter(parts: Iterable[str]) -> dict[str, Any]:
-    """Read texts of a command line into the JSON of a filter. Several values of a key are alternatives.
+    """Return the JSON of a filter that is written on the command line; several values of a key are alternatives.
 
-    A text is "key=value", "key.before=value" for a test other than equality, or the JSON object itself. Raises
+    A part is "key=value", "key.before=value" for a test other than equality, or the JSON object itself. Raises
     FilterError for any other text, and for one without a key.
     """
     by_key: dict[str, Any] = {}
@@ -377,7 +386,7 @@ def _one_or_all(values: list[str]) -> str | list[str]:
 
 
 def takes_filter(retriever: object) -> bool:
-    """Tell whether the method `retrieve` of a retriever has a parameter `filter`."""
+    """Tell whether the `retrieve` method of a retriever has a parameter named `filter`."""
     parameters = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
     return any(
         parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD

@@ -1,5 +1,4 @@
-"""Graphs in the form that graph encoders read: one graph as arrays, and several graphs joined as tensors for one
-pass."""
+"""Holds graphs in the form that graph encoders read: one graph as arrays, or several graphs joined as tensors."""
 
 from __future__ import annotations
 
@@ -19,16 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFeatures:
-    """One graph as arrays. It may consist of several sub-graphs.
-
-    nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, row 0 the sources and row 1 the targets of the
-    edges. group: (N,) int64, the sub-graph of each node, counted from 0; no edge joins two sub-graphs, and none is empty.
-    """
+    """Holds one graph, which may consist of several sub-graphs, as arrays of N nodes and E edges."""
 
     nodes: Floats
+    """(N, d) float32, the vectors of the nodes"""
     edges: Floats
+    """(E, d) float32, the vectors of the edges"""
     edge_index: npt.NDArray[np.int64]
+    """(2, E) int64; row 0 has the source and row 1 the target of each edge"""
     group: npt.NDArray[np.int64]
+    """(N,) int64, the sub-graph of each node, counted from 0; no edge joins two sub-graphs, and no sub-graph is empty
+    """
 
     @property
     def groups(self) -> int:
@@ -39,8 +39,7 @@ class GraphFeatures:
 
     @classmethod
     def join(cls, graphs: Sequence[Self], width: int) -> Self:
-        """Join `graphs` into one graph that has all their sub-graphs. `width` is d, which is needed if `graphs` is
-        empty."""
+        """Join graphs into one graph that has all their sub-graphs. `width` is d, for the case that `graphs` is empty."""
         nodes = [np.empty((0, width), np.float32)]
         edges = [np.empty((0, width), np.float32)]
         edge_index = [np.empty((2, 0), np.int64)]
@@ -64,19 +63,20 @@ class GraphFeatures:
 
 @dataclass(frozen=True, slots=True)
 class GraphBatch:
-    """Several graphs joined for one pass of an encoder.
-
-    nodes: (N, d). edges: (E, d). edge_index: (2, E), row 0 the sources and row 1 the targets of the edges. group: (N,), the
-    sub-graph of each node, counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs,
-    including empty ones.
-    """
+    """Holds several graphs, joined as tensors for one pass of an encoder: N nodes, E edges and G sub-graphs in all."""
 
     nodes: Tensor
+    """(N, d), the vectors of the nodes"""
     edges: Tensor
+    """(E, d), the vectors of the edges"""
     edge_index: Tensor
+    """(2, E); row 0 has the source and row 1 the target of each edge"""
     group: Tensor
+    """(N,), the sub-graph of each node, counted over all graphs"""
     graph: Tensor
+    """(G,), the graph of each sub-graph"""
     size: int
+    """the number of graphs, including empty ones"""
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class GraphBatch:
         width: int,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Join graphs with node and edge vectors of `width` numbers."""
+        """Join graphs into a batch on `device`. `width` is d, the length of node and edge vectors."""
         import torch
 
         union = GraphFeatures.join(graphs, width)

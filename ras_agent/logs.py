@@ -1,4 +1,4 @@
-"""The log of a service: one record per node of a run, as JSON lines or through a handler of the program.
+"""Writes the log of a service: one record per node of a run, as JSON lines or through a handler of the program.
 
     from ras_agent.logs import log_to
 
@@ -22,7 +22,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 class JsonLines(logging.Formatter):
-    """Formatter that writes a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
+    """Formats a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
 
     If `text` is true, the fields of `record.ras_agent_text` are added.
     """
@@ -32,6 +32,7 @@ class JsonLines(logging.Formatter):
         self.text = text
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(
             timespec="milliseconds"
         )
@@ -51,7 +52,7 @@ class JsonLines(logging.Formatter):
 def log_to(
     place: str | Path, *, level: int = logging.INFO, text: bool = False
 ) -> logging.Handler:
-    """Append the log to a file as JSON lines, or write it to the standard error if `place` is "-".
+    """Append the log to the file `place` as JSON lines, or write it to the standard error if `place` is "-".
 
     If `text` is true, questions, sub-queries and answers are logged too. Returns the handler, which
     `logging.getLogger("ras_agent").removeHandler` removes again. Raises OSError for a file that cannot be written.
@@ -70,7 +71,7 @@ def log_to(
 
 
 def shows_text() -> bool:
-    """Tell whether a handler of the log writes texts. If no handler does, records do not contain any."""
+    """Tell whether a handler of the log writes texts of questions and answers; otherwise records do not contain them."""
     formatters = (handler.formatter for handler in LOGGER.handlers)
     return any(
         isinstance(formatter, JsonLines) and formatter.text for formatter in formatters

@@ -1,7 +1,7 @@
-"""The marks that have a meaning in prompts and replies, in one table.
+"""Lists the marks that have a meaning in prompts and replies, in one table.
 
-A mark is text that a parser, a renderer or a chat model gives a meaning: `[SUBQ]`, `(S> ... | P> ... | O> ...)`, `[3]`,
-`</passage>`, "Answer:". From this table come
+A mark is text that a parser, a renderer or a chat model gives a meaning: `[SUBQ]`, `(S> ... | P> ... | O> ...)`,
+`[3]`, `</passage>`, "Answer:". From this table come
 
     the parsers of replies    each uses the `live` patterns of its marks
     the renderers             `fact_text`, `number_text`, `fenced`, and str(mark)
@@ -51,7 +51,7 @@ _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\uf
 # compared and hashed by identity, because the table is hashed for each text
 @dataclass(frozen=True, slots=True, eq=False)
 class Mark:
-    """A text that parsers, renderers or models give a meaning, such as `[SUBQ]`."""
+    """Describes a text that parsers, renderers or models give a meaning, such as `[SUBQ]`."""
 
     text: str
     """the mark as prompts show it"""
@@ -68,16 +68,18 @@ class Mark:
         return self.text
 
     def is_in(self, text: str) -> bool:
-        """Tell whether `text` has the mark in any spelling."""
+        """Tell whether `text` contains the mark in a spelling that a parser accepts."""
         return re.search(self.live, text, FLAGS) is not None
 
 
 def token(name: str, *others: str, numbered: bool = False, opens: bool = False) -> Mark:
-    """Make a mark in square brackets: `[NAME]`. Each `_` of the name may be missing, or be a space or a hyphen.
+    """Make a mark in square brackets: `[NAME]`. A parser accepts each `_` of the name also as a space, a hyphen or
+    nothing.
 
     Models also write such a mark in full-width brackets or as a tag.
 
     Args:
+        name: the name, in capitals.
         others: other names that models write for the mark, such as translations.
         numbered: whether a number may follow the name.
         opens: whether text may follow the name inside the brackets.
@@ -100,13 +102,15 @@ def token(name: str, *others: str, numbered: bool = False, opens: bool = False) 
 
 
 def field(letter: str) -> Mark:
-    """Make the mark before a field of a fact: `S>`."""
+    """Make the mark in front of a field of a fact, such as `S>` for the letter S."""
     return Mark(f"{letter}>", rf"\b{letter}[>＞]", ">＞", near=rf"\b{letter}\s++[>＞]")
 
 
 def label(words: str, pattern: str = "") -> Mark:
-    """Make a mark of words and a colon at the start of a line: `Answer:`. `pattern` is a regular expression for other
-    forms of the words."""
+    """Make a mark of words and a colon at the start of a line, such as `Answer:`.
+
+    `pattern` is a regular expression for other forms of the words; by default the words themselves.
+    """
     opening, closing = rf"^(?:{_IN_LINE}|[*_#>`])*+", rf"(?:{_IN_LINE}|[*_`])*+[:：]"
     return Mark(
         f"{words}:", f"{opening}(?:{pattern or re.escape(words)}){closing}", ":："
@@ -328,18 +332,22 @@ RESPONSE_HEADING = Mark(
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Pair of tags around a part of a reply, such as `<search>` and `</search>`. `TAG` makes both inert in data."""
+    """Holds the tags around a part of a reply, such as `<search>` and `</search>`. `as_data` makes both inert in
+    passages.
+    """
 
     opening: str
     closing: str
 
     @property
     def live(self) -> tuple[str, str]:
-        """Return regular expressions for the spellings that a parser accepts, of the opening and of the closing tag."""
+        """Return two regular expressions, for every spelling of the opening and of the closing tag that a parser
+        accepts.
+        """
         return _spelled(self.opening), _spelled(self.closing)
 
     def around(self, text: str) -> str:
-        """Return `text` between the tags."""
+        """Return `text` with the opening tag before it and the closing tag after it."""
         return f"{self.opening}{text}{self.closing}"
 
 
@@ -380,7 +388,7 @@ TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class ThoughtMarks:
-    """Pair of regular expressions for the marks that a family of models writes around its thoughts."""
+    """Holds the regular expressions of the marks that a family of models writes around its thoughts."""
 
     opening: str
     closing: str
@@ -639,13 +647,15 @@ def _is_balanced(text: str) -> bool:
 
 
 def number_text(number: int) -> str:
-    """Render the number of a piece of evidence: `[3]`."""
+    """Return the number of a passage or fact as prompts and answers write it: `[3]`."""
     return f"[{number}]"
 
 
 def fenced(fence: str, text: str) -> str:
-    """Render `text` between the lines of a fence: `<facts>`, text, `</facts>`. The text must already be inert
-    (`as_data`)."""
+    """Return `text` between two tags on lines of their own: `<facts>`, text, `</facts>`.
+
+    `fence` is the name of the tags. The text must already be inert (see `as_data`).
+    """
     return f"<{fence}>\n{text}\n</{fence}>"
 
 

@@ -1,5 +1,4 @@
-"""Entry of a module that is run as a program, `python -m ...`: its errors are printed as one line, as on the command
-line."""
+"""Runs a module as a program, `python -m ...`, and prints its errors as one line, as the command line does."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from ras_agent.errors import RasError
 
 
 def run_program(main: Callable[[], object]) -> None:
-    """Call `main`. A RasError or an OSError ends the program with one line and exit code 1."""
+    """Call `main`. If it raises RasError or OSError, print the error as one line and end the program with exit code 1."""
     try:
         main()
     except (RasError, OSError) as error:

@@ -1,4 +1,4 @@
-"""A cache of the most recently used results, for many keys at once: missing results are computed in one call."""
+"""Caches recent results by key, and computes the missing results of many keys in one call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ V = TypeVar("V")
 
 
 class RecentResults(Generic[K, V]):
-    """Holds the most recently used results, up to a total size. May be used from several threads at once.
+    """Caches the most recently used results. May be used from several threads at once.
 
-    `most` is the total size. `size` returns the size of a result; by default each result counts 1.
+    Args:
+        most: The largest total size of the results that are kept.
+        size: Returns the size of a result; by default each result counts 1.
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
@@ -35,10 +37,10 @@ class RecentResults(Generic[K, V]):
     def of(
         self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]
     ) -> list[V]:
-        """Return the result of each key. `compute` is called once, outside the lock, with the distinct keys that are
-        not cached.
+        """Return the result of each key, in the order of `keys`.
 
-        If two threads compute the same key, both get the result that was stored first.
+        `compute` returns the results of a list of keys; it is called once, outside the lock, with the distinct keys
+        that are not cached. If two threads compute the same key, both get the result that was stored first.
         """
         with self._lock:
             results = {key: self._held[key] for key in keys if key in self._held}
@@ -72,6 +74,6 @@ _caches: WeakSet[RecentResults[Any, Any]] = WeakSet()
 
 
 def forget_recent_results() -> None:
-    """Drop the results of all caches, so that the next measurement does not profit from earlier work."""
+    """Empty all caches of recent results, so that a measurement does not profit from earlier work."""
     for cache in list(_caches):
         cache.forget()

@@ -1,7 +1,7 @@
-"""Retrievers, which find passages, and the rule that mixes any of them by name.
+"""Retrievers, which find passages for a query, and the rule that mixes several of them by name.
 
-bm25, dense, hybrid             words, meaning, both by rank
-ppr, gfm, paths, pcst           over a knowledge graph
-neighbours                      the facts about the entities of the query, as a step in that graph
-"ppr+dense", ..., graph         mixes of several, their first passages ranked again
+bm25, dense, hybrid             by shared words, by vectors, by both
+ppr, gfm, paths, pcst           by a knowledge graph
+neighbours                      the facts about the query's entities, one step in the knowledge graph
+"ppr+dense", ..., kg-mix        mixes of several retrievers
 """

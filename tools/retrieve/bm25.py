@@ -1,4 +1,4 @@
-"""The retriever "bm25": ranks passages by the rare words that they share with the query."""
+"""The retriever "bm25" ranks passages by the words that they share with the query; rare words count more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
 class BM25Retriever(RankedRetriever):
-    """A retriever by BM25 over title and text; passages that share no term with the query are not returned."""
+    """Ranks passages by BM25 over title and text. Passages that share no term with the query are not returned."""
 
     name = "bm25"
     tells_doubt = True
@@ -23,7 +23,7 @@ class BM25Retriever(RankedRetriever):
     def __init__(
         self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser
     ) -> None:
-        """Take a BM25 matrix with a row for each passage, in order, and the tokeniser that made its terms."""
+        """Take the passages, a BM25 matrix with one row for each passage, in the same order, and its tokeniser."""
         self.passages = passages
         self._matrix = matrix
         self._tokeniser = tokeniser
@@ -36,13 +36,18 @@ class BM25Retriever(RankedRetriever):
         tokeniser: Tokeniser | None = None,
         parameters: BM25Parameters | None = None,
     ) -> Self:
-        """Build the retriever over `passages` in memory. The default tokeniser is for English."""
+        """Build a BM25 retriever over `passages` in memory.
+
+        Args:
+            tokeniser: splits texts into terms; by default for English.
+            parameters: BM25's k1, b and variant; by default those of `BM25Parameters()`.
+        """
         tokeniser = tokeniser or Tokeniser()
         matrix = build_matrix(map(indexed_text, passages), tokeniser, parameters)
         return cls(passages, matrix, tokeniser)
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages` with their BM25 scores. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         # Not by bm25s's own `retrieve`: it computes the same scores, but then partitions all of them, which takes nine
         # tenths of its time and leaves the order of ties to chance.
@@ -56,7 +61,12 @@ def bm25(
     tokeniser: Tokeniser | None = None,
     parameters: BM25Parameters | None = None,
 ) -> BM25Retriever:
-    """Build the retriever; with other settings than the index's own, a matrix is built in memory."""
+    """Build the retriever registered as "bm25" over an index.
+
+    Args:
+        tokeniser, parameters: by default the index's, whose stored BM25 matrix is then used. For any others, a
+            matrix is built in memory.
+    """
     snapshot = index.snapshot
     if tokeniser is None and parameters is None:
         return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)

@@ -1,4 +1,4 @@
-"""The retrievers that an index supports; a model that searches may choose one of them for each search."""
+"""Lists the retrievers that an index supports, from which a model may choose one for each search."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ _GFM_ENCODER = "minilm"  # the encoder of the packaged weights
 
 
 def retrievers_of(index: object, *, has_weights: bool = False) -> tuple[str, ...]:
-    """Return the names of the retrievers that an index supports, by its vectors, its graph and installed packages.
+    """Return the names of the retrievers that can be built over `index`, given its vectors, its graph and installed
+    packages.
 
-    has_weights: whether the user gives weights of a graph network; whether they fit the graph is checked when they
-        load. An index that stands for several indexes supports no choice, since each of them may have other parts.
+    Args:
+        index: an open PassageIndex. The result is empty for anything else, and for an index that combines several
+            indexes, since these may support different retrievers.
+        has_weights: whether the user gives weights of a graph network, so that "gfm" can be built for any encoder.
+            Whether they fit the graph is only checked when they are loaded.
     """
     if not isinstance(index, PassageIndex) or isinstance(index, MakesRetrievers):
         return ()
@@ -51,10 +55,13 @@ def choices_over(
     options: Mapping[str, Any],
     staged: Callable[[Retriever], Retriever],
 ) -> dict[str, Retriever]:
-    """Return the retrievers of `retrievers_of` by name. Each opens its part of the index at its first search.
+    """Return the retrievers named by `retrievers_of`, by name. Each one opens its part of the index at its first
+    search.
 
-    options: passed to the retrievers that take them.
-    staged: adds the stages that every search has, such as a reranker.
+    Args:
+        index: as in `retrievers_of`.
+        options: passed to each retriever that takes them.
+        staged: wraps each retriever in the stages that every search has, such as a reranker.
     """
     retrievers: dict[str, Retriever] = {}
     for name in retrievers_of(index, has_weights="weights" in options):

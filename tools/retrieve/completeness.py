@@ -1,8 +1,8 @@
-"""The last stage of a mix: ranks the first forty passages again, so that each complements the ones before it.
+"""The last stage of a mix ranks the first forty passages again, so that each adds to the ones before it.
 
-An ordinary ranking scores each passage by itself. A question of several hops needs passages that say different things:
-the next should contain terms of the question that the passages before it lack, and is often about something that one of
-them names. lab/graph-retrieval.md has the gain.
+An ordinary ranking scores each passage by itself. A question of several hops needs passages that say different
+things: the next one should contain terms of the question that the passages before it lack, and it is often about
+something that one of them names. lab/graph-retrieval.md has the gain.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ _ERASED = Passage("", "")
 
 
 class Completeness:
-    """A ranker that reorders a ranking's first passages. The very first passage stays first."""
+    """Reorders the first passages of a ranking, so that each adds to the ones before it. The best passage stays first."""
 
     def __init__(self, index: PassageIndex) -> None:
         self._snapshot = index.snapshot
 
     def rank(self, query: str, ranking: Ranking, k: int) -> Ranking:
-        """Return the `k` best rows of `ranking`, which should hold at least `FIRST` rows if there are as many.
+        """Return the `k` best rows of `ranking`, of which the first `FIRST` are reordered.
 
-        The next passage is always the one with the highest sum of its score in `ranking`, 0.6 times the share of the
-        question that it adds to the passages before it, and 0.3 if one of these names it. No score is above the one
-        before.
+        The passage chosen next has the highest sum of its score in `ranking`, 0.6 times the share of the question's
+        terms that it adds to the passages before it, and 0.3 if one of these names its title. Scores descend.
         """
         rows = ranking.rows[:FIRST]
         if len(rows) < 2:
@@ -91,9 +90,11 @@ class Completeness:
         )
 
     def complete(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` best hits in the order of `rank`; the scores of `hits` may be on any scale.
+        """Reorder hits as `rank` does, and return the `k` best of them. Hits whose passage is not in the index are
+        dropped.
 
-        Hits that are not in the index are left out.
+        Args:
+            hits: hits with scores on any scale, which are scaled to 0..1.
         """
         ids = hashes(hit.passage.id for hit in hits)
         places = find_rows(self._snapshot.column("id"), ids)
@@ -135,7 +136,15 @@ class Completeness:
 
 
 def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
-    """Return which of the question's T terms each row contains, (T, rows), and each term's share, (T,)."""
+    """Return which of the question's terms the passages contain, and how much each term counts.
+
+    Args:
+        rows: the numbers of the passages.
+
+    Returns:
+        Booleans (T, rows) for the T terms that occur in the corpus, and each term's share of the question (T,),
+        which sum to 1 and grow with the term's rarity.
+    """
     terms = _terms_found(snapshot, query)
     held = np.zeros((len(terms), len(rows)), dtype=bool)
     for number, having in enumerate(terms):
@@ -144,7 +153,11 @@ def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Float
 
 
 def asked_shares(snapshot: Snapshot, query: str) -> Floats:
-    """Return the share of the question's terms that each passage contains, (D,)."""
+    """Return, for each of the D passages of the corpus, the share of the question's terms that it contains: (D,), 0 to
+    1.
+
+    Rare terms have larger shares, by BM25's idf.
+    """
     terms = _terms_found(snapshot, query)
     shares = _shares(snapshot, terms)
     count = len(snapshot.passages)

@@ -1,4 +1,4 @@
-"""Removes copies among hits: passages with the same text, or one that contains another and little else."""
+"""Removes duplicates among hits: passages with the same text, or where one contains the other and little else."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class _Place:
 
 
 def without_copies(hits: Iterable[Hit]) -> list[Hit]:
-    """Return the hits without copies of others; the hit that remains names its copies as a reason.
+    """Return the hits without duplicates. The hit that remains lists the ids of its duplicates among its reasons.
 
-    The longest text of the copies is shown, at the position and with the score of the first. Texts under different
-    titles
-    of their own are not copies: "It was founded in 1911" means something else under each title.
+    It shows the longest text of the group, at the position and with the score of the best hit. Equal texts under
+    different titles of their own are no duplicates: "It was founded in 1911" means something else under each title.
     """
     places: list[_Place] = []
     by_words: dict[tuple[str, str], _Place] = {}
@@ -50,9 +49,10 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
 def best_without_copies(
     find: Callable[[int], tuple[list[Hit], bool]], k: int
 ) -> list[Hit]:
-    """Return at most `k` hits without copies, filled up with the next best hits.
+    """Return at most `k` hits without duplicates, in whose place the next best hits move up.
 
-    find: returns the best hits for a number of hits, and whether there may be more.
+    Args:
+        find: takes a number of hits; returns that many best hits, and whether there may be more.
     """
     wanted = k
     while True:

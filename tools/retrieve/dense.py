@@ -1,4 +1,4 @@
-"""The retriever "dense": ranks passages by their similarity to the query in an embedder's vector space."""
+"""The retriever "dense" ranks passages by the similarity of their vectors to the query's vector."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ras_agent.tools.retrieve.registered import takes
 
 
 class DenseRetriever(RankedRetriever):
-    """A retriever by cosine similarity between the query and a passage's title and text; scores are from -1 to 1.
+    """Ranks passages by cosine similarity between the query and a passage's title and text; scores are from -1 to 1.
 
-    If the index's vectors are unscaled, as those of "unscaled:st:facebook/contriever-msmarco", it uses the inner
-    product.
+    If the index holds vectors that are not scaled to length 1, such as those of
+    "unscaled:st:facebook/contriever-msmarco", scores are inner products.
     """
 
     name = "dense"
@@ -32,19 +32,21 @@ class DenseRetriever(RankedRetriever):
         *,
         cache_size: int = 1024,
     ) -> None:
-        """Take an index of vectors, one for each passage in order, and its embedder.
+        """Take the passages, an index with one vector for each passage, in the same order, and the embedder that made
+        them.
 
-        cache_size: the number of queries whose vectors are cached.
+        Args:
+            cache_size: the number of recent queries whose vectors are kept.
         """
         self.passages = passages
         self._vectors = vectors
         self._embed = remembering(embedder, cache_size).embed_query
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows.
+        """Return the `k` best rows of `passages`.
 
-        Raises ValueError for a blank query or k < 1, IndexMismatch if the query's vector has another width than the
-        index's.
+        Raises ValueError for a blank query or k < 1, and IndexMismatch if the query's vector does not have the
+        index's width.
         """
         check_query(query, k)
         if not self.passages:
@@ -57,10 +59,11 @@ class DenseRetriever(RankedRetriever):
 def dense(
     index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024
 ) -> DenseRetriever:
-    """Build the retriever. Raises IndexMismatch if the index has no vectors.
+    """Build the retriever registered as "dense" over an index. Raises IndexMismatch if the index has no vectors.
 
-    queries: an embedder of queries to use instead of the index's; it must be the same model.
-    cache_size: the number of queries whose vectors are cached.
+    Args:
+        queries: an embedder to use for queries instead of the index's; it must be the same model.
+        cache_size: the number of recent queries whose vectors are kept.
     """
     snapshot = index.snapshot
     return DenseRetriever(

@@ -20,20 +20,21 @@ EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
 @dataclass(frozen=True, slots=True)
 class DocumentRanker:
-    """A rule that scores documents by their entities.
-
-    top: only the `top` best entities count; 0 for all.
-    weight: the weight that an entity adds to each document that names it, however often: "rarity", 1 / its number
-        of documents (eq. 15, with top 20); "one"; "score", its probability; or "score-rarity", the product. With top 0,
-        "score" and "score-rarity" are the published code's other rankers.
-    power: exponent of the number of documents in "rarity" and "score-rarity"; not in the paper.
-    length: a document's score is divided by the number of its entities, raised to this power; not in the paper.
-    """
+    """Sets how documents are scored by the entities that they name. The defaults are the paper's."""
 
     top: int = 20
+    """The number of best entities that count; 0 for all."""
     weight: EntityWeight = "rarity"
+    """The weight that an entity adds to each document that names it, however often.
+
+    "rarity" is 1 / the number of its documents (eq. 15), "one" is 1, "score" is its probability, and "score-rarity"
+    is the product of score and rarity. "score" and "score-rarity" with top 0 are the other rankers of the published
+    code.
+    """
     power: float = 1.0
+    """The exponent of the number of documents in "rarity" and "score-rarity"; not in the paper."""
     length: float = 0.0
+    """The exponent of the number of a document's entities, by which its score is divided; not in the paper."""
 
     def __post_init__(self) -> None:
         if (
@@ -56,10 +57,16 @@ def contributions(
     ranker: DocumentRanker = DocumentRanker(),
     others: Reals | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the entities that count, and the weight that each adds to every document that names it.
+    """Return the entities that count for the ranking of documents, and the weight that each adds to a document naming
+    it.
 
-    Division by the documents' lengths comes later.
-    others: the probabilities of nodes that are not entities; they may be among the top, but add nothing.
+    The division by the document's length (`DocumentRanker.length`) is not applied yet.
+
+    Args:
+        probabilities: (N,), of the entities.
+        mentions: (N, D), the documents that name each entity.
+        others: the probabilities of nodes that are not entities. They compete for the `ranker.top` best, but add
+            nothing.
     """
     frequency = mentions.row_sizes()
     scores = probabilities
@@ -88,9 +95,12 @@ def document_scores(
     ranker: DocumentRanker = DocumentRanker(),
     others: Reals | None = None,
 ) -> Floats:
-    """Return the documents' scores (D,), at least 0, from the entities' `probabilities` (N,) and `mentions` (N, D).
+    """Return the scores of the D documents (D,), each at least 0.
 
-    An entity that no document names may be among the top, but adds nothing; so may `others`, see `contributions`.
+    Args:
+        probabilities: (N,), of the entities.
+        mentions: (N, D), the documents that name each entity.
+        others: the probabilities of other nodes, see `contributions`.
     """
     entities, weights = contributions(probabilities, mentions, ranker, others)
     cells, which = row_entries(mentions.starts, entities)

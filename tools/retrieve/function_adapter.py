@@ -1,4 +1,4 @@
-"""Adapter that makes a plain function a retriever: `create_ras_agent(retriever=my_search)`."""
+"""Makes a plain function a retriever: `create_ras_agent(retriever=my_search)`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ras_agent.tools.retrieve.tool_adapter import hits_in
 
 
 class FunctionRetriever:
-    """A retriever around a function of the query, which may be asynchronous and may also take `k`.
+    """Wraps a function, which takes the query and perhaps `k`, as a retriever. The function may be asynchronous.
 
-    The function returns, best first, hits, passages, LangChain documents, dictionaries with a text, or texts. Unless it
-    returns hits, scores are 1 / rank.
+    It returns, best first, hits, passages, LangChain documents, dictionaries with a text, or texts. Unless it
+    returns hits, their scores are 1 / rank.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -27,7 +27,9 @@ class FunctionRetriever:
         self._is_async = inspect.iscoroutinefunction(function)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and the function's own errors."""
+        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, TypeError if the function returns
+        None, and the function's own errors.
+        """
         check_query(query, k)
         found = self._call(query, k)
         if self._is_async:
@@ -35,7 +37,7 @@ class FunctionRetriever:
         return self._hits(found, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
+        """Return the same as `retrieve`, without blocking the event loop."""
         if not self._is_async:
             return await asyncio.to_thread(self.retrieve, query, k)
         check_query(query, k)

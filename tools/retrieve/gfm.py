@@ -1,8 +1,8 @@
-"""GFM retrieval: rank passages by the entities they name, as a graph neural network scores them (arXiv:2502.01113).
+"""GFM retrieval ranks passages by their entities, which a graph neural network scores (arXiv:2502.01113).
 
-A query is linked to entities of the knowledge graph, at which the network starts. The network gives every entity a
-probability, from which DocumentRanker scores passages. A hit can be explained by the chains of facts that its score
-depends on most.
+The query is linked to entities of the knowledge graph, at which the network starts. The network gives every entity
+a probability, from which DocumentRanker scores passages. A hit can be explained by the chains of facts that its
+score depends on most.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class FactPath:
-    """A chain of facts (subject, relation, object), and how much the score depends on it.
+    """Holds a chain of facts (subject, relation, object), and how much a score depends on it.
 
-    A fact that is walked from object to subject has its ends swapped and "^-1" after its relation.
+    A fact that is followed from object to subject has its ends swapped and "^-1" after its relation.
     """
 
     facts: tuple[tuple[str, str, str], ...]
@@ -74,14 +74,17 @@ class FactPath:
 
 
 class PathExplainedRetriever(ExplainedRetriever):
-    """A retriever that explains hits by chains of facts."""
+    """Is the base class of retrievers that explain a hit by chains of facts."""
 
     @abstractmethod
     def explain(self, query: str, passage_ids: Sequence[str]) -> list[list[FactPath]]:
         """Return, for each passage, the chains of facts that its rank depends on most, heaviest first."""
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the chains of `explain` as lines of text, or one line with the error if memory is insufficient."""
+        """Return, for each passage, the chains of `explain` as lines of text.
+
+        If explaining fails, for example because memory runs out, every passage gets one line with the error.
+        """
         try:
             explanations = self.explain(query, passage_ids)
         except (MemoryError, RuntimeError) as error:
@@ -91,7 +94,7 @@ class PathExplainedRetriever(ExplainedRetriever):
 
 
 class GFMRetriever(PathExplainedRetriever):
-    """A retriever that ranks passages by their entities, and these by the network's probability of relevance.
+    """Ranks passages by their entities, and entities by the network's probability that they are relevant.
 
     A query that is linked to no entity of the graph has no hits.
     """
@@ -113,13 +116,18 @@ class GFMRetriever(PathExplainedRetriever):
         paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
-        """Put the parts together.
+        """Combine the parts of the retriever; `gfm` builds them for an index. Raises SettingsError for negative
+        `paths`.
 
-        rows: (D,), the position in `passages` of each of the graph's documents, -1 for a document that is not
-            there.
-        embedder: the encoder that made the graph's vectors; the vectors of `cache_size` queries are cached.
-        config: the network's configuration.
-        paths: the number of chains of facts that explain each hit of `retrieve`.
+        Args:
+            rows: (D,), the position in `passages` of each of the graph's documents, -1 for a document that is not
+                there.
+            linker: finds the query's entities in the graph.
+            embedder: the encoder that made the graph's vectors.
+            ranker: scores passages by their entities; by default as in the paper.
+            config: the network's configuration; by default `GFMConfig()`.
+            paths: the number of chains of facts that explain each hit of `retrieve`; 0 for no explanations.
+            cache_size: the number of recent queries whose vectors are kept.
         """
         config = config or GFMConfig()
         if paths < 0:
@@ -145,20 +153,20 @@ class GFMRetriever(PathExplainedRetriever):
         self._scored = lru_cache(_REMEMBERED)(scores)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities that the network starts from."""
+        """Return the entities of the query, at which the network starts."""
         return self._linker.link(query)
 
     def vector(self, query: str) -> Floats:
-        """Return the query's sentence vector (text width,)."""
+        """Return the query's sentence vector, shape (text width,)."""
         return self._embed(query)
 
     def entity_scores(self, query: str) -> Doubles | None:
-        """Return every entity's probability (N,), eq. 10; None if the query is linked to no entity."""
+        """Return every entity's probability of being relevant (N,), eq. 10; None if the query is linked to no entity."""
         _, probabilities = self._scored(query)
         return probabilities
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages`. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         entities = self.entity_scores(query)
         if entities is None:
@@ -197,14 +205,16 @@ class GFMRetriever(PathExplainedRetriever):
     ) -> list[list[FactPath]]:
         """Return, for each passage, the chains of facts that its rank depends on most, heaviest first (eq. 19).
 
-        The chains lead from the query's entities to the entity that adds most to the passage's score and is not one of
-        them; a passage that names no other entity has no chains. This takes a plain pass of the network, and a gradient
-        for each entity to which chains lead.
+        A chain leads from an entity of the query to the entity that adds most to the passage's score and is not in
+        the query. A passage that names no such entity has no chains. Explaining takes one more forward pass, and
+        one gradient for each entity to which chains lead.
 
-        count: the number of chains for a passage; by default `paths`, or 3.
-        beam: see heaviest_paths.
-        published: whether chains are ranked by the mean of their derivatives, as in the published code (see
-            published_paths).
+        Args:
+            count: the number of chains for each passage; by default the `paths` of the retriever, or 3 if that is
+                0.
+            beam: the number of partial chains that are continued from each entity at every layer.
+            published: whether to rank chains by the mean of their derivatives, as the published code does (see
+                published_paths), instead of by the sum.
         """
         start, entities = self._scored(query)
         if entities is None:
@@ -261,9 +271,11 @@ class GFMRetriever(PathExplainedRetriever):
 def question_vectors(
     embedder: Embedder, config: GFMConfig, cache_size: int = 1024
 ) -> Callable[[str], Floats]:
-    """Return a function from a question to its sentence vector (text width,) for these weights.
+    """Return a function that embeds a question as the network's weights expect it: str -> (text width,).
 
-    The vectors of the last `cache_size` questions are cached.
+    Args:
+        config: its `question_prefix`, if there is one, is put before the question.
+        cache_size: the number of recent questions whose vectors are kept.
     """
     prefix = config.question_prefix
     if prefix is None:
@@ -305,10 +317,11 @@ def _score_entities(
 
 
 def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> Floats:
-    """Return the scores of passages (len(passages),), 0 for those that are not among the scored documents.
+    """Return one score for each passage (len(passages),), given the scores of a graph's D documents. Others score 0.
 
-    rows: (D,), the position of each scored document in `passages`, -1 for one that is not there.
-    by_document: (D,), the documents' scores.
+    Args:
+        rows: (D,), the position of each document in `passages`, -1 for a document that is not there.
+        by_document: (D,), the documents' scores.
     """
     scores = np.zeros(len(passages), dtype=np.float32)
     in_corpus = rows >= 0
@@ -325,10 +338,11 @@ def _probabilities(logits: Floats) -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class FactWriter:
-    """A converter of paths of messages to paths of facts.
+    """Converts paths of messages in the network's graph to paths of facts.
 
-    names: the graph's nodes.
-    relations: the graph's relations, without inverses.
+    names: the names of the graph's nodes.
+    relations: the names of the graph's relations, without inverses.
+    graph: the network's graph, whose messages the paths refer to.
     message_target: see GFMConfig.
     """
 
@@ -338,7 +352,7 @@ class FactWriter:
     message_target: str = "head"
 
     def path(self, path: MessagePath) -> FactPath:
-        """Return a path's messages as facts."""
+        """Return a path of messages as a path of facts, with the same weight."""
         facts = map(self._fact, path.messages)
         return FactPath(tuple(facts), path.weight)
 
@@ -359,9 +373,12 @@ def fact_paths(
     best_to: Callable[[list[int]], list[list[MessagePath]]],
     writer: FactWriter,
 ) -> list[list[FactPath]]:
-    """Return the paths of facts to each target; [] for None.
+    """Return the best paths of facts to each target node; an empty list for a target that is None.
 
-    best_to: returns the best paths to each of several distinct nodes.
+    Args:
+        targets: node numbers.
+        best_to: takes distinct nodes; returns the best paths of messages to each of them.
+        writer: converts these paths to facts.
     """
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
     best = best_to(nodes) if nodes else []
@@ -406,9 +423,10 @@ def inverse_vectors(
 ) -> Floats | None:
     """Return the vectors of the inverse relations (R, text width); None if they are the relations' vectors times -1.
 
-    Vectors that are embedded from texts are stored in the graph's database.
-    embedder: the one that made the graph's vectors; by default the one that the graph names.
-    Raises IndexMismatch as `gfm` does.
+    Vectors that are embedded from texts are stored in the graph's database. Raises IndexMismatch as `gfm` does.
+
+    Args:
+        embedder: the one that made the graph's vectors; by default the one that the graph names.
     """
     _checked_vectors(graph, config)
     if config.inverse == "negated":
@@ -432,12 +450,13 @@ def _vectors_of_relations(
 def relation_vectors(
     graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
 ) -> Vectors:
-    """Return the vectors of the relations (R, text width).
+    """Return the vectors of the graph's relations (R, text width). Raises IndexMismatch as `gfm` does.
 
-    A graph stores vectors in 16 bits, for which published weights were not made, so for these the relations are
-    embedded again and stored.
-    embedder: the one that made the graph's vectors; by default the one that the graph names.
-    Raises IndexMismatch as `gfm` does.
+    A graph stores vectors in 16 bits. Published weights were made for more precise ones, so for these the relations
+    are embedded again, and stored in the graph's database.
+
+    Args:
+        embedder: the one that made the graph's vectors; by default the one that the graph names.
     """
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:
@@ -448,9 +467,10 @@ def relation_vectors(
 def messages_of(
     graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
 ) -> GFMGraph:
-    """Return the network's graph, its nodes and messages, for a knowledge graph. Raises IndexMismatch as `gfm` does.
+    """Return a knowledge graph as the nodes and messages of the network. Raises IndexMismatch as `gfm` does.
 
-    embedder: see `inverse_vectors`.
+    Args:
+        embedder: the one that made the graph's vectors; by default the one that the graph names.
     """
     return GFMGraph.from_edges(
         len(graph.entities),
@@ -464,12 +484,13 @@ def messages_of(
 def start_of(
     links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True
 ) -> GFMStart:
-    """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
+    """Return a question's linked entities, ascending, with the weights at which the network starts.
 
-    frequency: (N,), the number of documents that name each entity; an entity that no document names is left out, as
-        in the published code.
-    idf_start_weights: whether to weight by the number of documents; if False, entities are weighted only by their
-        link, and none is left out.
+    Args:
+        links: the entities that the question was linked to; the weights of repeated links are added.
+        frequency: (N,), the number of documents that name each entity.
+        idf_start_weights: whether to divide a link's weight by that number, and to leave out entities that no
+            document names, as the published code does.
     """
     weights: dict[int, float] = {}
     for link in links:
@@ -501,16 +522,23 @@ def gfm(
 ) -> GFMRetriever:
     """Build the retriever registered as "gfm", over the index's own graph or `graph`.
 
-    weights: a folder of weights, this package's or published ones, or their id on the Hugging Face hub; by default
-        those that come with the package, which read vectors of the packaged MiniLM.
-    ranker: by default that of the weights' configuration, else the paper's; PACKAGED for the package's weights.
-    paths: see GFMRetriever.
-    device: "auto", "cpu", "cuda", "cuda:<number>".
-    cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
-    tolerance: the greatest error of a probability, by skipping changes of the graph's states that matter less; 0
-        computes everything.
-    Raises IndexMismatch if there is no graph, or its vectors are not by the network's encoder; WeightsError;
-    MissingExtra; SettingsError for a device that is absent, or a tolerance that is not a probability.
+    Args:
+        weights: a folder of weights, this package's or published ones, or their id on the Hugging Face hub; by
+            default those that come with the package, which read vectors of the packaged MiniLM.
+        linking, mentions: how the query's names are found in the graph.
+        ranker: scores passages by their entities; by default that of the weights' configuration, else the paper's;
+            PACKAGED for the package's weights.
+        paths: the number of chains of facts that explain each hit; 0 for no explanations.
+        device: "auto", "cpu", "cuda", "cuda:<number>".
+        cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
+        tolerance: the greatest error of a probability. Changes of the graph's states that matter less are skipped;
+            0 computes everything.
+
+    Raises:
+        IndexMismatch: if there is no graph, or its vectors are not by the network's encoder.
+        WeightsError: if the weights cannot be read.
+        MissingExtra: if torch is not installed.
+        SettingsError: for a device that does not exist, or a tolerance that is not a probability.
     """
     try:
         import torch  # noqa: F401
@@ -548,9 +576,10 @@ def gfm(
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Return the configuration and weights in a folder or on the hub; None for those that come with the package.
+    """Return the network's configuration and weights. Raises the errors of `weights_folder` and `load_gfm`.
 
-    Raises the errors of `weights_folder` and `load_gfm`.
+    Args:
+        folder: a folder, or an id on the Hugging Face hub; None for the weights that come with the package.
     """
     if folder is None:
         folder = PACKAGED_NAME

@@ -39,16 +39,20 @@ Finder = TypeVar("Finder")
 
 
 class GraphRetriever(ABC, Generic[Finder]):
-    """A retriever with a finder of paths or subgraphs in a graph, which returns the passages that state their facts."""
+    """Finds paths or subgraphs in a knowledge graph, and returns the passages that state their facts.
+
+    Subclasses implement `retrieve_unfiltered` by means of a finder of paths or subgraphs.
+    """
 
     filtered: Callable[[Filter], Retriever] | None = None
 
     def __init__(
         self, passages: Sequence[Passage], linked: LinkedGraph, finder: Finder
     ) -> None:
-        """Take the passages, the linked graph, and the finder that searches it.
+        """Take the passages, the graph with its linker, and the finder that searches the graph.
 
-        linked: its `rows` are positions in `passages`.
+        Args:
+            linked: its `rows` are positions in `passages`.
         """
         self.passages = passages
         self.index = linked.graph
@@ -57,14 +61,18 @@ class GraphRetriever(ABC, Generic[Finder]):
         self._passage_of = passages_of(linked.graph, passages, linked.rows)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities that the finder starts from."""
+        """Return the entities of the query, at which the finder starts."""
         return self._linker.link(query)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order.
+        """Return at most `k` hits, best first; hits with equal scores are in corpus order.
 
-        Raises ValueError for a blank query or k < 1, ModelCallError if a chat model scored nothing, and FilterError for
-        a filter if the retriever was not built by name. A RuntimeWarning says that a model scored only a part.
+        Warns (RuntimeWarning) if a chat model failed to score some of the candidates.
+
+        Raises:
+            ValueError: for a blank query or k < 1.
+            ModelCallError: if a chat model failed and there are no hits.
+            FilterError: for a filter, if the retriever was not built by its name (`retriever_over`).
         """
         check_query(query, k)
         retrieval = current_retrieval()
@@ -91,13 +99,15 @@ class GraphRetriever(ABC, Generic[Finder]):
 
     @abstractmethod
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits, which may be copies of each other. Filters are applied by `retrieve`."""
+        """Return at most `k` hits, among which may be duplicates. `retrieve` applies the filter and removes them."""
 
 
 def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
-    """Warn that a chat model failed while it scored. Raises ModelCallError if there are no hits at all.
+    """Warn that a chat model failed while it scored. Raises ModelCallError instead if there are no hits at all.
 
-    scored: what was being scored, with its verb, such as "paths were".
+    Args:
+        failures: the model's failures; nothing happens without any.
+        scored: names the things scored, with a verb, such as "paths were".
     """
     if not failures:
         return
@@ -118,9 +128,11 @@ _REASONS = 3  # most paths listed for a passage
 def passages_of(
     index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]
 ) -> PassageOf:
-    """Return the function that looks up a graph's passages by id.
+    """Return a function that looks up a passage of the graph by its id.
 
-    rows: (D,), each document's position in `passages`, -1 for a document that is not there.
+    Args:
+        rows: (D,), the position in `passages` of each of the graph's documents, -1 for a document that is not
+            there.
     """
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
@@ -144,10 +156,10 @@ class _Candidate:
 def by_path(
     graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k: int
 ) -> list[Hit]:
-    """Return at most `k` passages; each scores as the best path with a fact from it, ties in corpus order.
+    """Return at most `k` passages that state facts of the paths, best first, with equal scores in corpus order.
 
-    A passage's best paths are its reasons. A path without a fact in any passage is written out as a passage, which
-    comes after other passages with its score.
+    A passage has the score of the best path with a fact from it, and its best paths as reasons. A path whose facts
+    are in no passage is written out as a new passage, which comes after others of the same score.
     """
     candidates: dict[str, _Candidate] = {}
     for ranked in paths:
@@ -173,12 +185,15 @@ def by_fact(
     k: int,
     shares: npt.NDArray[np.float32] | None = None,
 ) -> list[Hit]:
-    """Return at most `k` passages, best first, ties in corpus order; the facts that a passage states are its reasons.
+    """Return at most `k` passages that state facts of a subgraph, best first, with equal scores in corpus order.
 
-    A passage's score is the sum of the values of its facts. If there is room, the subgraph itself follows as a passage
-    that states all facts.
-    values: one for each edge of the subgraph.
-    shares: the share of the question's words in each row of the corpus, which is added to the passage's score.
+    A passage scores the sum of the values of its facts, which are its reasons. If fewer than `k` passages are
+    found, a new passage that states all facts of the subgraph comes last.
+
+    Args:
+        values: one value for each edge of the subgraph.
+        shares: the share of the question's terms in each passage of the corpus, which is added to the passage's
+            score.
     """
     candidates: dict[str, _Candidate] = {}
     for triple, value in zip(subgraph.triples, values, strict=True):
@@ -199,7 +214,7 @@ def by_fact(
 
 
 def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
-    """Return a path written as a passage. The same path gets the same id."""
+    """Return a new passage that states the facts of a path. The same path always gets the same id."""
     path = ranked.path
     title = plain_name(graph.nodes[path.start])
     about = {"path": path.text(graph)}
@@ -207,9 +222,9 @@ def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
-    """Return a subgraph written as a passage, titled by its best connected node. The same subgraph gets the same id.
+    """Return a new passage that states the facts of a subgraph, under the name of its best connected node.
 
-    Its metadata has the subgraph's CSV form under "subgraph".
+    The same subgraph always gets the same id. The metadata has the subgraph in CSV form under "subgraph".
     """
     edges = subgraph.graph.edges[subgraph.edges]
     ends = Counter(edges[:, [0, 2]].ravel().tolist())

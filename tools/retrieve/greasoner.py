@@ -1,10 +1,10 @@
-"""G-reasoner retrieval: ranks passages as nodes of the graph, by a network that reads every node's text.
+"""G-reasoner retrieval ranks passages as nodes of the graph, by a network that reads every node's text.
 
-The graph has a node for each entity and each document, and for the nodes of other types in an imported graph, such as
-attributes and communities. It has a message in each direction for each fact, equivalence, mention and other edge. The
-texts of nodes and relations are embedded once, by the weights' encoder, and stored with the graph. A query starts at
-the entities it names and at the documents nearest to it, or at the nodes to which it was linked beforehand. A hit can
-be explained by the chains of facts that its node's score depends on most.
+The graph has a node for each entity and each document, and for the nodes of other types in an imported graph, such
+as attributes and communities. It has a message in each direction for each fact, equivalence, mention and other
+edge. The texts of nodes and relations are embedded once, by the weights' encoder, and stored with the graph. A
+query starts at the entities it names and at the documents nearest to it, or at the nodes to which it was linked
+beforehand. A hit can be explained by the chains of facts that its node's score depends on most.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NEAREST_DOCUMENTS = 5
 
 
 class GReasonerRetriever(PathExplainedRetriever):
-    """A retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
+    """Ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
 
     name = "greasoner"
 
@@ -68,13 +68,18 @@ class GReasonerRetriever(PathExplainedRetriever):
         paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
-        """Put the parts together.
+        """Combine the parts of the retriever; `greasoner` builds them for an index. Raises SettingsError for negative
+        numbers.
 
-        rows: (D,), the position in `passages` of each document of the graph, -1 for a document that is not there.
-        network: the network over `messages_of_nodes(graph, ...)`.
-        embedder: the encoder that made the vectors of the texts that the network reads.
-        nearest: the number of documents that a query starts from.
-        paths: the number of chains of facts that explain each hit of `retrieve`.
+        Args:
+            rows: (D,), the position in `passages` of each document of the graph, -1 for a document that is not
+                there.
+            linker: finds the query's entities in the graph.
+            network: the network over `messages_of_nodes(graph, ...)`.
+            embedder: the encoder that made the vectors of the texts that the network reads.
+            nearest: the number of documents at which a query starts.
+            paths: the number of chains of facts that explain each hit of `retrieve`; 0 for no explanations.
+            cache_size: the number of recent queries whose vectors are kept.
         """
         if nearest < 0:
             raise SettingsError(
@@ -101,14 +106,16 @@ class GReasonerRetriever(PathExplainedRetriever):
         self._embed: Callable[[str], Floats] = lru_cache(cache_size)(embed)
 
     def vector(self, query: str) -> Floats:
-        """Return the query's vector (text width,), encoded with the weights' instruction."""
+        """Return the query's vector, shape (text width,), embedded with the instruction that the weights were trained
+        with.
+        """
         return self._embed(query)
 
     def start(self, query: str) -> GFMStart:
-        """Return the nodes that the network starts from, ascending, each with weight 1.
+        """Return the nodes at which the network starts for a query, ascending, each with weight 1.
 
-        These are the nodes, of any type, to which the query was linked beforehand; otherwise the likeliest entity for
-        each name in the query, and the documents nearest to it.
+        These are the nodes, of any type, to which the query was linked beforehand. Without such links they are the
+        best entity for each name in the query, and the documents nearest to the query.
         """
         nodes = start_nodes(
             query,
@@ -122,9 +129,8 @@ class GReasonerRetriever(PathExplainedRetriever):
         return GFMStart(nodes, weights)
 
     def node_scores(self, query: str) -> Floats:
-        """Return the logit of every node (N,), in the order of NodeNumbers.
-
-        Raises WeightsError if one is not finite.
+        """Return the logit of every node (N,), in the order of NodeNumbers. Raises WeightsError if a logit is not
+        finite.
         """
         logits: Floats = self._network.scores(
             self.vector(query)[None], [self.start(query)]
@@ -136,7 +142,7 @@ class GReasonerRetriever(PathExplainedRetriever):
         return logits
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages`. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         if not len(self._documents):
             return Ranking.empty()
@@ -155,11 +161,14 @@ class GReasonerRetriever(PathExplainedRetriever):
     ) -> list[list[FactPath]]:
         """Return, for each passage, the chains of facts that the score of its node depends on most, heaviest first.
 
-        The chains lead from the query's nodes to that of the passage, which may be one of them. The label of a node
-        that is not an entity ends with its type. This takes a plain pass of the network, and a gradient for each
-        passage.
-        count: the number of chains for a passage; by default `paths`, or 3.
-        beam, published: see GFMRetriever.explain.
+        A chain leads from a node of the query to the node of the passage, which may be the same. The label of a
+        node that is not an entity ends with its type. Explaining takes one more forward pass, and one gradient for
+        each passage.
+
+        Args:
+            count: the number of chains for each passage; by default the `paths` of the retriever, or 3 if that is
+                0.
+            beam, published: see GFMRetriever.explain.
         """
         network = self._network
 
@@ -201,11 +210,13 @@ def start_nodes(
     vector: Floats,
     nearest: int,
 ) -> Ints:
-    """Return the nodes that a query starts from, ascending; see GReasonerRetriever.start.
+    """Return the nodes at which the network starts for a query, ascending; see GReasonerRetriever.start.
 
-    documents: (D, text width), the vectors of the documents' texts.
-    vector: (text width,), the query's.
-    nearest: the number of nearest documents to start from.
+    Args:
+        numbers: the numbers of the graph's nodes.
+        documents: (D, text width), the vectors of the documents' texts.
+        vector: (text width,), the query's vector.
+        nearest: the number of nearest documents to start at.
     """
     nodes: set[int | None] = set()
     for kind, names in linker.starts(query).items():
@@ -219,10 +230,13 @@ def start_nodes(
 
 
 def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
-    """Return the indices of the `count` documents nearest to a query, ascending.
+    """Return the numbers of the `count` documents whose vectors are nearest to the query's, ascending.
 
-    All documents that tie with the last are included, so that equal documents get equal scores.
-    documents: (D, text width).
+    All documents that tie with the last one are included, so that equal documents get equal scores.
+
+    Args:
+        documents: (D, text width).
+        query: (text width,).
     """
     count = min(count, len(documents))
     if not count:
@@ -243,9 +257,9 @@ def _likeliest(links: Sequence[LinkedEntity]) -> Iterable[LinkedEntity]:
 
 
 class NodeNumbers:
-    """Numbers of a graph's nodes in the network: entities first, then other nodes, then documents.
+    """Numbers the nodes of a graph for the network: first entities, then nodes of other types, then documents.
 
-    documents: the number of the first document.
+    The attribute `documents` is the number of the first document.
     """
 
     def __init__(self, graph: KGIndex) -> None:
@@ -268,10 +282,15 @@ class NodeNumbers:
 
 
 def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[str]:
-    """Return the text of each node in the order of NodeNumbers: name, type and content, as in the weights' training.
+    """Return the text of each node, in the order of NodeNumbers: its name, type and content, as in the weights'
+    training.
 
-    A document's name is its title; its id, which means nothing to an encoder, is left out. The text of a node in an
+    A document is named by its title, not by its id, which means nothing to an encoder. The text of a node in an
     imported graph includes its attributes.
+
+    Args:
+        passages: the passages of the index, which contain the documents' titles and texts.
+        rows: (D,), the position in `passages` of each document, -1 for a document that is not there.
     """
     others = graph.others
     texts = [
@@ -293,20 +312,22 @@ def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[
 
 
 def node_owners(graph: KGIndex) -> list[str]:
-    """Return the name or id of the node that each text describes, in the order of NodeNumbers."""
+    """Return the name of each entity and other node, and the id of each document, in the order of NodeNumbers."""
     others = [node.name for node in graph.others.nodes]
     return [*graph.entities, *others, *graph.documents]
 
 
 def relation_names(graph: KGIndex) -> list[str]:
-    """Return the network's relations: the graph's own, that of mentions, and those of other edges."""
+    """Return the names of the network's relations: those of facts, the one of mentions, and those of an imported
+    graph's edges.
+    """
     known = [*graph.relations, MENTIONED]
     others = {link.relation for link in graph.others.links}
     return known + sorted(others.difference(known))
 
 
 def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
-    """Return the texts of the relations, in the order of `relation_names`, and the texts of their inverses."""
+    """Return the texts that are embedded for the relations, and for their inverses, in the order of `relation_names`."""
     texts = []
     inverses = []
     for name in relation_names(graph):
@@ -326,11 +347,16 @@ def text_vectors(
     *,
     part: bool = False,
 ) -> Floats:
-    """Return unit vectors (len(texts), text width), stored in `database`; `owners`, `part` as in `stored_vectors`.
+    """Embed texts, or read their vectors from `database`. Returns unit vectors (len(texts), text width).
 
-    Longer vectors are cut to their first numbers, as by the published `truncate_dim`. Raises IndexMismatch for shorter
-    ones.
-    use: names the vectors in the database.
+    Vectors of more numbers are cut to the first ones, as the published code does (`truncate_dim`). Raises
+    IndexMismatch if the embedder's vectors are shorter.
+
+    Args:
+        database: where the vectors are stored; None to store nothing.
+        use: the name under which they are stored.
+        config: sets the text width.
+        owners, part: see `stored_vectors`.
     """
     vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
     if vectors.shape[1] < config.text_width:
@@ -344,9 +370,10 @@ def text_vectors(
 
 
 def edges_of_nodes(graph: KGIndex) -> Ints:
-    """Return the edges (E, 3) of the network's graph: head, relation and tail, by NodeNumbers and `relation_names`.
+    """Return the edges (E, 3) of the network's graph: head, relation and tail, numbered by NodeNumbers and
+    `relation_names`.
 
-    They are facts, equivalences, mentions (from entity to document), and the other edges of an imported graph.
+    The edges are facts, equivalences, mentions (from entity to document), and the other edges of an imported graph.
     """
     numbers = NodeNumbers(graph)
     mentioned = len(graph.relations)
@@ -375,10 +402,11 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
 def messages_of_nodes(
     graph: KGIndex, vectors: Floats, inverse: Floats | None
 ) -> GFMGraph:
-    """Return the network's graph of all nodes and edges.
+    """Return a knowledge graph as the nodes and messages of the network.
 
-    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their
-        inverses; see GFMGraph.from_edges.
+    Args:
+        vectors, inverse: (R, text width), the vectors of the relations, in the order of `relation_names`, and of
+            their inverses; see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
     return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
@@ -386,14 +414,14 @@ def messages_of_nodes(
 
 @dataclass(frozen=True, slots=True)
 class NodeVectors:
-    """Vectors of a graph's texts: nodes (N, text width), relations and inverses (R, text width).
-
-    inverses: None if they are the relations' vectors times -1.
-    """
+    """Holds the vectors of a graph's texts."""
 
     nodes: Floats
+    """(N, text width), in the order of NodeNumbers."""
     relations: Floats
+    """(R, text width), in the order of `relation_names`."""
     inverses: Floats | None
+    """(R, text width); None if they are the relations' vectors times -1."""
 
     @classmethod
     def of(
@@ -404,7 +432,11 @@ class NodeVectors:
         embedder: Embedder,
         config: ReasonerConfig,
     ) -> NodeVectors:
-        """Return the vectors of a graph's texts, from the weights' encoder, or as stored with the graph."""
+        """Return the vectors of a graph's texts, embedded by the weights' encoder or read from the graph's database.
+
+        Args:
+            passages, rows: see `node_texts`.
+        """
 
         def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
             instructed = [config.passage_instruct + text for text in texts]
@@ -432,7 +464,12 @@ class NodeVectors:
 def encoder_of(
     linked: LinkedGraph, embedder: object, config: ReasonerConfig
 ) -> Embedder:
-    """Return the embedder for the network's texts. Raises IndexMismatch if it is not the weights' encoder."""
+    """Return the embedder for the texts that the network reads. Raises IndexMismatch if it is not the weights'
+    encoder.
+
+    Args:
+        embedder: a name or object of the user's choice; None for the embedder of the graph.
+    """
     encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
     name = encoder.name if encoder else "no embedder"
     if encoder is None or (
@@ -463,16 +500,22 @@ def greasoner(
 ) -> GReasonerRetriever:
     """Build the retriever registered as "greasoner", over the index's own graph or `graph`. It runs on the CPU.
 
-    The first call embeds the text of every node and relation, and stores the vectors with the graph: with the published
-    encoder on a CPU that takes minutes for a thousand passages.
+    The first call embeds the text of every node and relation, and stores the vectors with the graph. With the
+    published encoder on a CPU this takes minutes for a thousand passages.
 
-    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the
-        Hugging Face hub. The package includes no weights for it.
-    embedder: the weights' encoder; by default that of the graph, which has to be the same.
-    nearest: the number of documents that a query starts from, besides the entities it names.
-    paths: see GReasonerRetriever.
-    cache_bytes, half_cache, tolerance: see ras_agent.tools.gfm.cpu.FastGFM.
-    Raises IndexMismatch if there is no graph, or for another encoder; WeightsError; MissingExtra.
+    Args:
+        weights: a folder of published weights (config.json and model.pth or model.safetensors), or their name on
+            the Hugging Face hub. The package includes no weights for this retriever.
+        linking, mentions: how the query's names are found in the graph.
+        embedder: the weights' encoder; by default that of the graph, which has to be the same.
+        nearest: the number of documents at which a query starts, in addition to the entities it names.
+        paths: the number of chains of facts that explain each hit; 0 for no explanations.
+        cache_bytes, half_cache, tolerance: see ras_agent.tools.gfm.cpu.FastGFM.
+
+    Raises:
+        IndexMismatch: if there is no graph, or for another encoder.
+        WeightsError: without weights, or if they cannot be read.
+        MissingExtra: if torch is not installed.
     """
     try:
         import torch  # noqa: F401

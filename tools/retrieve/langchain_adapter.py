@@ -1,4 +1,4 @@
-"""Adapters between LangChain's retrievers and those of this package, in both directions."""
+"""Adapts LangChain's retrievers to this package, and this package's retrievers to LangChain."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ _WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
 
 
 def named_object(path: str) -> BaseRetriever | BaseTool:
-    """Return the LangChain vector store (as a retriever), retriever or tool at `module:attribute`.
+    """Import a LangChain vector store, retriever or tool by its path `module:attribute`. A vector store is returned as
+    a retriever.
 
-    If the attribute is a function, it is called without arguments and returns the object. The module may be in the
-    working directory, but does not shadow an installed module. Raises SettingsError if there is no such object.
+    If the attribute is a function, it is called without arguments and returns the object. The module may be a file
+    in the working directory, but does not replace an installed module. Raises SettingsError if there is no such
+    object.
     """
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import BaseTool
@@ -92,9 +94,9 @@ def _module(name: str) -> ModuleType:
 
 
 def langchain_retriever(thing: Any) -> BaseRetriever | None:
-    """Return `thing` if it is a LangChain retriever, the retriever of a vector store, or None for anything else.
+    """Return `thing` if it is a LangChain retriever, and its retriever if it is a vector store; otherwise None.
 
-    Returns None as long as LangChain is not loaded.
+    LangChain is not imported for this: as long as it is not loaded, the result is None.
     """
     stores = sys.modules.get("langchain_core.vectorstores")
     if stores is not None and isinstance(thing, stores.VectorStore):
@@ -106,15 +108,15 @@ def langchain_retriever(thing: Any) -> BaseRetriever | None:
 
 
 class LangChainRetriever:
-    """A retriever around any LangChain BaseRetriever.
+    """Wraps any LangChain BaseRetriever as a retriever of this package.
 
-    A passage's id is the document's `id`, else `metadata["id"]`, else a hash of its text; ras_agent.tools.index.given
-    lists the other keys of `metadata` that are read. Scores are `metadata["score"]` if every document has one and they
-    descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
+    A passage's id is the document's `id`, else `metadata["id"]`, else a hash of its text;
+    ras_agent.tools.index.given lists the other keys of `metadata` that are read. Scores are `metadata["score"]` if
+    every document has one and they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
     reports_searches = True
-    """True, since LangChain's retriever reports each search to the callbacks of the run by itself."""
+    """True, since LangChain's retriever itself reports each search to the callbacks of the run."""
 
     def __init__(self, retriever: BaseRetriever) -> None:
         from langchain_core.vectorstores import VectorStoreRetriever
@@ -125,7 +127,7 @@ class LangChainRetriever:
         self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits, in the retriever's order.
+        """Return at most `k` hits, in the LangChain retriever's order.
 
         Raises ValueError for a blank query or k < 1, and FilterError if the filter cannot be passed to the store.
         """
@@ -136,7 +138,7 @@ class LangChainRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
+        """Return the same as `retrieve`, without blocking the event loop."""
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
         return _hits(await self._retriever.ainvoke(query, **options), k)
@@ -184,10 +186,11 @@ class LangChainRetriever:
 
 
 def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
-    """Return `retriever` wrapped as a LangChain BaseRetriever that returns at most `k` documents.
+    """Wrap `retriever` as a LangChain BaseRetriever that returns at most `k` documents.
 
-    Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
-    `invoke(query, filter={"team": "x"})` returns only passages that the filter admits, if `retriever` supports filters.
+    A document has the passage's id and text; its metadata is the passage's, with title, document_id and score.
+    `invoke(query, filter={"team": "x"})` returns only passages that the filter admits, if `retriever` supports
+    filters.
     """
     from langchain_core.callbacks import (
         AsyncCallbackManagerForRetrieverRun,

@@ -1,7 +1,8 @@
 """Searches a knowledge graph on another server: `sparql:https://host/sparql`, `neo4j:bolt://host`.
 
-The names in a question are looked up among the graph's labels; the facts next to these entities become passages, at
-least one for each subject, which BM25 ranks. Nothing is stored here or written there.
+The names in a question are looked up among the labels of the graph's entities. The facts about these entities
+become passages, at least one for each subject, which BM25 ranks. Nothing is stored here, and nothing is written
+there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _Fact = TypeVar("_Fact")
 
 
 class GraphSource(Protocol):
-    """Protocol of a graph on another server, which can be asked for entities and facts."""
+    """Describes a graph on another server, which can be queried for entities and facts."""
 
     where: str
     """The graph's address, without a password."""
@@ -42,17 +43,21 @@ class GraphSource(Protocol):
         ...
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the facts whose subject or object is one of these entities. Raises SearchError."""
+        """Return the facts whose subject or object is one of these entities, given by id. Raises SearchError."""
         ...
 
 
 def in_rounds(
     ask: Callable[[Sequence[str]], list[_Fact]], relation_of: Callable[[_Fact], str]
 ) -> Iterator[_Fact]:
-    """Yield an entity's first facts and, if it has more, further facts of its less frequent relations.
+    """Yield facts of an entity in several rounds, so that frequent relations do not crowd out the others.
 
-    ask: returns at most MOST_FACTS facts whose relation is not in the given list.
-    relation_of: returns a fact's relation.
+    The first round takes any facts. While a round is full, the next leaves out the relations that have been
+    frequent so far.
+
+    Args:
+        ask: takes relations; returns at most MOST_FACTS facts with other relations.
+        relation_of: returns the relation of a fact.
     """
     frequent: list[str] = []
     for _ in range(_MOST_ROUNDS):
@@ -67,16 +72,17 @@ def in_rounds(
 
 
 class LiveGraph:
-    """A retriever over a graph on another server."""
+    """Finds facts in a graph on another server, and ranks them by BM25 as passages."""
 
     def __init__(self, name: str, source: GraphSource) -> None:
         self.name = name
         self._source = source
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits; [] if the query names no entity.
+        """Return at most `k` hits; an empty list if the query names no entity of the graph.
 
-        Raises ValueError for a blank query or k < 1, SearchError if the server cannot be asked.
+        Raises ValueError for a blank query or k < 1, and SearchError if the server cannot be reached or gives no
+        usable reply.
         """
         check_query(query, k)
         passages = self._passages(query)

@@ -1,12 +1,13 @@
-"""Mixes of retrievers: rankings of one corpus are combined by the weighted mean of the roots of their scores in 0..1.
+"""Mixes the rankings of several retrievers by a weighted mean of their scores.
 
-PageRank from a question's names is sure if few passages stand out, and in doubt if many score nearly the same. In
-doubt, the parts that read texts count more than those that walk the graph (`shares_by_doubt`). BM25 is sure if few
-passages contain the question's rare terms, so that a name in a single passage is found as BM25 finds it. The first
-passages of the mean are ranked again (completeness.py), after a reranker if there is one.
+Each ranking's scores are scaled to 0..1, and the mean is that of their square roots. The weights depend on how sure
+the retrievers are for this query (`shares_by_doubt`). PageRank is sure if few passages stand out, and in doubt if
+many score nearly the same; in doubt, the parts that read texts count more than those that search a graph. BM25 is
+sure if few passages contain the question's rare terms, so that a name in a single passage is found as BM25 finds
+it. The first passages of the mean are ranked again (completeness.py), after a reranker if there is one.
 
-Any two retrievers can be mixed by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Retrievers that walk a graph know how
-facts connect; dense search knows the meaning of texts.
+Any two retrievers can be mixed by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Retrievers that search a graph know
+how facts connect; dense search compares the meaning of texts.
 """
 
 from __future__ import annotations
@@ -48,11 +49,16 @@ _LEAST_DOUBT = 0.02
 def mixed(
     rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int
 ) -> Ranking:
-    """Return the `k` best of `size` rows by the weighted mean of the square roots of their scores, scaled to 0..1.
+    """Combine rankings by the weighted mean of the square roots of their scores, scaled to 0..1, and return the `k`
+    best rows.
 
-    In each ranking the best row scores 1 and the last 0, or all score 1 if their scores are equal; a row that is not in
-    a ranking scores 0 there. Without roots, the scores of graph searches fall so fast that all but the first few would
-    hardly count next to dense scores, whatever they are worth (lab/graph-retrieval.md).
+    In each ranking the best row scores 1 and the last 0; if its scores are equal, all of them score 1. A row that
+    is not in a ranking scores 0 there. Without the square roots, the scores of graph searches fall so fast that all
+    but the first few would hardly count next to dense scores, however good they are (lab/graph-retrieval.md).
+
+    Args:
+        weights: one for each ranking, summing to 1.
+        size: the number of rows in the corpus.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -65,10 +71,10 @@ def mixed(
 
 
 def doubt_of(ranking: Ranking) -> float:
-    """Return how unsure a search is: the square root of its third best score, with scores scaled to 0..1.
+    """Return how unsure a search is, from 0 to 1: the square root of its third best score, with scores scaled to 0..1.
 
-    A question of two hops needs two passages that stand out. The doubt is 1 for a search without hits, else from 0.02
-    to 0.98, so that no part of a mix loses all its weight.
+    The third counts because a question of two hops needs two passages that stand out. The doubt is 1 for a search
+    without hits, otherwise from 0.02 to 0.98, so that no part of a mix loses all its weight.
     """
     if not len(ranking.rows):
         return 1.0
@@ -82,10 +88,14 @@ def doubt_of(ranking: Ranking) -> float:
 
 
 def shares_by_doubt(doubt: float, sure: Sequence[bool]) -> list[float]:
-    """Return the weight of each part of a mix: the doubted parts share 1 - doubt, and the other parts share the doubt.
+    """Return the weight of each part of a mix, given the doubt of one of them. The weights sum to 1.
 
-    sure: for each part, whether the doubt is about it. If it is about all parts or about none, they have equal
-        weights.
+    The parts to which the doubt applies share 1 - doubt equally, and the other parts share the doubt.
+
+    Args:
+        doubt: see `doubt_of`.
+        sure: for each part, whether the doubt applies to it. If it applies to all parts or to no part, weights are
+            equal.
     """
     doubted = sum(sure)
     others = len(sure) - doubted
@@ -117,7 +127,7 @@ def _teller_of(rankers: Sequence[Ranker]) -> int | None:
 
 
 class MixedRetriever(ExplainedRetriever):
-    """A retriever that ranks by the weighted mean of the scores of several rankers (see `mixed`)."""
+    """Ranks passages by the weighted mean of the scores of several rankers (see `mixed`)."""
 
     def __init__(
         self,
@@ -130,11 +140,13 @@ class MixedRetriever(ExplainedRetriever):
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or invalid weights.
 
-        weights: by default `shares_by_doubt` for each query, by the doubt of a ranker that `tells_doubt`: PageRank,
-            whose doubt is about all rankers that walk a graph (`walks_graph`), else BM25; equal weights without such a
-            ranker.
-        depth: how many rows of each ranking count, at least k.
-        last: ranks the first passages again.
+        Args:
+            weights: one for each ranker, scaled to sum to 1; by default set by `shares_by_doubt` for each query.
+                The doubt is that of PageRank, and applies to all rankers that search a graph; without PageRank it
+                is that of BM25, and applies to BM25; without both, weights are equal.
+            name: by default the rankers' names, joined by "+".
+            depth: the number of rows of each ranking that count; at least k rows count.
+            last: ranks the first passages again; by default they are left as they are.
         """
         sizes = {len(ranker.passages) for ranker in rankers}
         if len(sizes) != 1:
@@ -175,7 +187,7 @@ class MixedRetriever(ExplainedRetriever):
         return mixed(rankings, weights, len(self.passages), k)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the `k` best reranked hits, ranked again so that each complements those before it."""
+        """Return the `k` best of the hits that a reranker returned, reordered so that each adds to those before it."""
         if self._last is None:
             return super().completed(query, hits, k)
         return self._last.complete(query, hits, k)
@@ -200,7 +212,7 @@ class MixedRetriever(ExplainedRetriever):
         return _walks(teller) and _walks(ranker)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the reasons for each passage, from one ranker after another."""
+        """Return the reasons for each passage: those of the first ranker, then those of the next."""
         reasons: list[tuple[str, ...]] = [()] * len(passage_ids)
         for ranker in self._rankers:
             more = reasons_of(ranker, query, passage_ids, self._paths)
@@ -209,7 +221,7 @@ class MixedRetriever(ExplainedRetriever):
 
 
 class RankedHits:
-    """A ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits are ignored."""
+    """Makes a ranker of any retriever, so that it can be mixed. Hits that are not in `passages` are ignored."""
 
     def __init__(
         self, retriever: Retriever, passages: Sequence[Passage], name: str
@@ -225,7 +237,7 @@ class RankedHits:
         self._hits = lru_cache(64)(retrieve)
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages`. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         hits = self._hits(query)[:k]
         rows = [self._rows[hit.passage.id] for hit in hits]
@@ -235,13 +247,13 @@ class RankedHits:
         )
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the reasons for each passage, if it is among the hits."""
+        """Return the retriever's reasons for each passage; () for a passage that is not among its hits."""
         reasons = {hit.passage.id: hit.why for hit in self._hits(query)}
         return [reasons.get(passage, ()) for passage in passage_ids]
 
 
 class Mix:
-    """Factory of the retriever "a+b+...", which mixes the rankings of the named retrievers (see `mixed`)."""
+    """Builds the retriever "a+b+...", which mixes the rankings of the retrievers with these names (see `mixed`)."""
 
     def __init__(self, parts: Sequence[str], name: str = "") -> None:
         self.parts = tuple(parts)
@@ -261,7 +273,9 @@ class Mix:
 
     @property
     def takes(self) -> frozenset[str]:
-        """Return the offered options that the parts declare, and `linking` and `mentions` if one searches a graph."""
+        """Return the options in `OFFERED` that one of the parts takes; `linking` and `mentions` too if a part searches
+        a graph.
+        """
         taken = frozenset[str]().union(*map(taken_by, self._factories()))
         if "graph" in taken:
             return taken | {"linking", "mentions"}
@@ -278,15 +292,14 @@ class Mix:
         mentions: Mentions | None = None,
         **options: Any,
     ) -> MixedRetriever:
-        """Build the mix over `index`. Raises the errors of building the parts, ValueError for invalid shares.
+        """Build the mix over `index`. Raises the errors of building the parts, and ValueError for invalid shares.
 
-        shares: the weight of each part, in the order of the names; by default `shares_by_doubt`, or equal weights
-            without PageRank and BM25.
-        rerank: whether the first passages of the mean are ranked again, so that passages which complement others
-            move up.
-        graph, linking, mentions: for parts that search a knowledge graph. They share one graph, and its linker and
-            cached query vectors are also used by dense search.
-        options: each option goes to the parts that take it.
+        Args:
+            shares: the weight of each part, in the order of the names; by default see `MixedRetriever`.
+            rerank: whether the first passages of the mean are ranked again by `Completeness`.
+            graph, linking, mentions: for parts that search a knowledge graph. They share one graph; dense search
+                also uses its cached query vectors, if its embedder is the index's.
+            options: each option is passed to the parts that take it.
         """
         offered: dict[str, object] = {}
         if "graph" in self.takes:

@@ -1,4 +1,4 @@
-"""The retriever "neighbours": returns the facts in the corpus's graph about the entities that a query names."""
+"""The retriever "neighbours" returns the facts in the index's knowledge graph about the entities that a query names."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MOST_FACTS = 24
 
 
 class NeighbourRetriever(GraphRetriever[Graph]):
-    """A retriever of the facts around the query's entities, without ranking them by the question.
+    """Returns the facts about the query's entities, without ranking them by the rest of the question.
 
-    The passages that state the most of the facts come first. The last hit lists the facts themselves, so that no
-    extractor has to read them there; a single fact is returned by its passage alone. This is the step of agents that
-    walk a graph from entity to entity (Think-on-Graph, Sun et al., 2024).
+    The passages that state the most of these facts come first. The last hit lists the facts themselves, so that no
+    extractor has to read them from the passages; it is omitted if there is only one fact. This is the search step
+    of agents that walk a graph from entity to entity (Think-on-Graph, Sun et al., 2024).
     """
 
     name = "neighbours"
 
     def facts(self, query: str) -> Subgraph:
-        """Return the facts about the entities that the query names."""
+        """Return the facts about the entities that the query names, at most 24: those that the most passages state."""
         edges: list[int] = []
         for link in self.linked(query):
             edges += self.finder.incident.row(link.entity).tolist()
@@ -42,7 +42,7 @@ class NeighbourRetriever(GraphRetriever[Graph]):
         return -len(sources), edge
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits: passages, then a hit that lists the facts."""
+        """Return at most `k` hits: passages, then one that lists the facts."""
         facts = self.facts(query)
         values = [1.0] * len(facts.edges)
         hits = by_fact(facts, values, self._passage_of, k)
@@ -68,9 +68,10 @@ def neighbours(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> NeighbourRetriever:
-    """Build the retriever over the index's knowledge graph, or over `graph`.
+    """Build the retriever registered as "neighbours", over the index's knowledge graph or over `graph`.
 
-    linking, mentions: how the query's names are found in the graph.
+    Args:
+        linking, mentions: how the query's names are found in the graph.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     whole = Graph.from_index(linked.graph)

@@ -1,4 +1,4 @@
-"""Neo4j as a graph to search: `neo4j:bolt://host` through its driver, `neo4j:https://host:7473` over HTTP."""
+"""Searches a Neo4j database: `neo4j:bolt://host` by its driver, `neo4j:https://host:7473` over HTTP."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ _TYPE = 3
 
 
 def neo4j_retriever(address: str) -> Retriever:
-    """Build the retriever over the database at an address.
+    """Build the retriever over the Neo4j database at an address.
 
-    Raises SettingsError for an invalid address, MissingExtra.
+    Raises SettingsError for an invalid address, and MissingExtra if the address needs the driver and it is not
+    installed.
     """
     return LiveGraph("neo4j", Neo4jGraph(address))
 
 
 class Neo4jGraph:
-    """A graph in a Neo4j database. Its path is the database's name: bolt://host:7687/movies?names=title.
+    """Reads entities and facts from a Neo4j database, given by its address: bolt://host:7687/movies?names=title.
 
-    The parameter `names` lists the properties that name a node. User and password are in the address, or in
-    NEO4J_USERNAME and NEO4J_PASSWORD.
+    The path names the database, by default neo4j. The parameter `names` lists the properties that name a node, by
+    default name, title and label. User and password are in the address, or in NEO4J_USERNAME and NEO4J_PASSWORD.
     """
 
     def __init__(self, address: str) -> None:
@@ -77,7 +78,7 @@ class Neo4jGraph:
             self._driver  # noqa: B018  # a missing package is an error now, not at the first question
 
     def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the ids of the nodes with these names, keyed by the names' canonical keys."""
+        """Return the ids of the nodes with these names, keyed by the names' canonical keys. Raises SearchError."""
         lowered = [name.lower() for name in names]
         found: dict[str, list[str]] = {}
         parameters = {"keys": self._names, "names": lowered}
@@ -88,7 +89,10 @@ class Neo4jGraph:
         return found
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the property values of nodes, and the relationships that begin or end at them, as facts."""
+        """Return, as facts, the properties of nodes, given by id, and the relationships that begin or end at them.
+
+        Raises SearchError.
+        """
         graph = NodesAndEdges()
         known: set[str] = set()
         for entity in entities:

@@ -1,4 +1,4 @@
-"""The retriever "paths": returns passages with facts that form reasoning paths from the question's entities."""
+"""The retriever "paths" returns passages with facts that form reasoning paths from the question's entities."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ They were chosen on HotpotQA's tuning half.
 
 
 class PathRetriever(GraphRetriever[PathFinder]):
-    """A retriever that scores each passage by the best path with a fact from that passage."""
+    """Scores each passage by the best reasoning path with a fact from that passage."""
 
     name = "paths"
 
     def paths(self, query: str) -> FoundPaths:
-        """Return the paths themselves, with the subgraph and the time that each module took."""
+        """Return the query's paths, with the subgraph in which they were found and the time that each module took."""
         starts = [link.entity for link in self.linked(query)]
         return self.finder.find(query, starts)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits, made by `by_path`."""
+        """Return at most `k` hits, made from the paths by `by_path`."""
         result = self.paths(query)
         hits = by_path(self.finder.graph, result.paths, self._passage_of, k)
         warn_of(result.failures, "paths were", any_hit=bool(hits))
@@ -54,10 +54,15 @@ def paths(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PathRetriever:
-    """Build the retriever over the index's knowledge graph, or over `graph`.
+    """Build the retriever registered as "paths", over the index's knowledge graph or over `graph`.
 
-    composition: the three modules that find paths. By default PageRank, a beam guided by the graph's vectors, and a
-        choice by their encoder; for a graph without vectors BM25 guides and chooses.
+    Args:
+        composition: the three modules that find paths, such as "ppr>beam:bm25>bm25". By default PageRank, a beam
+            search guided by the graph's vectors, and a final choice by their encoder; for a graph without vectors,
+            BM25 guides and chooses.
+        models: the models that score paths; by default the encoder of the graph's vectors.
+        settings: bounds of the search; by default `INTERACTIVE`.
+        linking, mentions: how the query's names are found in the graph.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     everything = Graph.from_index(linked.graph)

@@ -1,4 +1,4 @@
-"""The retriever "pcst": returns passages that state the facts of a connected subgraph for the question."""
+"""The retriever "pcst" returns passages that state the facts of a connected subgraph for the question."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _MOST_ADDED = 5
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):
-    """A retriever over PCST subgraphs (prize-collecting Steiner trees).
+    """Finds a subgraph for the question by a prize-collecting Steiner tree, and ranks the passages that state its
+    facts.
 
-    A passage's score is the sum of the prizes of the subgraph's facts that it states, and of the entities that these
-    facts join. If nothing is worth connecting, the passages with most of the question's words come first.
+    A passage scores the sum of the prizes of the facts that it states, and of the entities that these facts
+    connect. If no fact is worth its cost, the passages with most of the question's terms come first.
     """
 
     name = "pcst"
@@ -53,7 +54,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         linked: LinkedGraph,
         finder: PCSTFinder,
     ) -> None:
-        """Take the snapshot of the passages, the linked graph, and the finder of subgraphs in it."""
+        """Take the snapshot of the passages, the graph with its linker, and the finder of subgraphs in that graph."""
         super().__init__(snapshot.passages, linked, finder)
         self._snapshot = snapshot
 
@@ -65,7 +66,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         return self.finder.find(query, entities, weights)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits, made by `by_fact`."""
+        """Return at most `k` hits, made from the subgraph by `by_fact`."""
         result = self.subgraph(query)
         tree = result.subgraph
         warn_of(result.failures, "a graph was", any_hit=len(tree.nodes) > 0)
@@ -156,10 +157,13 @@ def pcst(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PCSTRetriever:
-    """Build the retriever over the index's knowledge graph, or over `graph`.
+    """Build the retriever registered as "pcst", over the index's knowledge graph or over `graph`.
 
-    scorer: scores names of entities and relations; by default by the graph's vectors, or BM25 for a graph without
-        any.
+    Args:
+        scorer: scores names of entities and relations for the question; by default by the graph's vectors, or by
+            BM25 for a graph without vectors.
+        settings: prizes, costs and bounds; by default `OF_TEXT`.
+        linking, mentions: how the query's names are found in the graph.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     if scorer is None and linked.graph.entity_vectors is None:

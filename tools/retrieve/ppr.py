@@ -1,4 +1,4 @@
-"""The retriever "ppr": ranks passages by the PageRank of their entities, from the question's (after HippoRAG, 2024)."""
+"""The retriever "ppr" ranks passages by the personalised PageRank of their entities (after HippoRAG, 2024)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Chosen on MuSiQue: 2 finds a little more, and less in a mix.
 
 
 class PPRRetriever(RankedRetriever):
-    """A retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
+    """Ranks passages by the PageRank of their entities, with random walks that start at the question's entities.
 
-    Since a walk only sees names, thousands of passages with the same names would score alike; those with more of the
-    question's other words come first. Passages that no walk reaches are not returned.
+    Walks only see entities, so thousands of passages with the same entities would score alike; those with more of
+    the question's other terms come first. Passages that no walk reaches are not returned.
     """
 
     name = "ppr"
@@ -52,14 +52,16 @@ class PPRRetriever(RankedRetriever):
         equivalence: float,
         length: float,
     ) -> None:
-        """Prepare the walk. Raises SettingsError for numbers outside their ranges.
+        """Prepare the walks. Raises SettingsError for numbers outside their ranges.
 
-        rows: (D,), the position in the snapshot of each of the graph's documents, -1 for a document that is not
-            there.
-        damping: the probability that a walk goes on instead of starting again.
-        specificity: whether an entity's weight as a start is divided by the number of passages that name it.
-        equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
-        length: a passage's score is divided by the number of names in it, raised to this power, 0 to 1.
+        Args:
+            rows: (D,), the position in the snapshot of each of the graph's documents, -1 for a document that is not
+                there.
+            linker: finds the query's entities in the graph.
+            damping: the probability that a walk goes on instead of starting again.
+            specificity: whether an entity's weight as a start is divided by the number of passages that name it.
+            equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
+            length: the exponent, 0 to 1, of the number of names in a passage, by which its score is divided.
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
             raise SettingsError(
@@ -78,11 +80,11 @@ class PPRRetriever(RankedRetriever):
         self._naming = _weights(graph, length)[in_corpus]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities at which walks start."""
+        """Return the entities of the query, at which walks start."""
         return self._linker.link(query)
 
     def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
-        """Return the PageRank of every entity, shape (N,); None if the query names no entity."""
+        """Return the PageRank of every entity, shape (N,); None if the query names no entity of the graph."""
         seeds = np.zeros(len(self.graph.entities), dtype=np.float32)
         for link in self.linked(query):
             weight = link.weight
@@ -94,7 +96,7 @@ class PPRRetriever(RankedRetriever):
         return self._rank.scores(seeds)
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of the snapshot's passages. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         entities = self.entity_scores(query)
         if entities is None:
@@ -130,7 +132,12 @@ def ppr(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PPRRetriever:
-    """Build the retriever over the index's knowledge graph, or over `graph`; parameters as in `PPRRetriever`."""
+    """Build the retriever registered as "ppr", over the index's knowledge graph or over `graph`.
+
+    Args:
+        damping, specificity, equivalence, length: see `PPRRetriever.__init__`.
+        linking, mentions: how the query's names are found in the graph.
+    """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     return PPRRetriever(
         index.snapshot,

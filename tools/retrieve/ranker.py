@@ -1,4 +1,4 @@
-"""Base classes of retrievers that rank a corpus by row, and of those that can explain their hits."""
+"""Base classes of retrievers that rank the rows of a corpus, and of those that can explain their hits."""
 
 from __future__ import annotations
 
@@ -26,22 +26,25 @@ Rank = Callable[[str, int], Ranking]
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Protocol of what ranks the rows of a corpus; rankings of the same rows can be mixed."""
+    """Describes an object that ranks the rows of a corpus. Rankings of the same rows can be mixed."""
 
     passages: Sequence[Passage]
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return at most `k` rows of `passages`. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages`, or fewer. Raises ValueError for a blank query or k < 1."""
         ...
 
 
 def reasons_of(
     retriever: object, query: str, passage_ids: Sequence[str], reasons: int
 ) -> list[tuple[str, ...]]:
-    """Return, for each passage, at most `reasons` lines that say why the retriever found it; () if it gives none.
+    """Return, for each passage, the reasons for which the retriever found it, as lines of text; () if it cannot say.
 
-    A retriever that gives reasons has the methods `explained(reasons)`, which returns such a retriever, and `why(query,
-    passage_ids)`.
+    A retriever that gives reasons has the methods `explained(reasons)`, which returns a copy that gives so many,
+    and `why(query, passage_ids)`.
+
+    Args:
+        reasons: the maximum number of lines for each passage.
     """
     explaining = explained(retriever, reasons)
     why = getattr(explaining, "why", None)
@@ -52,7 +55,9 @@ def reasons_of(
 
 
 def explained(retriever: Any, reasons: int) -> Any:
-    """Return a copy of `retriever` whose hits carry at most `reasons` reasons, or itself if it can give none."""
+    """Return a copy of `retriever` whose hits have at most `reasons` reasons; the retriever itself if it cannot give
+    any.
+    """
     explain = getattr(retriever, "explained", None)
     if explain is None:
         return retriever
@@ -60,7 +65,7 @@ def explained(retriever: Any, reasons: int) -> Any:
 
 
 def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> list[Hit]:
-    """Return the hits with further reasons before those that they already carry."""
+    """Return copies of the hits with more reasons, which come before the reasons that they have."""
     explained_hits = []
     for hit, why in zip(hits, reasons, strict=True):
         explained_hits.append(replace(hit, why=why + hit.why))
@@ -70,9 +75,10 @@ def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> lis
 def hits(
     passages: Sequence[Passage], ranking: Ranking, *, whole: bool = False
 ) -> list[Hit]:
-    """Return the passages of a ranking as hits, without those that were erased after they were ranked.
+    """Return the passages of a ranking as hits. Passages that were erased after the ranking was made are left out.
 
-    whole: whether to raise ErasedPassage instead of leaving any out.
+    Args:
+        whole: whether to raise ErasedPassage instead of leaving a passage out.
     """
     found: Sequence[Passage | None]
     if isinstance(passages, StoredPassages):
@@ -88,39 +94,45 @@ def hits(
 
 
 class RankedRetriever(ABC):
-    """A retriever that ranks rows; subclasses implement `rank`."""
+    """Is the base class of retrievers that rank rows; subclasses implement `rank`."""
 
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
-    """Returns the retriever over only the passages that a filter admits.
+    """Returns the retriever over only those passages that a filter admits.
 
-    Without it, a filter is applied to the ranking of all passages.
+    If it is None, a filter is applied to the ranking of all passages.
     """
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows of `passages`. Raises ValueError for a blank query or k < 1."""
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        """Return at most `k` hits, best first; hits with equal scores are in corpus order.
+
+        Raises ValueError for a blank query or k < 1.
+
+        Args:
+            filter: the passages to search, as a Filter or in any form that `Filter.of` takes; by default all.
+        """
         return self._found("retrieve", self.rank, query, k, filter)
 
     def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the stages before a reranker; `completed` applies the stages after it."""
+        """Return at most `k` hits for a reranker to read. `completed` applies the stages that follow the reranker."""
         return self._found("candidates", self.rank_candidates, query, k, filter)
 
     def rank_candidates(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows by the stages before a reranker."""
+        """Return the `k` best rows by the stages before a reranker; by default the same as `rank`."""
         return self.rank(query, k)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return `k` of the reranked hits, after the stages that follow a reranker."""
+        """Return the first `k` of the hits that a reranker returned. A subclass may apply further stages to them."""
         return list(hits[:k])
 
     def reasons_for(
         self, query: str, passage_ids: Sequence[str]
     ) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, within the filter of the running search."""
+        """Return the reasons for each passage, as lines of text, within the filter of the running search."""
         retrieval = current_retrieval()
         retriever: object = self
         if retrieval.filter and self.filtered is None:
@@ -173,16 +185,21 @@ class RankedRetriever(ABC):
 
 
 class ExplainedRetriever(RankedRetriever):
-    """A retriever whose hits carry at most `_paths` reasons; 0 by default, since reasons take time."""
+    """Is the base class of retrievers that can give a hit at most `_paths` reasons; by default 0, since reasons take
+    time.
+    """
 
     _paths = 0
 
     @abstractmethod
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, one line for each, or an empty tuple."""
+        """Return the reasons for each passage, as lines of text; an empty tuple if it has no reason."""
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        """Return at most `k` hits with their reasons, best first; hits with equal scores are in corpus order.
+
+        Raises ValueError for a blank query or k < 1.
+        """
         found = super().retrieve(query, k, filter)
         if not self._paths:
             return found
@@ -193,7 +210,7 @@ class ExplainedRetriever(RankedRetriever):
         return with_reasons(found, reasons)
 
     def explained(self, paths: int) -> Self:
-        """Return a copy of the retriever whose hits carry at most `paths` reasons."""
+        """Return a copy of the retriever whose hits have at most `paths` reasons."""
         other = copy(self)
         other._paths = paths
         return other

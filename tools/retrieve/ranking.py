@@ -1,4 +1,4 @@
-"""Rankings of a corpus: the k best rows by score, in a stable order of ties."""
+"""Rankings of a corpus: the k best rows by score, with ties in a stable order."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ _LEAST = np.finfo(np.float32).smallest_subnormal
 
 
 class Ranking(NamedTuple):
-    """The best rows of a corpus with their scores (float32), in descending order; ties are in corpus order."""
+    """Holds the best rows of a corpus with their scores (float32), in descending order; ties are in corpus order."""
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
 
     @classmethod
     def empty(cls) -> Self:
+        """Return a ranking without rows."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
-    """Return the `k` highest of the positive `scores`; ties (see ties.py) are in the order of rows."""
+    """Return the `k` highest of the positive `scores`, or fewer; ties (see ties.py) are in the order of rows."""
     # rows that tie with the k-th best score may come before it
     tied = np.float32(1 - 2 * TIE)
     rows = np.flatnonzero(scores >= max(_floor(scores, k) * tied, _LEAST))
@@ -40,7 +41,7 @@ def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
 
 
 def root_shares(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the square roots of the scores after scaling them to 0..1; 1 for all if the scores are equal."""
+    """Return the square roots of the scores after scaling them to 0..1; if all scores are equal, return ones."""
     above = scores - scores.min()
     highest = above.max()
     if not highest:

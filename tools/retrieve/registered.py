@@ -1,7 +1,7 @@
-"""Registry of retrievers: they are built by name over an index, and declare the options that they take.
+"""Registers retrievers, builds them by name over an index, and declares the options that they take.
 
-A factory is called with an index, `make(index, **options)`. Callers may pass any of its options by name. Some options
-are also offered, by an agent's settings, by a mix and by evaluations, to each retriever that declares them:
+A factory is called with an index, `make(index, **options)`. Callers may pass any of its options by name. Some
+options are also passed by an agent's settings, by a mix and by evaluations, to each retriever that declares them:
 
     @takes("graph", "weights")
     def mine(index, *, graph=None, weights=None, depth=3): ...
@@ -34,7 +34,7 @@ _FILTERED = 8
 
 
 def takes(*options: str) -> Callable[[Factory], Factory]:
-    """Return a decorator that declares which of the options in OFFERED a retriever's factory takes.
+    """Return a decorator that declares which of the options in OFFERED the factory of a retriever takes.
 
     Raises UnknownName for any other option, and TypeError if the factory has no parameter of that name.
     """
@@ -61,15 +61,15 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
 
 
 def taken_by(factory: object) -> frozenset[str]:
-    """Return the options in OFFERED that a factory has declared."""
+    """Return the options in OFFERED that a factory declares by `takes`."""
     taken: frozenset[str] = getattr(factory, "takes", frozenset())
     return taken
 
 
 def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the names of a factory's options, which are all its parameters but the index; None if it takes any option.
+    """Return the names of a factory's options: all its parameters but the index; None if it takes any keyword.
 
-    A factory that is an object may list them itself, in its attribute `options`.
+    A factory that is an object may list its options itself, in an attribute `options`.
     """
     options = getattr(factory, "options", None)
     if options is not None:
@@ -100,20 +100,23 @@ def check_options(
 
 @runtime_checkable
 class MakesRetrievers(Protocol):
-    """An index that builds its retrievers itself, such as one that stands for several indexes."""
+    """Describes an index that builds its retrievers itself, such as one that combines several indexes."""
 
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
-        """Return the retriever with this name. Raises UnknownName for an unknown name or option."""
+        """Build the retriever with this name. Raises UnknownName for an unknown name or option."""
         ...
 
 
 def retriever_over(
     index: PassageIndex, name: str = "bm25", **options: Any
 ) -> Retriever:
-    """Build the retriever registered as `name` over an index in its present state.
+    """Build the retriever registered as `name` over the present state of an index; later changes are not seen.
 
-    Raises UnknownName for an unknown name or option, and IndexMismatch if the index lacks a part that the retriever
-    needs.
+    Raises UnknownName for an unknown name or option, and IndexMismatch if the index has no part, such as vectors or
+    a graph, that the retriever needs.
+
+    Args:
+        options: passed to the retriever's factory.
     """
     if isinstance(index, MakesRetrievers):
         return index.make_retriever(name, options)

@@ -1,4 +1,4 @@
-"""HTTP client for graph databases: bounded in time and size, without redirects, with errors that say what to do."""
+"""Queries graph databases over HTTP: bounded in time and size, without redirects, with errors that give a remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXCERPT = 200
 
 
 class RemoteAddress(NamedTuple):
-    """A database's address without its login, and the user and password from it."""
+    """Holds a database's address without its login, and the user and password from it."""
 
     url: str
     user: str = ""
@@ -31,12 +31,12 @@ class RemoteAddress(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the address without its query, which may contain a key."""
+        """Return the address without its query string, which may contain a key."""
         return self.url.partition("?")[0]
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the authorization header for the user; {} without a user."""
+        """Return the HTTP header that authorises the user; {} without a user."""
         if not self.user:
             return {}
         pair = f"{self.user}:{self.password}"
@@ -45,7 +45,9 @@ class RemoteAddress(NamedTuple):
 
 
 def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
-    """Parse an address. Raises SettingsError for another scheme, or without a host."""
+    """Parse an address. Raises SettingsError if it has no host, or its scheme is not one of `schemes`, such as
+    "https".
+    """
     try:
         parts = urlsplit(text)
         host = parts.hostname
@@ -73,9 +75,11 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
 def post(
     address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = ""
 ) -> Any:
-    """Post a body and return the JSON reply. Raises SearchError, with the address and advice.
+    """Post a body and return the parsed JSON reply. Raises SearchError, which names the address and a remedy.
 
-    url: where to post, if not to the address itself.
+    Args:
+        headers: sent in addition to the address's authorisation.
+        url: the URL to post to; by default the address itself.
     """
     request = Request(url or address.url, body, {**address.headers, **headers})
     opener = build_opener(_NoRedirects, HTTPSHandler(context=trusted()))

@@ -1,8 +1,8 @@
-"""Rerankers, which rank the first hits of a search again by reading the query and the hits' texts together.
+"""Rerankers rank the first hits of a search again by reading the query and each text together.
 
 ce:MODEL                    a cross-encoder of sentence-transformers, a name or a folder
 http://host/rerank#MODEL    a server (ras_agent.tools.retrieve.rerank_server)
-llm:provider:model          a chat model, which divides a score among the texts
+llm:provider:model          a chat model, which divides a score of 1 among the texts
 """
 
 from __future__ import annotations
@@ -42,14 +42,17 @@ def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
 
 
 class ScorerReranker:
-    """A reranker that uses a scorer of texts, such as those that choose paths of facts."""
+    """Makes a reranker of a scorer of texts, such as a cross-encoder or a chat model."""
 
     def __init__(self, scorer: Scorer, name: str) -> None:
         self.name = name
         self._scorer = scorer
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return one score for each text. Raises ModelCallError if the scorer could read none of them."""
+        """Return one score for each text. Raises ModelCallError if the scorer could not score any of them.
+
+        If it could score only some, its failures are noted in the run's ledger.
+        """
         scored = self._scorer.score(query, texts)
         messages = [failure.message for failure in scored.failures]
         if messages and not (scored.values >= 0).any():
@@ -61,7 +64,10 @@ class ScorerReranker:
 
 
 def cross_encoder(model: str, options: RoleOptions) -> ScorerReranker:
-    """Build the reranker "ce:MODEL". Raises SettingsError without a model name, MissingExtra without the package."""
+    """Build the reranker "ce:MODEL".
+
+    Raises SettingsError without a model name, and MissingExtra if sentence-transformers is not installed.
+    """
     if not model:
         raise SettingsError(
             "reranker 'ce' needs a model: ce:NAME or ce:/folder of a cross-encoder"
@@ -72,7 +78,7 @@ def cross_encoder(model: str, options: RoleOptions) -> ScorerReranker:
 
 
 def llm_reranker(model: object, options: RoleOptions) -> ScorerReranker:
-    """Build the reranker on a chat model, which divides a score of 1 among the texts."""
+    """Build the reranker "llm:provider:model", a chat model that divides a score of 1 among the texts."""
     scorer = LLMScorer(
         model,
         at_most=_MOST_READ,

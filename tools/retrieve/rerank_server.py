@@ -1,8 +1,8 @@
-"""The reranker "http://host/rerank#model": a server that scores texts for a query.
+"""The reranker "http://host/rerank#model" sends the query and the texts to a server, which scores them.
 
-The request has the form of Jina, Cohere's v2, vLLM, llama.cpp, Infinity and LiteLLM: {"model", "query", "documents",
-"top_n"}. If a server refuses it, the form of TEI, {"query", "texts", "truncate"}, is tried, and if that works it is
-used from then on.
+The request has the form of Jina, Cohere's v2, vLLM, llama.cpp, Infinity and LiteLLM: {"model", "query",
+"documents", "top_n"}. If a server refuses it, the form of TEI, {"query", "texts", "truncate"}, is tried, and if
+that works it is used from then on.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LISTS = ("results", "data")
 
 
 class RerankServer:
-    """A reranker on a server. Thread safe; nothing is sent before the first query."""
+    """Scores texts by a reranking server. Thread safe; nothing is sent before the first query."""
 
     def __init__(self, address: str, options: RoleOptions) -> None:
         """Parse an address, `http://host:port/rerank#model`. Raises SettingsError, and MissingExtra without `aiohttp`.
 
-        The key is read from the variable that the setting roles.reranker.api_keys names, else from VLLM_API_KEY. Keys
-        and headers for the models of other roles are not sent.
+        The key is read from the environment variable that the setting roles.reranker.api_keys names, else from
+        VLLM_API_KEY. Keys and headers for the models of other roles are not sent.
         """
         url, model, key = server_address(address, "")
         chat = options.for_role("reranker").chat
@@ -62,7 +62,8 @@ class RerankServer:
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the server's score of each text.
 
-        Raises ModelCallError; ModelRefused if the server cannot be reached, refuses the key or does not know the model.
+        Raises ModelCallError if a call fails, and ModelRefused if the server cannot be reached, refuses the key or does
+        not know the model.
         """
         # servers refuse an empty text
         sent = [text or " " for text in texts]
@@ -102,7 +103,7 @@ class RerankServer:
 
 
 def scores_in(reply: Any, count: int) -> list[float]:
-    """Return the scores in a server's reply, in the order of the texts. Raises BrokenReply if it has not one for each.
+    """Return the scores in a server's reply, in the order of the texts. Raises BrokenReply if a text has no score.
 
     >>> scores_in({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}]}, 2)
     [0.1, 0.9]
@@ -131,10 +132,10 @@ def _results_in(reply: Any) -> list[dict[str, Any]]:
 
 
 def over_http(place: str, options: RoleOptions) -> RerankServer:
-    """Build the reranker "http://host/rerank#model". place: what follows "http:"."""
+    """Build the reranker "http://host/rerank#model", given the text after "http:"."""
     return RerankServer(f"http:{place}", options)
 
 
 def over_https(place: str, options: RoleOptions) -> RerankServer:
-    """Build the reranker "https://host/rerank#model". place: what follows "https:"."""
+    """Build the reranker "https://host/rerank#model", given the text after "https:"."""
     return RerankServer(f"https:{place}", options)

@@ -1,4 +1,4 @@
-"""Resolution of a name or an object to a retriever."""
+"""Turns a name or an object that the user gives into a retriever."""
 
 from __future__ import annotations
 
@@ -34,17 +34,29 @@ _USES = {
 
 
 def resolve_retriever(spec: object, index: object = None, **options: Any) -> Retriever:
-    """Return the retriever that `spec` means.
+    """Return the retriever that `spec` describes.
 
-    spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that
-        takes a query, such as one of an MCP server; a registered name ("bm25", "dense", "hybrid", entry points of
-        `ras_agent.retriever`), built over `index` with `options` and following the commits of the index; or a source
-        without an index, "langchain:module:attribute", "sparql:https://host/path", "neo4j:bolt://host".
-    index: an open index, the path or address of one, or texts, which are then indexed in memory (see `open_for`).
-        For a path or texts, the option `embedder` says how to embed (see
-        ras_agent.tools.embed.embedders.resolve_embedder).
-    Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
-    TypeError for an object that is not a retriever.
+    Args:
+        spec: one of these:
+            - a Retriever;
+            - a function of the query;
+            - a LangChain BaseRetriever or vector store;
+            - a LangChain tool that takes a query, such as one of an MCP server;
+            - a registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over
+              `index` and following the index's commits;
+            - a source without an index, "langchain:module:attribute", "sparql:https://host/path",
+              "neo4j:bolt://host".
+        index: an open index, the path or address of one, or texts, which are then indexed in memory (see
+            `open_for`).
+        options: passed to the factory of a registered name. For a path or texts, the option `embedder` names the
+            embedder (see ras_agent.tools.embed.embedders.resolve_embedder).
+
+    Raises:
+        UnknownName: for a name that is not registered.
+        SettingsError: for a name without an index.
+        IndexNotFound, IndexMismatch: if the index does not exist, or does not fit the retriever.
+        MissingExtra: if a package is not installed.
+        TypeError: for an object that is not a retriever.
     """
     if isinstance(spec, str) and ":" in spec:
         source, _, address = spec.partition(":")
@@ -85,12 +97,14 @@ def open_for(
     chunking: Chunking = DEFAULT_CHUNKING,
     embedder: object = None,
 ) -> Any:
-    """Return an open index if `spec` is the name of a retriever that searches one; else return `index` unchanged.
+    """Return an open index if `spec` is the name of a retriever that searches one; otherwise return `index` unchanged.
 
-    index: an open index, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by
-        `chunking`, embedded by `embedder` if it is given, and indexed in memory.
-    language: the language of the texts, for which they are indexed. Raises IndexMismatch if an index was made for
-        another.
+    Raises IndexMismatch if an index was made for another language.
+
+    Args:
+        index: an open index, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by
+            `chunking`, embedded by `embedder` if it is given, and indexed in memory.
+        language: the language of the texts.
     """
     if not isinstance(spec, str) or ":" in spec or index is None:
         return index
@@ -109,10 +123,14 @@ def open_for(
 def retriever_options(
     settings: Settings, name: object = None, linker: Linker | None = None
 ) -> dict[str, Any]:
-    """Return the options that the settings give to the retriever `name`, or to the one they name; {} for an object.
+    """Return the options that the settings give to the retriever `name`; {} if `name` is an object.
 
-    linker: the linker of the settings, for retrievers that search a graph.
-    Raises SettingsError for a setting that this retriever does not use, and the errors of reading the file of starts.
+    Raises SettingsError for a setting that this retriever does not use, and the errors of reading the file of
+    starts.
+
+    Args:
+        name: a name or a retriever; by default the settings' own retriever.
+        linker: the linker that the settings name, for retrievers that search a graph.
     """
     if name is None:
         name = settings.retriever
@@ -135,7 +153,7 @@ def retriever_options(
 
 
 def graph_options(settings: Settings, linker: Linker | None = None) -> dict[str, Any]:
-    """Return the options that settings give to retrievers of a graph.
+    """Return the options that the settings give to retrievers that search a graph: `weights` and `linking`.
 
     Raises the errors of reading the file of starts.
     """

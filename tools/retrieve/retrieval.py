@@ -1,9 +1,9 @@
-"""The record of one search while it goes through its stages: candidates, filter, mix, reranker, reasons.
+"""The record of one search, which passes through its stages: candidates, filter, mix, reranker, reasons.
 
-A Search keeps its record in a context variable, as a run keeps its ledger. Retrievers made by name and those that rank
-rows read there which passages may be seen. So a wrapper around such a retriever works even if it knows nothing of
-filters, commits and reasons. A thread that does not copy the context has no record; then the filter is not applied, and
-the search is refused.
+A Search keeps its record in a context variable, as a run keeps its ledger. Retrievers made by name and those that
+rank rows read there which passages may be seen. So a wrapper around such a retriever works even if it does not know
+about filters, commits and reasons. A thread that does not copy the context has no record; then the filter is not
+applied, and the search is refused.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ras_agent.tools.index.store import PassageIndex
 
 @dataclass
 class Retrieval:
-    """The record of one search: what it asks for, what it may see, and what its stages have found so far."""
+    """Records one search: its query, the passages that it may see, and the hits and failures of its stages so far."""
 
     query: str = ""
     filter: Filter = ALL
-    """The filter that passages must pass to be found."""
+    """The filter that every passage found has to pass."""
     commit: str = ""
     """The commit of the index to search, "" for the last one; afterwards the commit that was searched."""
     reasons: int = 0
@@ -34,7 +34,9 @@ class Retrieval:
     is_filtered: bool = False
     """Whether a retriever has applied the filter."""
     is_whole: bool = False
-    """Whether a hit that was erased meanwhile raises ErasedPassage, so that the search is repeated, or is left out."""
+    """Whether to raise ErasedPassage for a hit that was erased meanwhile, so that the search is repeated; otherwise
+    the hit is left out.
+    """
     views: list[PassageIndex] = field(default_factory=list)
     """The views of the index that were searched; they contain only admitted passages."""
     failures: list[Failure] = field(default_factory=list)
@@ -47,14 +49,17 @@ class Retrieval:
         self.views.append(view)
 
     def receive(self, inner: Retrieval) -> None:
-        """Take over what a search inside this one has recorded."""
+        """Add the commit, the views and the failures of a search inside this one."""
         self.is_filtered = True
         self.commit = inner.commit
         self.views += inner.views
         self.failures += inner.failures
 
     def admits(self, passage: Passage) -> bool:
-        """Return whether the filter admits a passage, or all passages whose facts it writes out."""
+        """Return whether the filter admits a passage.
+
+        A passage that was written from facts is admitted if the filter admits all passages that state these facts.
+        """
         if self.filter.matches(passage):
             return True
         # a path or subgraph that is written out as a passage consists of facts that admitted passages state
@@ -79,5 +84,7 @@ def current_retrieval() -> Retrieval:
 
 
 def retrieving(retrieval: Retrieval) -> ScopedValue[Retrieval]:
-    """Make a record visible to the retrievers inside the block, including threads that copy the context."""
+    """Return a context manager that makes a record the one of the running search, also in threads that copy the
+    context.
+    """
     return ScopedValue(_retrieval, retrieval)

@@ -1,7 +1,7 @@
-"""Searches of a run, which see the index as of its last commit, and only the passages that a filter admits.
+"""Searches of a run, which see one state of the index, and only the passages that a filter admits.
 
 LiveRetriever   a retriever by name, which follows the commits of its index
-Search          any retriever within a filter that no caller can widen, in the state of the index that a run began with
+Search          any retriever within a filter that no caller can widen, in the state of the index at the run's start
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommitView:
-    """A retriever over a view of an index, and the commit that the view shows."""
+    """Holds a retriever over a view of an index, and the commit that the view shows."""
 
     retriever: Retriever
     commit: str
@@ -63,12 +63,12 @@ class CommitView:
 
 
 class LiveRetriever:
-    """The retriever registered as `name` over the last commit of an index, for any filter.
+    """Searches the last commit of an index by the retriever registered as `name`, within any filter.
 
-    It is built again for each commit and filter, over a view of the index, so that no passage outside the filter is
-    searched at all. The last few are cached; those of earlier commits for ten minutes. At least half of the places are
-    kept for filters that several runs have used, so a caller with a new filter for each question does not evict those
-    of others.
+    The retriever is built for each commit and filter, over a view of the index, so that passages outside the filter
+    are not searched at all. The last few of them are cached; those of earlier commits for ten minutes. At least
+    half of the cache is kept for filters that several runs have used, so a caller with a new filter for each
+    question does not evict those of others.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class LiveRetriever:
     ) -> None:
         """Check name and options by building the retriever once. Raises the errors of building it.
 
-        at_once: whether to build it now; if not, it is built at its first search.
+        Args:
+            at_once: whether to build it now, or at its first search.
         """
         self.name = name
         self._index = index
@@ -99,7 +100,7 @@ class LiveRetriever:
             self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the last commit, or of the commit that the running search has seen.
+        """Return at most `k` hits in the last commit, or in the commit that the running search has seen.
 
         Raises ValueError for a blank query or k < 1, and FilterError.
         """
@@ -108,7 +109,7 @@ class LiveRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
+        """Return the same as `retrieve`, without blocking the event loop."""
         retrieval = current_retrieval()
         restriction = retrieval.filter.both(Filter.of(filter))
         view: CommitView = await acall(self, "at", retrieval.commit, restriction)
@@ -127,11 +128,11 @@ class LiveRetriever:
         return await asyncio.to_thread(received)
 
     def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the stages before a reranker; `retrieve` applies all stages."""
+        """Return at most `k` hits for a reranker to read; `retrieve` applies all stages."""
         return self._searched("candidates", query, k, filter)
 
     def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return `k` of the reranked hits, after the retriever's stages that follow a reranker."""
+        """Return `k` of the hits that a reranker returned, after the retriever's stages that follow a reranker."""
         retrieval = current_retrieval()
         view = self.at(retrieval.commit, retrieval.filter)
         complete = getattr(view.retriever, "completed", None)
@@ -143,7 +144,7 @@ class LiveRetriever:
     def reasons_for(
         self, query: str, passage_ids: Sequence[str]
     ) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, within what the running search may see."""
+        """Return the reasons for each passage, as lines of text, within the filter of the running search."""
         retrieval = current_retrieval()
         view = self.at(retrieval.commit, retrieval.filter)
         return reasons_of(view.retriever, query, passage_ids, retrieval.reasons)
@@ -176,7 +177,7 @@ class LiveRetriever:
         return with_reasons(hits, reasons)
 
     def at(self, commit: str, filter: Filter) -> CommitView:
-        """Return the retriever for `filter` over `commit`, or over the last commit if that one is no longer cached."""
+        """Return the retriever for `filter` over `commit`. If that commit is no longer cached, the last one is taken."""
         is_new_run = not commit
         commit, index = self._index_at(commit)
         key = (commit, filter)
@@ -276,7 +277,7 @@ _NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
 
 
 class Search:
-    """A retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
+    """Runs a retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
 
     retriever: returns the candidates.
     commit: the commit of the index that was searched last.
@@ -295,11 +296,14 @@ class Search:
         candidates: int = CANDIDATES,
         reasons: int = 0,
     ) -> None:
-        """Wrap a retriever. If it is a Search itself, its filter applies too.
+        """Wrap a retriever. If it is itself a Search, its filter applies too.
 
-        commit: the commit of the index that every search sees; "" for the last one.
-        candidates: the number of hits that the reranker reads.
-        reasons: the maximum number of reasons that a hit carries.
+        Args:
+            filter: the passages that every search may find; by default all.
+            commit: the commit of the index that every search sees; "" for the last one.
+            reranker: by default there is no reranking.
+            candidates: the number of hits that the reranker reads.
+            reasons: the maximum number of reasons that a hit has.
         """
         self.retriever = retriever
         self.filter = filter.both(scope_of(retriever))
@@ -314,8 +318,8 @@ class Search:
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits that both this search's filter and `filter` admit.
 
-        Raises FilterError if the retriever returns any other passage or cannot apply a filter, and the retriever's own
-        errors.
+        Raises FilterError if the retriever returns any other passage or cannot apply a filter, and the retriever's
+        own errors.
         """
         hits: list[Hit] = self.find(query, k, filter).hits  # type: ignore[assignment]
         return hits
@@ -323,14 +327,14 @@ class Search:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
+        """Return the same as `retrieve`, without blocking the event loop."""
         retrieval = self._begin(query, filter)
         with retrieving(retrieval):
             await arun_steps(self._stages(retrieval, k), _Call.amade)
         return self._end(retrieval).hits  # type: ignore[return-value]
 
     def find(self, query: str, k: int = 5, filter: object = None) -> Retrieval:
-        """Return the record of a search: its hits, the commit that was seen, and the stages that failed."""
+        """Run a search and return its record: the hits, the commit that was searched, and the stages that failed."""
         retrieval = self._begin(query, filter)
         with retrieving(retrieval):
             run_steps(self._stages(retrieval, k), _Call.made)
@@ -462,7 +466,12 @@ def scoped(
     reranker: Reranker | None = None,
     candidates: int = CANDIDATES,
 ) -> Retriever:
-    """Return `retriever` with the filter `scope` and a reranker; unchanged if there is neither. Raises FilterError."""
+    """Return `retriever` with the filter `scope` and a reranker; unchanged if both are absent. Raises FilterError.
+
+    Args:
+        scope: a Filter, or any form that `Filter.of` takes.
+        candidates: the number of hits that the reranker reads.
+    """
     filter = Filter.of(scope)
     if not filter and reranker is None:
         return retriever
@@ -470,13 +479,13 @@ def scoped(
 
 
 def scope_of(retriever: object) -> Filter:
-    """Return the filter that a retriever is bound to; ALL if there is none."""
+    """Return the filter to which a retriever is bound; ALL if there is no filter."""
     bound = getattr(retriever, "filter", ALL)
     return bound if isinstance(bound, Filter) else ALL
 
 
 def searched_by(role: object) -> object:
-    """Return the retriever inside a Search; any other object is returned unchanged."""
+    """Return the retriever inside a Search; return any other object unchanged."""
     return getattr(role, "searched", role)
 
 

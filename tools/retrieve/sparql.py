@@ -1,4 +1,4 @@
-"""A SPARQL 1.1 endpoint as a graph to search: `sparql:https://query.wikidata.org/sparql`."""
+"""Searches a SPARQL 1.1 endpoint: `sparql:https://query.wikidata.org/sparql`."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ _LONGEST_INITIALS = 5
 
 
 def sparql_retriever(address: str) -> Retriever:
-    """Build the retriever over the endpoint at an address. Raises SettingsError for an invalid address."""
+    """Build the retriever over the SPARQL endpoint at an address. Raises SettingsError for an invalid address."""
     return LiveGraph("sparql", SparqlGraph(address))
 
 
 class SparqlGraph:
-    """A graph behind a SPARQL endpoint: https://host/sparql, or https://host/sparql#de,fr for names in these languages.
+    """Reads entities and facts from a SPARQL endpoint, given by its address.
 
-    English names, and names without a language, are always used too.
+    https://host/sparql#de,fr looks for names in German and French. English names, and names without a language, are
+    always found too.
     """
 
     def __init__(self, address: str) -> None:
@@ -68,7 +69,7 @@ class SparqlGraph:
         self.where = self._address.shown
 
     def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the IRIs with these labels, keyed by the labels' canonical keys."""
+        """Return the IRIs with these labels, keyed by the labels' canonical keys. Raises SearchError."""
         labels = list(self._literals(names))
         if not labels:
             return {}
@@ -84,7 +85,10 @@ class SparqlGraph:
         return found
 
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
-        """Return the facts whose subject or object is one of these entities, with IRIs replaced by their labels."""
+        """Return the facts whose subject or object is one of these entities, given by IRI. Raises SearchError.
+
+        In the facts, IRIs are replaced by their labels.
+        """
         statements: dict[Statement, None] = {}
         for entity in entities:
             statements.update(dict.fromkeys(self._next_to(entity)))
@@ -182,7 +186,7 @@ def _term(value: Mapping[str, Any]) -> Term:
 
 
 def forms_of(name: str) -> list[str]:
-    """Return a name in different capitalisations, since labels are compared exactly.
+    """Return a name in different capitalisations, since endpoints compare labels exactly.
 
     >>> forms_of("NATO Treaty")
     ['NATO Treaty', 'Nato Treaty', 'nato treaty', 'NATO treaty']

@@ -1,4 +1,4 @@
-"""Adapter that makes any LangChain or MCP tool with a query a retriever: web search, in-house search, an agent."""
+"""Makes a retriever of any LangChain or MCP tool that takes a query: a web search, an in-house search, an agent."""
 
 from __future__ import annotations
 
@@ -46,28 +46,29 @@ _DEEPEST = 4
 
 
 def is_langchain_tool(thing: object) -> bool:
-    """Return whether `thing` is a LangChain BaseTool; False as long as LangChain's tools are not loaded."""
+    """Return whether `thing` is a LangChain BaseTool. LangChain is not imported: as long as it is not loaded, return
+    False.
+    """
     module = sys.modules.get("langchain_core.tools")
     return module is not None and isinstance(thing, module.BaseTool)
 
 
 class ToolRetriever:
-    """A retriever around a tool: the tool's results for the query become passages, in their order.
+    """Calls a tool with the query, and returns the tool's results as passages, in their order.
 
-    tool: a LangChain tool, as made by `@tool`, or by langchain-mcp-adapters from an MCP server's tool.
-    argument: the name of the argument that takes the query; by default one named query, q, question or the like,
-        else the only required one. Other arguments keep their defaults.
-
-    An answer is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...), or a list of
-    these, perhaps under `results`; JSON inside a text is parsed. A result's address becomes the passage's source and is
-    never fetched. A passage's id combines the result's own id, if it has one, with a hash of text and address. Scores
-    are 1 / rank, since a tool promises no more than an order.
+    The tool's result is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...),
+    or a list of these, perhaps under `results`; JSON inside a text is parsed. A result's URL becomes the passage's
+    source and is never fetched. A passage's id combines the result's own id, if it has one, with a hash of text and
+    URL. Scores are 1 / rank, since a tool promises no more than an order.
     """
 
     def __init__(self, tool: BaseTool, argument: str = "") -> None:
-        """Prepare the retriever.
+        """Prepare the retriever. Raises SettingsError if it is unclear which of the tool's arguments takes the query.
 
-        Raises SettingsError if it is unclear which of the tool's arguments takes the query.
+        Args:
+            tool: a LangChain tool, as made by `@tool`, or by langchain-mcp-adapters from an MCP server's tool.
+            argument: the name of the argument that takes the query; by default one named query, q, question or the
+                like, else the only required one. Other arguments keep their defaults.
         """
         self.name = tool.name
         self._tool = tool
@@ -84,7 +85,7 @@ class ToolRetriever:
         return hits_in(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits like `retrieve`, without blocking the event loop."""
+        """Return the same as `retrieve`, without blocking the event loop."""
         check_query(query, k)
         answer = await self._tool.ainvoke({self._argument: query})
         return hits_in(answer, k)
@@ -105,7 +106,7 @@ def _argument_of(tool: BaseTool) -> str:
 
 
 def hits_in(answer: Any, k: int) -> list[Hit]:
-    """Return a hit for each of the first `k` different passages in an answer, with a score of 1 / rank."""
+    """Return a hit for each of the first `k` different passages in a tool's result, with a score of 1 / rank."""
     hits: dict[str, Hit] = {}
     for passage in _passages(answer):
         score = 1 / (len(hits) + 1)

@@ -1,4 +1,4 @@
-"""The records of the agent: small frozen dataclasses that can be written as plain JSON (see ras_agent.shape)."""
+"""Defines the records of the agent: small frozen dataclasses that can be written as plain JSON (see ras_agent.shape)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _LONGEST_DATE = 40
 
 @dataclass(frozen=True)
 class Passage(Record):
-    """Holds a piece of a document that a retriever returns whole. `id` is unique in its index."""
+    """Holds a piece of a document, the unit that retrievers return. `id` is unique in its index."""
 
     id: str
     text: str
@@ -75,10 +75,10 @@ class Passage(Record):
 
     @property
     def file(self) -> str:
-        """Return the file or address that the passage was read from, as its index or loader names it, such as
-        "docs/a.pdf".
+        """Return the file or URL that the passage was read from, such as "docs/a.pdf"; "" if its metadata names
+        neither.
 
-        Return "" if none of FILE_KEYS has a text in the metadata.
+        The index or the document loader stores it in the metadata, under one of the keys FILE_KEYS.
         """
         names = (self.metadata.get(key) for key in FILE_KEYS)
         return next((name for name in names if isinstance(name, str) and name), "")
@@ -117,8 +117,7 @@ class Passage(Record):
 
     @property
     def own_title(self) -> str:
-        """Return the title, or "" if the title is only the name of the file, which need not say what the text is
-        about."""
+        """Return the title, or "" if the title is only the name of the file and so may not say what the text is about."""
         if self.file and is_of_file(self.title, self.file):
             return ""
         return self.title
@@ -153,16 +152,20 @@ class Hit(Record):
 
     @property
     def passage_id(self) -> str:
+        """Return the id of the passage."""
         return self.passage.id
 
     @property
     def title(self) -> str:
+        """Return the title of the passage."""
         return self.passage.title
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the hit that `data` describes. `passages` maps ids to passages. Raises KeyError for a passage that is
-        missing."""
+        """Return the hit whose JSON is `data`, with its passage taken from `passages`, which maps ids to passages.
+
+        Raises KeyError if `passages` lacks the passage.
+        """
         return cls(
             passages[data["passage_id"]], data["score"], tuple(data.get("why", ()))
         )
@@ -170,7 +173,7 @@ class Hit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Locates a possible answer: characters `start` to `end` of a text.
+    """Locates a possible answer to a question: characters `start` to `end` of a text.
 
     Scores can be compared only among the texts of one question.
     """
@@ -189,7 +192,7 @@ class Span:
 
 
 class Verdict(NamedTuple):
-    """Probabilities that a text affirms a question, denies it, or does neither. They sum to 1."""
+    """Holds the probabilities that a text affirms a yes-or-no question, denies it, or does neither. They sum to 1."""
 
     true: float
     false: float
@@ -202,7 +205,8 @@ class Verdict(NamedTuple):
 class Attributes(dict[str, Any]):
     """Holds further details of a fact or a source: an immutable dictionary of JSON values.
 
-    Sorts and hashes by `text`, its JSON ("" if it is empty). Raises ValueError for a value that JSON cannot hold.
+    Sorts and hashes by `text`, the dictionary as JSON ("" if it is empty). Raises ValueError for a value that JSON
+    cannot hold.
     """
 
     __slots__ = ("text",)
@@ -215,7 +219,10 @@ class Attributes(dict[str, Any]):
 
     @classmethod
     def of_others(cls, items: Mapping[str, Any]) -> Self:
-        """Return attributes read from a foreign file. A value that JSON cannot hold becomes a text."""
+        """Return attributes made from a mapping of another program, such as a file of a graph.
+
+        A value that JSON cannot hold is replaced by its text.
+        """
         written = json.dumps(items, default=str)
         return cls(json.loads(written, parse_constant=str))
 
@@ -262,7 +269,7 @@ def attributes_text(record: Source | Triple) -> str:
 
 
 def all_attributes(record: Source | Triple) -> Mapping[str, Any]:
-    """Return the record's attributes. The fields that a subclass adds count as attributes too."""
+    """Return the record's `attributes`, together with the fields that a subclass of Source or Triple adds."""
     kind = Triple if isinstance(record, Triple) else Source
     if type(record) is kind:
         return record.attributes
@@ -299,7 +306,9 @@ class Source(Record):
 
     passage_id: str
     start: int = 0
+    """the first character of the sentence or quote in the passage's text"""
     end: int = 0
+    """the character after the last one"""
     hop: int = 0
     subquery: str = ""
     extractor: str = ""
@@ -346,7 +355,7 @@ _names = _Names()
 
 
 def fact_id(key: tuple[str, str, str]) -> str:
-    """Return the id of the fact with this key. The same key has the same id in every run."""
+    """Return the id of the fact with this canonical key: a hash, which is the same in every run."""
     return (
         "t"
         + hashlib.blake2b(
@@ -357,7 +366,7 @@ def fact_id(key: tuple[str, str, str]) -> str:
 
 @dataclass(frozen=True)
 class Triple(Record):
-    """States a fact in the words of its text. Triples with the same `key` state the same fact."""
+    """States a fact in the words of its text. Two triples with the same `key` state the same fact."""
 
     json_keys = ("subject", "predicate", "object", "sources", "attributes?")
 
@@ -375,14 +384,14 @@ class Triple(Record):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the canonical keys of subject, predicate and object."""
+        """Return the canonical keys of subject, predicate and object (see ras_agent.text.canonical)."""
         words = (self.subject, self.predicate, self.object)
         key, _ = _names[words]
         return key
 
     @property
     def id(self) -> str:
-        """Return a hash of the key, which is the same in every run."""
+        """Return a hash of `key`, which is the same in every run."""
         words = (self.subject, self.predicate, self.object)
         _, name = _names[words]
         return name
@@ -401,8 +410,9 @@ class Triple(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the fact that `data` describes. Other keys are ignored, such as the id and readings that a graph's
-        facts have."""
+        """Return the fact that `data` describes. Other keys of a graph's facts, such as `id` and `readings`, are
+        ignored.
+        """
         sources = tuple(map(Source.from_dict, data.get("sources", ())))
         return cls(
             subject=data["subject"],
@@ -415,33 +425,38 @@ class Triple(Record):
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Reports a problem that did not end the run. `detail` is an excerpt of the part that could not be used."""
+    """Reports a problem that did not end the run."""
 
     role: str
+    """the role or node that failed, such as "extractor\""""
     message: str
+    """the problem and its remedy"""
     hop: int = 0
+    """the hop at which it failed; 0 outside of hops"""
     detail: str = ""
+    """an excerpt of the reply or text that could not be used"""
 
 
 @dataclass(frozen=True)
 class RefusedFacts(Failure):
-    """Reports facts that were read but not kept. Reading their passage again would give the same facts."""
+    """Reports facts that were extracted but not kept. Reading their passage again would give the same facts."""
 
 
 @dataclass(frozen=True)
 class Advice(Failure):
-    """Reports a detour that a setting could have avoided. Nothing is lost by the detour."""
+    """Reports that the run took a slower or weaker way which a setting could have avoided. Nothing is lost by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Holds the triples that an extractor read in passages, and a failure for each passage or reply that it could not
-    use."""
+    """Holds the triples that an extractor read in passages, and a Failure for each passage or reply that it could not
+    use.
+    """
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
     unread: tuple[str, ...] = ()
-    """the ids of passages from which nothing was read, because no reply about them could be read"""
+    """the ids of passages without triples because no reply about them could be parsed"""
 
     @property
     def failed(self) -> bool:
@@ -462,7 +477,7 @@ class Extraction:
 
 
 def any_failed(failures: Iterable[Failure]) -> bool:
-    """Return whether a second attempt may succeed: whether any failure is neither RefusedFacts nor Advice."""
+    """Tell whether any of the failures may go away at a second attempt, as all but RefusedFacts and Advice may."""
     return any(not isinstance(failure, RefusedFacts | Advice) for failure in failures)
 
 
@@ -471,10 +486,12 @@ def any_failed(failures: Iterable[Failure]) -> bool:
 
 @dataclass(frozen=True)
 class DialoguePart(Record):
-    """Holds the messages that one plan adds to the dialogue with the planner's model, in the format of OpenAI's API."""
+    """Holds the messages that one plan adds to the conversation with the planner's model, in the format of OpenAI's
+    API.
+    """
 
     form: str
-    """the dialect of the dialogue, such as "search-r1\""""
+    """the dialect in which the model writes its plans, such as "search-r1\""""
     model: str = ""
     """the name of the model that wrote the replies"""
     messages: tuple[JSON, ...] = ()
@@ -484,7 +501,8 @@ class DialoguePart(Record):
 
 @dataclass(frozen=True)
 class Plan(Record):
-    """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
+    """States what the run does next: search for `subquery`, stop because the facts suffice, or answer without
+    retrieval.
 
     Raises ValueError for an unknown action, for "subq" with a blank sub-query, and if `further` is not a tuple of
     sub-queries.
@@ -496,14 +514,16 @@ class Plan(Record):
     )
 
     action: Action
+    """"subq" to search, or the way in which the search ends; see `Action`"""
     subquery: str = ""
     reason: str = ""
+    """why the model decided so, in its own words"""
     answer: str = ""
     """the model's answer, if the model answers when it stops, as search-trained models do"""
     dialogue: DialoguePart | None = None
     """the messages so far, if the next plan continues them; None for a planner that renders a new prompt at each hop"""
     further: tuple[str, ...] = ()
-    """sub-queries to ask at the same time as `subquery`; none of them may need the result of another"""
+    """more sub-queries to search for at the same time as `subquery`, none of which needs the result of another"""
     retriever: str = ""
     """the name of the retriever that searches, if the planner has a choice; "" for the agent's retriever"""
 
@@ -534,7 +554,7 @@ class Plan(Record):
 
 @dataclass(frozen=True)
 class Step(Record):
-    """Records one hop: its sub-query, its hits and its facts."""
+    """Records one hop: its sub-query, the passages that the search returned, and the facts that were read in them."""
 
     json_keys = (
         "hop",
@@ -554,7 +574,7 @@ class Step(Record):
     new_triple_ids: tuple[str, ...] = ()
     """the ids of those facts that the graph did not hold before"""
     thought: str = ""
-    """the sentence of IRCoT's chain of thought"""
+    """the sentence of IRCoT's chain of thought; "" in other loops"""
     seconds: float = 0.0
     """time spent inside the hop's nodes"""
     dialogue: DialoguePart | None = None
@@ -563,7 +583,7 @@ class Step(Record):
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step that `data` describes. Its hits name their passages by id (see Hit.of_dict)."""
+        """Return the step that `data` describes. `passages` maps ids to passages, by which its hits name them."""
         return cls.from_dict(
             {**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]}
         )
@@ -580,7 +600,9 @@ def passages_found(steps: Iterable[Step]) -> tuple[Passage, ...]:
 
 @dataclass(frozen=True)
 class Citation(Record):
-    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
+    """Points from an answer to its evidence: characters `start` to `end` of a passage, and the facts that were read
+    there.
+    """
 
     json_keys = (
         *(
@@ -599,11 +621,13 @@ class Citation(Record):
     )
 
     number: int
+    """the number in the answer's text, as in "[2]\""""
     passage_id: str
     title: str = ""
     start: int = 0
     end: int = 0
     quote: str = ""
+    """the cited characters of the passage"""
     triple_ids: tuple[str, ...] = ()
     file: str = ""
     """the file of the passage, if it has one; the run fills it in"""
@@ -622,8 +646,11 @@ class Citation(Record):
 
     @property
     def bare_title(self) -> str:
-        """Return the title without the note that distinguishes documents of the same name; "" if the title is only the
-        name of a file."""
+        """Return the title without the note in parentheses that tells documents of one name apart, as in "Alien
+        (film)".
+
+        Return "" if the title is only the name of a file.
+        """
         if self.is_named_by_file:
             return ""
         return bare_title(self.title)
@@ -631,7 +658,7 @@ class Citation(Record):
 
 @dataclass(frozen=True)
 class Claim(Record):
-    """Holds a claim that some documents state and other documents contradict."""
+    """Holds a statement that some documents make and others contradict."""
 
     json_keys = ("text", "citations", "documents", "date", "independent?")
 
@@ -648,7 +675,7 @@ class Claim(Record):
 
 @dataclass(frozen=True)
 class Dispute(Record):
-    """Holds the claims of documents that disagree; the first claim is the answer's."""
+    """Holds the statements of documents that disagree; the first claim is the answer's."""
 
     json_keys = ("claims",)
 
@@ -656,24 +683,26 @@ class Dispute(Record):
 
     @property
     def share(self) -> float:
-        """Return the share of the independent documents that make the answer's claim."""
+        """Return the share, from 0 to 1, of the independent documents that make the answer's claim."""
         total = sum(claim.independent for claim in self.claims)
         return self.claims[0].independent / total
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Gives an answer with its evidence."""
+    """Holds an answer with its evidence."""
 
     text: str
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
     """whether the evidence does not hold a sure enough answer; `text` then says so"""
     confidence: float | None = None
+    """how likely the answer is to be right, from 0 to 1; None if neither answerer nor calibration says"""
     failures: tuple[Failure, ...] = ()
     failed: str = ""
-    """Why no answer could be made at all: the answerer crashed, a limit refused its call, or its reply was unreadable.
-    An answer that failed has also abstained."""
+    """Why no answer could be made: the answerer crashed, a limit refused its call, or its reply could not be parsed.
+    `abstained` is then true as well.
+    """
     suggestion: str = ""
     """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: tuple[Dispute, ...] = ()
@@ -682,8 +711,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Exchange(Record):
-    """Holds an earlier turn of a conversation: a question that can be understood without other turns, and its answer,
-    if any."""
+    """Holds an earlier turn of a conversation: the question, rewritten so that it needs no other turn, and its answer."""
 
     question: str
     answer: str = ""
@@ -694,7 +722,7 @@ class Exchange(Record):
 
 @dataclass(frozen=True)
 class Call(Record):
-    """Records one model call. Token counts are those that the endpoint reported, or estimates."""
+    """Records one model call. The token counts are those that the server reported, or estimates."""
 
     json_keys = (
         *(
@@ -717,15 +745,18 @@ class Call(Record):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    """the input tokens that the server took from its prompt cache"""
     seconds: float = 0.0
     replayed: bool = False
-    """whether the reply came from the cache"""
+    """whether the reply came from the cache of replies (`Settings.cache`)"""
     estimated: bool = False
     """whether the endpoint did not report the tokens, so that they are estimated from the texts"""
     key: str = ""
     """the key of request and reply in the cache; "" without a cache"""
     unread: bool = False
-    """whether the reply could not be read, so that the role asks with worked examples and a form from then on"""
+    """whether the reply could not be parsed, so that the role's later prompts add worked examples and a form to fill
+    in
+    """
 
 
 @dataclass(frozen=True)
@@ -738,16 +769,20 @@ class Usage(Record):
 
     @property
     def llm_calls(self) -> int:
+        """Return the number of model calls."""
         return len(self.calls)
 
     @property
     def input_tokens(self) -> int:
+        """Return the sum of the calls' input tokens."""
         return sum(call.input_tokens for call in self.calls)
 
     @property
     def output_tokens(self) -> int:
+        """Return the sum of the calls' output tokens."""
         return sum(call.output_tokens for call in self.calls)
 
     @property
     def cached_tokens(self) -> int:
+        """Return the sum of the input tokens that servers took from their prompt caches."""
         return sum(call.cached_tokens for call in self.calls)

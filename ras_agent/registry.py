@@ -1,11 +1,11 @@
-"""Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
+"""Finds plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
     planner, extractor, answerer,
     reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
     encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
     scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
     judge                                     make(), which returns a ras_agent.protocols.Judge
-    attached                                  a ras_agent.tools.index.attached.Attached, which hangs on passages
+    attached                                  a ras_agent.tools.index.attached.Attached: data stored with passages
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
     dialect                                   a ras_agent.tools.plan.dialects.Dialect
@@ -138,10 +138,17 @@ _NAME = re.compile(r"\w[\w.-]*")
 
 
 def register(kind: str, name: str, plugin: object) -> None:
-    """Add a plug-in under `name` in this process: the object itself, or "module:attribute".
+    """Add a plug-in under `name` in this process.
 
-    A second registration of a name replaces the first, so that a notebook's cell can run twice. Raises UnknownName for
-    an unknown kind, and ValueError for a built-in name or one that is not a plain word.
+    Args:
+        kind: The kind, such as "retriever"; see the table in the module's docstring.
+        name: A word of letters, digits, '.', '_' and '-'. A second registration replaces the first, so that a
+            notebook's cell can run twice.
+        plugin: The object itself, or the place where it is imported from, "module:attribute".
+
+    Raises:
+        UnknownName: For an unknown kind.
+        ValueError: For another form of name, or a name that is built in.
     """
     kind = _current_kind(kind)
     table = _table(kind)
@@ -183,7 +190,9 @@ def run_plugin_file(path: Path) -> None:
 
 
 def current_name(kind: str, name: str) -> str:
-    """Return the current name of a plug-in, or of each part of "a+b". Warns if an old name was given."""
+    """Return `name` with each old name in it, which may be a mix "a+b", replaced by the current one. Warns of old
+    names.
+    """
     parts = []
     for part in name.split("+"):
         today = _OLD_NAMES.get((kind, part), part)
@@ -195,7 +204,7 @@ def current_name(kind: str, name: str) -> str:
 
 
 def warn_of_old_name(old: str, new: str) -> None:
-    """Warn that an old name was given, and name the current one."""
+    """Warn that `old` is now called `new`."""
     warnings.warn(
         f"{old} is called {new} now: write {new}", FutureWarning, stacklevel=3
     )
@@ -215,11 +224,11 @@ def import_modules_of(package: str) -> None:
 
 
 def entry_points(**selected: str) -> Any:
-    """Return the entry points of installed packages that match `selected`, as `importlib.metadata` does.
+    """Return the entry points of installed packages that match `selected`, as `importlib.metadata.entry_points` does.
 
-    Reading them takes about 20 ms, because each installed package has a file of them, and every role of every run asks,
-    mostly for a name that does not exist. So they are cached until the search path or the modification time of one of
-    its folders changes, as it does when a package is installed.
+    Reading them takes about 20 ms, because each installed package has a file of them, and roles look up names in every
+    run. So the result is cached until the search path or the modification time of one of its folders changes, as it
+    does when a package is installed.
     """
     search_path = tuple((folder, _changed(folder)) for folder in sys.path)
     return _entry_points(search_path).select(**selected)
@@ -240,14 +249,16 @@ def _changed(folder: str) -> int:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """List all names of a kind: built in, registered, and installed as entry points."""
+    """Return all names of plug-ins of a kind: built in, registered, and installed as entry points."""
     kind = _current_kind(kind)
     installed = [entry.name for entry in _installed(kind)]
     return tuple(dict.fromkeys([*_table(kind), *installed]))
 
 
 def is_registered(kind: str, name: str) -> bool:
-    """Tell whether a kind has the name, without importing the plug-in. "a+b" is registered if a and b are."""
+    """Tell whether a kind has a plug-in of this name, without importing it. A mix "a+b" counts if a and b are
+    registered.
+    """
     kind = _current_kind(kind)
     name = current_name(kind, name)
     if kind in _JOINED and "+" in name:
@@ -256,7 +267,7 @@ def is_registered(kind: str, name: str) -> bool:
 
 
 def find(kind: str, name: str) -> Any:
-    """Return the plug-in of that name. Raises UnknownName, which lists the registered names."""
+    """Return the plug-in of this kind and name. Raises UnknownName, which lists the registered names."""
     kind = _current_kind(kind)
     name = current_name(kind, name)
     plugin = _table(kind).get(name)
@@ -277,7 +288,10 @@ def find(kind: str, name: str) -> Any:
 
 
 def find_a(record: type[_Record], kind: str, name: str) -> _Record:
-    """Return the plug-in of that name. Raises UnknownName, and TypeError if the plug-in is not a `record`."""
+    """Return the plug-in of this kind and name, which has to be an instance of the class `record`.
+
+    Raises UnknownName, and TypeError for an instance of another class.
+    """
     plugin = find(kind, name)
     if not isinstance(plugin, record):
         raise TypeError(
@@ -310,7 +324,9 @@ def _table(kind: str) -> dict[str, object]:
 def check_call(
     kind: str, name: str, plugin: Callable[..., Any], **arguments: object
 ) -> None:
-    """Raise TypeError for a plug-in that cannot be called with these positional arguments."""
+    """Raise TypeError if a plug-in cannot be called with these arguments by position; their names appear in the
+    message.
+    """
     try:
         inspect.signature(plugin).bind(*arguments.values())
     except TypeError as error:

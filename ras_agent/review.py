@@ -62,8 +62,10 @@ _ALWAYS = ("action", "by", "at", "hop")
 
 
 def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
-    """Return the places that "plan,facts" or a list names, each once, in the order of a run. Raises SettingsError for
-    an unknown place."""
+    """Return the review places that `wanted`, "plan,facts" or a list, names, each once, in the order of a run.
+
+    Raises SettingsError for an unknown place.
+    """
     if isinstance(wanted, str):
         wanted = wanted.split(",")
     named = [name.strip() for name in wanted or () if name.strip()]
@@ -76,20 +78,20 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
 
 
 def person(name: str = "") -> str:
-    """Return the name by which sources and decisions refer to a person: "person", or "person:Ada"."""
+    """Return the name by which sources and decisions refer to a person: "person", or "person:Ada" for the name "Ada"."""
     if not name:
         return _PERSON
     return f"{_PERSON}:{name}"
 
 
 def is_person(name: str) -> bool:
-    """Tell whether `name`, such as the extractor of a source, is that of a person."""
+    """Tell whether `name`, such as the extractor of a Source, stands for a person (see `person`)."""
     return name == _PERSON or name.startswith(f"{_PERSON}:")
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Asks a person for a decision. Which fields are filled depends on the place `at`."""
+    """Asks a person for a decision. The place `at` determines which fields are filled."""
 
     at: Place
     hop: int
@@ -117,7 +119,7 @@ class Review:
     """at answer: the answer that the citations suggest without being sure (see `Answer.suggestion`)"""
 
     def to_dict(self) -> JSON:
-        """Return the interrupt's value: plain JSON with the keys that belong to the place."""
+        """Return the value of the interrupt: plain JSON with the keys that belong to the place."""
         data: JSON = {
             "type": "review",
             "at": self.at,
@@ -217,13 +219,13 @@ class Decision(Record):
 
     @property
     def person(self) -> str:
-        """Return the person's name as provenance has it: "person", or "person:Ada"."""
+        """Return the name by which sources refer to the person who decided: "person", or "person:Ada"."""
         return person(self.by)
 
 
 @dataclass(frozen=True)
 class Reviewed(Record):
-    """Records a decision in the run's `reviews`."""
+    """Records one decision of a person in the run's `reviews`."""
 
     json_keys = ("at", "hop", "decision.*", "before?")
 
@@ -235,7 +237,7 @@ class Reviewed(Record):
 
 
 def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
-    """Return a person's decisions at a review: one decision, or any number of them at a review of facts.
+    """Parse a person's reply to a review: one decision, or a list of decisions at a review of facts.
 
     Raises ReviewError, which names the key, for a decision that is not possible at this review.
     """
@@ -376,7 +378,7 @@ def _check(decision: Decision, review: Review, where: str) -> None:
 
 
 def notes() -> tuple[str, ...]:
-    """Return the notes of the person who reviews the running question, the oldest first; usually ().
+    """Return the notes that a person has written in reviews of the running question, the oldest first; usually ().
 
     A custom planner, reasoner or answerer that shows the notes to its model says so by a true attribute
     `accepts_feedback`. Only then can a person ask it again.

@@ -1,4 +1,4 @@
-"""Values of context variables that hold inside a block. Costs a third of what `contextmanager` would."""
+"""Sets context variables for the duration of a block, in a third of the time that `contextlib.contextmanager` takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class ScopedValue(Generic[T]):
-    """Context manager that gives a context variable a value inside its block, also in threads that copy the context."""
+    """Sets a context variable inside its `with` block. Threads that copy the context see the value too."""
 
     __slots__ = ("_token", "_value", "_variable")
     _token: Token[Any]

@@ -1,4 +1,4 @@
-"""The JSON of records, defined by a list of keys: writing, reading and the schema all follow from it.
+"""Derives the JSON of records from one list of keys: writing, reading and the JSON Schema.
 
 The keys are the record's fields in their order, unless its class lists other keys in `json_keys`.
 """
@@ -31,7 +31,7 @@ _Convert = Callable[[Any], Any]
 
 
 class Record:
-    """Base of records that can be written as JSON. The keys are their fields, or `json_keys`.
+    """Is the base class of records that can be written as JSON. The keys are the fields, or `json_keys`.
 
     Records have no slots, because a copy of their `__dict__` is the fastest way to their JSON.
     """
@@ -42,26 +42,29 @@ class Record:
     the field `plan`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, the form that graph state and traces hold."""
+        """Return the record as plain JSON, the form in which graph state and traces hold it."""
         data: dict[str, Any] = _writers[type(self)](self)
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record that `to_dict` wrote; a missing field gets its default. Raises TypeError for an unknown
-        key."""
+        """Return the record whose JSON is `data`; a missing field gets its default. Raises TypeError for an unknown
+        key.
+        """
         return read_record(cls, data)
 
 
 def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
-    """Return the record of class `record` from its JSON. Nested records in `data` may be JSON or records."""
+    """Return the record of class `record` whose JSON is `data`. Nested records in it may be JSON or records."""
     read: _Record = _readers[record](data)
     return read
 
 
 def json_shape(name: str, record: type, **kinds: Any) -> Any:
-    """Return a TypedDict of a record's JSON, for a schema. `kinds` gives the types of additional keys, and of keys that
-    differ from the record's."""
+    """Return a TypedDict named `name` that describes the JSON of a record class, for a JSON Schema.
+
+    `kinds` gives the types of further keys, and of keys with another type than the record's field.
+    """
     keys = {key.name: kinds.pop(key.name, key.kind) for key in _keys(record)}
     optional = {
         key.name: NotRequired[keys[key.name]] for key in _keys(record) if key.optional

@@ -1,4 +1,4 @@
-"""Time limits for a database that does not answer. Every connection to PostgreSQL is opened with these options.
+"""Sets time limits for a database that does not answer. Every connection to PostgreSQL is opened with these options.
 
 A server that is stopped, or that the network has lost, keeps its connections open: nothing fails, and nothing is ever
 answered. TCP's own time-outs notice a machine that is gone, but not a process that hangs.
@@ -34,10 +34,10 @@ def impatient(
 ) -> type[C]:
     """Return a subclass of psycopg's Connection or AsyncConnection that gives up on a silent server.
 
-    After SECONDS without a byte for a statement, the connection is closed and OperationalError is raised, unless
-    `is_working`, which gets the server's process id, says that the server is still at work. A cancelled statement has
-    less time: _TO_CANCEL seconds to be cancelled, and as many to end. The property `opened_before` tells whether a
-    connection is older than the last silence and so may have been left behind by a fail-over.
+    After SECONDS without a byte for a statement it closes the connection and raises OperationalError, unless
+    `is_working` says that the server still works; this function gets the server's process id. A cancelled statement
+    has less time: _TO_CANCEL seconds to be cancelled, and as many to end. The property `opened_before` tells whether a
+    connection is older than the last silence, so that it may lead to a server that a fail-over has replaced.
     """
     from psycopg import OperationalError
 

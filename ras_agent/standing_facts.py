@@ -1,5 +1,4 @@
-"""Keeps only the facts that are stated in the words of their passages, in runs and knowledge graphs, for every
-extractor."""
+"""Removes extracted facts that are not stated in the words of their passages, for every extractor."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _SHOWN = 10
 def keep_standing(
     extraction: Extraction, passages: Iterable[Passage], hop: int = 0
 ) -> Extraction:
-    """Return the facts that stand in one of `passages`, with a failure for each passage from which facts were left out.
+    """Return the extraction without facts that no passage states, and with a failure for each passage that lost facts.
 
     A fact keeps only the sources that state it. A source that cannot be checked is kept and marked `unchecked`, and so
     is a source of a fact that came with a record and is not in its text. A source in a passage outside `passages` is

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of runs, named by its conventions for generative AI: agent, nodes, searches, model calls.
+"""Makes OpenTelemetry spans of runs, nodes, searches and model calls, named by its conventions for generative AI.
 
     from ras_agent.telemetry import trace_runs
 
@@ -107,8 +107,8 @@ def stop_tracing() -> None:
 def export_runs() -> Callable[[], None]:
     """Send the spans of runs to the collector at OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
 
-    Returns a function that sends the remaining spans and closes the exporter. Raises MissingExtra if the extra `otel`
-    is not installed.
+    Returns a function that sends the remaining spans and closes the exporter; call it when the program ends. Raises
+    MissingExtra if the extra `otel` is not installed.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (

@@ -1,4 +1,5 @@
-"""The trace of a run: the command line prints and saves it, evaluation stores it, and the page is drawn from it.
+"""Defines the trace of a run: the command line prints and saves it, evaluation stores it, and the page is drawn from
+it.
 
 Its JSON form has the same schema everywhere, `trace_schema()`. A passage is stored once, under `passages`; steps,
 citations and facts refer to it by its id.
@@ -83,7 +84,7 @@ class Trace(Record):
     citations: tuple[Citation, ...] = ()
     stop_reason: str = ""
     mode: str = ""
-    """the name of the graph that ran, such as "ras\""""
+    """the name of the loop that ran, such as "ras\""""
     roles: Mapping[str, str] = field(default_factory=dict)
     """the component in each role, such as {"planner": "openai:gpt-4o-mini"}"""
     seconds: float = 0.0
@@ -111,8 +112,9 @@ class Trace(Record):
 
     @property
     def outcome(self) -> _Outcome:
-        """Return how the run ended: with an answer, with an abstention for lack of evidence, or with an answerer that
-        failed."""
+        """Return how the run ended: "answered", "abstained" for lack of evidence, or "failed" if no answer could be
+        made.
+        """
         if self.failed:
             return "failed"
         if self.abstained:
@@ -126,7 +128,13 @@ class Trace(Record):
         mode: str = "",
         roles: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the trace of an agent's output state."""
+        """Return the trace of a run.
+
+        Args:
+            out: The agent's output state.
+            mode: The name of the loop.
+            roles: The component in each role.
+        """
         data = cls("", "").to_dict()
         for name in cls.__dataclass_fields__:
             if out.get(name) is not None:
@@ -137,7 +145,9 @@ class Trace(Record):
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
-        """Return the trace that `to_json` wrote. Errors name the file as `where`. Raises TraceError."""
+        """Return the trace that `to_json` wrote. Raises TraceError, which calls the text `where`, for example a file's
+        name.
+        """
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -146,7 +156,9 @@ class Trace(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "trace") -> Self:
-        """Return the trace that `to_dict` wrote. Raises TraceError, which names the key that is missing or wrong."""
+        """Return the trace that `to_dict` wrote. Raises TraceError, which names `where` and the key that is missing or
+        wrong.
+        """
         wire = _checked(data, where)
         steps = [Step.of_dict(step, wire["passages"]) for step in wire["steps"]]
         return read_record(cls, {**wire, "steps": steps})

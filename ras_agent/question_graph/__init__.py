@@ -1,4 +1,4 @@
-"""The knowledge graph of a question: the triples that were read in passages, merged into facts."""
+"""Merges the triples that are read in passages into the knowledge graph of one question."""
 
 from ras_agent.question_graph.export import to_graphml, to_mermaid
 from ras_agent.question_graph.graph import QuestionGraph

@@ -1,4 +1,4 @@
-"""Detection of facts that cannot all be true, without a model and without a list of relations (see `conflicts_of`)."""
+"""Detects facts that cannot all be true, without a model and without a list of relations (see `conflicts_of`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_VALUES = 50
 
 
 def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
-    """Return groups of facts, in the order of `facts`. Each fact disagrees with another fact of its group.
+    """Return groups of facts that disagree: each fact of a group disagrees with another fact of it.
 
-    Two facts disagree when all of these conditions hold:
+    Groups, and the facts in them, are in the order of `facts`. Two facts disagree when all of these conditions hold:
 
     - They have the same subject, which is a name ("the post office" is a different one in each passage), and the same
       predicate except for auxiliaries and a final preposition.
@@ -30,9 +30,9 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     - No passage gives any subject two such values for this predicate. A predicate that is seen to take several values
       has no conflicts.
 
-    Objects that are names never conflict. Whether "born in Edinburgh" excludes "born in Scotland", or "stars Tom Hanks"
-    excludes "stars Meg Ryan", takes knowledge of the world. In MuSiQue's sample 284 pairs of names differ in this way,
-    and none of those that were examined is a contradiction.
+    Objects that are names never conflict. Whether "born in Edinburgh" excludes "born in Scotland", or "stars Tom
+    Hanks" excludes "stars Meg Ryan", takes knowledge of the world. In MuSiQue's sample 284 pairs of names differ in
+    this way, and none of those that were examined is a contradiction.
     """
     by_predicate: dict[
         str, dict[str, list[Triple]]

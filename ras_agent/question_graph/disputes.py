@@ -1,5 +1,4 @@
-"""Finds answers on which documents disagree: a second document gives another value for the same thing in the same
-words.
+"""Finds the documents that contradict an answer: they give another value for the same thing in the same words.
 
 "The director of the Aune Museum is Ada Brenn." and, in another document, "... is Tom Vell."   disagree
 "Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       are about two times
@@ -63,10 +62,16 @@ def with_dispute(
     passages: Mapping[str, Passage],
     on_conflict: OnConflict = "both",
 ) -> Answer:
-    """Return the answer with the claim of a document that contradicts it, if there is one; otherwise the unchanged
-    answer.
+    """Return the answer with a Dispute added if a document contradicts it; otherwise return it unchanged.
 
     The confidence is limited to the share of the documents that agree with the answer; copies of one text count once.
+
+    Args:
+        answer: The answer, with its citations.
+        graph: The question graph, in whose facts a contradiction is searched.
+        passages: The passages of the run, by id.
+        on_conflict: "both" states both claims, "newest" that of the newest document and who contradicts it; "abstain"
+            turns the answer into an abstention that lists both; "ignore" returns it unchanged.
     """
     if answer.abstained or on_conflict == "ignore":
         return answer
@@ -335,7 +340,7 @@ def _documents(
 
 
 def independent(passages: Iterable[Passage]) -> list[Passage]:
-    """Return the passages without copies of another passage and without further parts of the same document."""
+    """Return the passages that count as independent: one for each document, and one for all copies of a text."""
     counted: list[Passage] = []
     for passage in passages:
         if not any(_are_one(passage, one) for one in counted):

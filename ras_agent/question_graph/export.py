@@ -1,4 +1,4 @@
-"""Export of a question graph: GraphML for graph tools, Mermaid for Markdown."""
+"""Exports a question graph as GraphML for graph tools, and as Mermaid for Markdown."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
 
 
 def to_graphml(graph: QuestionGraph) -> str:
-    """Return GraphML: entities as nodes, facts as directed edges with their ids.
+    """Return the graph as GraphML: entities as nodes, facts as directed edges with their ids.
 
-    `forms`, `sources` and `attributes` are JSON. Characters that XML cannot hold become U+FFFD.
+    The attributes `forms`, `sources` and `attributes` of nodes and edges hold JSON. Characters that XML cannot hold
+    become U+FFFD.
     """
     root = ET.Element("graphml", {"xmlns": _NAMESPACE})
     for target, types in _KEYS.items():
@@ -79,7 +80,8 @@ def to_graphml(graph: QuestionGraph) -> str:
 
 
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
-    """Return a left-to-right flowchart: entities tinted by the hop that found them, conflicts dashed in red.
+    """Return the graph as a Mermaid flowchart, left to right: entities tinted by the hop that found them, conflicts
+    dashed red.
 
     Of a larger graph, the `max_facts` best supported facts are drawn and a note counts the other facts, because GitHub
     draws at most 500 edges.

@@ -1,4 +1,4 @@
-"""The knowledge graph of one question: facts with their sources, merged hop by hop."""
+"""Holds the knowledge graph of one question: facts with their sources, merged hop by hop."""
 
 from __future__ import annotations
 
@@ -25,24 +25,28 @@ from ras_agent.text.canonical import canonical_key
 
 @dataclass(frozen=True)
 class QuestionGraph:
-    """An immutable set of facts; every change returns a new graph."""
+    """Holds an immutable set of facts; every change returns a new graph.
+
+    A reading is a triple in the words of one text. A fact joins the readings with the same `Triple.key`.
+    """
 
     readings: tuple[Triple, ...] = ()
-    """every triple as it was read, one per surface form; facts, labels and entities are computed from them"""
+    """all readings; facts, labels and entities are computed from them"""
     hidden_facts: frozenset[str] = frozenset()
-    """Ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps both small, but the
-    state keeps them, so that a later hop which supports a hidden fact finds its earlier readings. Without them, the
-    result would depend on the order of the hops."""
+    """Ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps both small, but
+    the graph keeps them, so that a later hop which supports a hidden fact finds its earlier readings. Without them,
+    the result would depend on the order of the hops.
+    """
 
     def __post_init__(self) -> None:
         readings = readings_of(self.readings)
         object.__setattr__(self, "readings", readings)
 
     def merge(self, triples: Iterable[Triple]) -> Self:
-        """Return the graph with `triples` added. A hidden fact that `triples` states becomes visible again.
+        """Return the graph with `triples` added. A hidden fact that one of them states becomes visible again.
 
         Merging the same triples twice changes nothing, and the order in which hops are merged does not matter (where
-        `bounded` was called in between, the results are equal after another `bounded`). To merge a whole graph, merge
+        `bounded` was called in between, the results are equal after another `bounded`). To merge another graph, merge
         its `readings`.
         """
         added = readings_of(triples)
@@ -121,7 +125,7 @@ class QuestionGraph:
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """List the groups of facts that cannot all be true, by the rule of ras_agent.question_graph.conflicts."""
+        """List the groups of facts that cannot all be true, as ras_agent.question_graph.conflicts finds them."""
         # hidden facts count too: they may show that a predicate takes several values
         groups = conflicts_of(self._valued_facts)
         if not self.hidden_facts:
@@ -197,7 +201,7 @@ class QuestionGraph:
         return len(self._visible_facts)
 
     def to_text(self) -> str:
-        """Return one fact per line, as prompts show it: `(S> s | P> p | O> o)`."""
+        """Return the visible facts as prompts show them, one per line: `(S> s | P> p | O> o)`."""
         lines = map(str, self.facts)
         return "\n".join(lines)
 
@@ -207,11 +211,10 @@ class QuestionGraph:
         return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
-        """Return the graph as plain JSON.
+        """Return the graph as plain JSON: `facts`, `conflicts` and `shelf`.
 
-        It has "facts" with their ids, "conflicts" as groups of fact ids, and "shelf", the triples read for hidden facts.
-
-        `facts` is the JSON of `entries`, if the caller already has it.
+        `facts` lists the visible facts with their ids, `conflicts` the groups of fact ids, and `shelf` the readings of
+        hidden facts. The argument `facts` is the JSON of the facts, if the caller already has it.
         """
         if facts is None:
             facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
@@ -265,9 +268,9 @@ def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozens
 
 
 def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
-    """Return for each text the summed weight of the words that it shares with a question.
+    """Return for each text how much it is like a question: the summed weight of the words that they share.
 
-    `shared` has these words by the text's id. The fewer texts have a word, the more it weighs.
+    `shared` maps the id of each text to these words. A word weighs log(1 + n / m) if m of the n texts have it.
     """
     texts_with = Counter[str]()
     for words in shared.values():
@@ -295,7 +298,7 @@ ReadingJSON = (
 
 @dataclass(frozen=True)
 class GraphJSON(Record):
-    """JSON of a question graph, with the ids of its facts."""
+    """Describes the JSON of a question graph (see `QuestionGraph.to_dict`)."""
 
     facts: list[JSON]
     conflicts: list[list[str]]
@@ -308,9 +311,10 @@ def dump_fact(
     readings: tuple[Triple, ...] = (),
     sources: list[JSON] | None = None,
 ) -> JSON:
-    """Return the JSON of a fact with the id `name`. `sources` is the JSON of its sources, if the caller already has it.
+    """Return the JSON of a fact with the id `name`.
 
-    A fact that was read in several surface forms has `readings`, a ReadingJSON for each form.
+    A fact that was read in several surface forms has `readings`, a ReadingJSON for each form. `sources` is the JSON of
+    its sources, if the caller already has it.
     """
     if sources is None:
         sources = [source.to_dict() for source in fact.sources]

@@ -1,7 +1,7 @@
-"""Merging of readings into facts and entities.
+"""Merges readings into facts and entities.
 
-A reading is a Triple as it was read: one surface form with its attributes and sources. A graph is a set of readings, so
-merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
+A reading is a Triple as it was read: one surface form with its attributes and sources. A graph is a set of readings,
+so merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
 fact; everything shown about a fact (its words, sources, attributes, position) is computed from the set.
 """
 
@@ -23,28 +23,33 @@ _Preference = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node: its canonical key, the label to show, and every surface form in which it was read."""
+    """Is a node of the graph."""
 
     key: str
+    """the canonical key that all its forms share"""
     label: str
+    """the form that is shown"""
     forms: tuple[str, ...]
+    """every form in which it was read"""
 
 
 class Readings(tuple[Triple, ...]):
-    """The result of `readings_of`, in which the mentions of each form are already joined."""
+    """Holds the result of `readings_of`: one reading for each surface form, in the order of reading."""
 
     __slots__ = ()
 
     def followed_by(self, others: Readings) -> bool:
-        """Return whether all of `others` were read after all of these readings."""
+        """Tell whether all of `others` were read after all of these readings."""
         if not self or not others:
             return True
         return _place(self[-1]) < _place(others[0])
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
-    """Return one reading per surface form and attributes, with the sources of all its mentions, in the order of
-    reading."""
+    """Join the triples with the same surface form and attributes into one reading with the sources of all of them.
+
+    The readings are in the order of their first source.
+    """
     if isinstance(triples, Readings):
         return triples
     by_form: dict[tuple[str, ...], Triple] = {}
@@ -67,7 +72,7 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
 
 
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-    """Map each fact's id to (fact, its readings), in the order of first reading; ties are sorted by surface form.
+    """Return each fact with the readings that it joins, by the fact's id, in the order of first reading.
 
     A fact is shown in the form with the most sources; ties go to the longest form, then to alphabetical order.
     """
@@ -96,9 +101,10 @@ def _order_of_entry(entry: tuple[Triple, tuple[Triple, ...]]) -> _Order:
 def entities_of(
     facts: Mapping[str, tuple[Triple, Sequence[Triple]]],
 ) -> dict[str, Entity]:
-    """Map each canonical key to its Entity, in the order of first mention.
+    """Return the subjects and objects of facts as entities by canonical key, in the order of first mention.
 
-    The label is the form that most facts use; ties go to the longest form, then to alphabetical order.
+    `facts` is the result of `facts_of`. The label is the form that most facts use; ties go to the longest form, then
+    to alphabetical order.
     """
     labels: dict[str, Counter[str]] = {}
     others: dict[str, set[str]] = {}
@@ -158,8 +164,10 @@ def _combine(alike: Sequence[Triple]) -> Triple:
 
 
 def shared_attributes(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the attributes on which all parts that have them agree. The result does not depend on the order of the
-    parts."""
+    """Return the attributes of which all `parts` that have them give the same value.
+
+    The result does not depend on the order of the parts.
+    """
     shared: dict[str, Any] = {}
     disputed: set[str] = set()
     for part in parts:

@@ -1,8 +1,8 @@
-"""The proof of an answer: the cited sentences that lead from a name in the question to the answer, in order.
+"""Finds the proof of an answer: the cited sentences that lead from a name in the question to the answer, in order.
 
 Two sentences can follow each other if both contain the same name. A word for a class ("river", "city", "company") is
-not a name, so two sentences about two rivers do not make a proof. The last sentence contains the answer. If there is no
-such chain, there is no proof, and the citations are evidence without an order.
+not a name, so two sentences about two rivers do not make a proof. The last sentence contains the answer. If there is
+no such chain, there is no proof, and the citations are evidence without an order.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 
 @dataclass(frozen=True, slots=True)
 class ProofStep:
-    """A cited sentence of a proof: it leads from the name `start` to the name `end`.
+    """Is a cited sentence of a proof, which leads from the name `start` to the name `end`.
 
-    The first start is a name of the question. The last end is the answer, or a name in the answer.
+    The start of the first step is a name in the question. The end of the last step is the answer, or a name in it.
     """
 
     start: str

@@ -129,7 +129,8 @@ def texts_to_judge(
 def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | None:
     """Return the sentence of a passage that best supports an answer, or None if no sentence shares a word with it.
 
-    Sentences are compared by the answer's own words in them, plus the words that they share with answer and question.
+    A sentence scores 1 for each word of the answer that it contains and the question does not, plus the support that
+    it gives to answer and question as whole phrases (see `Sentence.support`).
     """
     writing = fact_text(passage.text, passage.heading).words.writing
     own = _own_terms(question, answer, writing)
@@ -147,16 +148,18 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 
 def is_grounded(answer: Answer) -> bool:
-    """Return whether an answer rests on its citations: it does not abstain, and a citation supports it or may support
-    it."""
+    """Tell whether an answer rests on its citations: it does not abstain, and a citation supports it or may support
+    it.
+    """
     if answer.abstained:
         return False
     return any(one.supported is not False for one in answer.citations)
 
 
 def what_is_not_borne(answer: Answer) -> str:
-    """Return a message that no citation supports the answer, with a remedy; "" if a citation does or may, or the answer
-    abstains."""
+    """Return a message with a remedy if no citation supports the answer; "" if one does or may, or if the answer
+    abstains.
+    """
     if answer.abstained or is_grounded(answer):
         return ""
     said = f"{answer.text.strip():.80}"

@@ -26,7 +26,7 @@ def evidence_by_use(
     passages: Sequence[Passage],
     steps: Sequence[Step],
 ) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
-    """Return the facts and the passages of a run, the most useful first."""
+    """Return the facts and the passages of a run, each ordered by usefulness, the most useful first."""
     questions = [question]
     newest: tuple[str, ...] = ()
     for step in steps:
@@ -39,15 +39,17 @@ def evidence_by_use(
 def facts_by_use(
     graph: QuestionGraph, questions: Sequence[str], newest: Collection[str] = ()
 ) -> tuple[Triple, ...]:
-    """Return all facts of the graph, the most useful first.
+    """Return all visible facts of the graph, the most useful first.
 
-    `questions` are the question and the sub-queries or sentences that followed it. `newest` are the ids of the facts
-    that the last hop found.
+    Args:
+        graph: The question graph; the order of its facts does not matter.
+        questions: The question and the sub-queries or sentences of a chain of thought that followed it.
+        newest: The ids of the facts that the last hop found.
 
-    The order is by class: (1) facts between two entities that the questions name, (2) facts that touch one such entity,
-    (3) other facts of the newest hop, (4) other facts by their distance from a named entity, (5) facts that no chain
-    connects with one. Within a class, facts of the newest hop come first, then those that share more words with the
-    questions, then those that more passages state. The order of the graph's facts does not matter.
+    The order is by class: (1) facts between two entities that the questions name, (2) facts that touch one such
+    entity, (3) other facts of the newest hop, (4) other facts by their distance from a named entity, (5) facts that no
+    chain of facts connects with a named entity. Within a class, facts of the newest hop come first, then those that
+    share more words with the questions, then those that more passages state.
     """
     classes = _classes(graph, questions, newest)
     texts = {}

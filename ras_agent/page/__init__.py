@@ -1,4 +1,4 @@
-"""The page of a run, and the building blocks of every self-contained page."""
+"""Makes the HTML page of a run, from parts that every self-contained page uses."""
 
 from ras_agent.page.self_contained import (
     SERVED_POLICY,

@@ -1,4 +1,4 @@
-"""Makes a few questions that a collection can be asked, from facts that were read in it. They are in English."""
+"""Makes a few questions, in English, that a collection can be asked, from facts that were read in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ _READ = 5  # number of passages with which a question is tried
 
 
 def questions_about(passages: Sequence[Passage]) -> list[str]:
-    """Return questions that facts in a collection's first passages answer, each about something that its text names."""
+    """Return questions that a collection can answer, made from facts in its first passages.
+
+    Each question is about something that the text names.
+    """
     facts = []
     extractor = find("extractor", "offline")()
     first = passages[:_PASSAGES]
@@ -73,8 +76,10 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
 
 
 def is_answered(question: str, passages: Sequence[Passage]) -> bool:
-    """Tell whether the offline mode answers a question. For a question about an office, a cited sentence must name the
-    institution."""
+    """Tell whether the offline mode answers a question from `passages`.
+
+    For a question about an office, such as "Who is the director of ...?", a cited sentence must name the institution.
+    """
     asked = stem_set(question)
     nearest = sorted(
         passages,

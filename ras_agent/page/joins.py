@@ -1,6 +1,6 @@
 """Joins two names of one thing ("river Dorve" and "Dorve"), which are two entities of the question graph, on the page.
 
-They are the same if one name is the other with a description added.
+Two names are taken for one thing if one of them is the other with a description added.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def same_thing(label: str, other: str) -> bool:
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return the pairs of entities with labels that name the same thing. A label that two other labels contain is not
-    joined."""
+    """Return the pairs of entities, by index, with labels that name the same thing (see `same_thing`).
+
+    A label that two other labels contain is not joined.
+    """
     if len(labels) > _MOST_NAMES:
         return []
     longer: dict[int, list[int]] = {}

@@ -12,8 +12,9 @@ from ras_agent.text.lines import shown_name
 def answer_cell(
     question: str, answer: str, citations: Iterable[Citation], about: str
 ) -> str:
-    """Return the HTML of a question, its answer and the cited sentences. `about` is a line below them in small
-    letters."""
+    """Return the HTML of a question, its answer and the cited sentences, with the line `about` below them in small
+    letters.
+    """
     quotes = "".join(f"<li>{_cited(citation)}</li>" for citation in citations)
     parts = [
         f"<p>{escape(question)}</p>",
@@ -25,7 +26,7 @@ def answer_cell(
 
 
 def agent_cell(name: str, nodes: Iterable[str]) -> str:
-    """Return the HTML with an agent's name and its nodes."""
+    """Return the HTML that shows an agent's name and its nodes."""
     steps = ", ".join(map(escape, nodes))
     return f"<p><b>Agent {escape(name)}</b></p><small>nodes: {steps}</small>"
 

@@ -1,4 +1,4 @@
-"""Makes the reference of the server's paths, one page without scripts, from the OpenAPI document."""
+"""Makes the reference of the server's HTTP paths: one page without scripts, from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ras_agent.records import JSON
 
 
 def reference_page(schema: JSON) -> str:
-    """Return the HTML page that describes an OpenAPI document."""
+    """Return the HTML page that describes an OpenAPI document, `schema`."""
     groups: dict[str, list[str]] = {}
     for path, methods in schema["paths"].items():
         for method, about in methods.items():

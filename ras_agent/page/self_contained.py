@@ -1,4 +1,4 @@
-"""Self-contained pages: one file that loads nothing and holds text from documents as data.
+"""Makes self-contained pages: one file that loads nothing and holds text from documents as data.
 
 The data is JSON in which no character has a meaning in HTML, and the page's own script inserts it as text. If that
 should ever fail, the Content-Security-Policy allows only the page's own scripts and styles, by their hashes, and no
@@ -34,7 +34,7 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return these scripts of ras_agent/page joined into one script. Other scripts cannot see its variables."""
+    """Return the named scripts of ras_agent/page joined into one script, whose variables other scripts cannot see."""
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 
@@ -51,9 +51,9 @@ def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
 
 
 def filled(template: str, slots: Mapping[str, str]) -> str:
-    """Replace each @@NAME@@ in `template` by the slot of that name, if there is one. Inserted slots are not searched.
+    """Return `template` with each @@NAME@@ replaced by the entry NAME of `slots`, if there is one.
 
-    A lone surrogate, which a file cannot hold, becomes "?".
+    The inserted texts are not searched for names. A lone surrogate, which a file cannot hold, becomes "?".
     """
     return (
         _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)

@@ -1,4 +1,4 @@
-"""A run as one page: question, answer, evidence, and the question graph growing hop by hop.
+"""Makes the page of a run: question, answer, evidence, and the question graph growing hop by hop.
 
 This module decides the boxes, each with its size and its lines; the page's script places them.
 """
@@ -41,10 +41,10 @@ _DOT = 12.0
 
 
 def trace_html(trace: Trace, folder: Path | None = None) -> str:
-    """Return the page of a run: one file that loads nothing. The data in it is ASCII.
+    """Return the HTML page of a run: one file in ASCII that loads nothing.
 
-    `folder` is where the page will be. The evidence then links to its source files, if they are in that folder or in
-    the working folder.
+    `folder` is where the page will be stored. The evidence then links to its source files, if they are in that folder
+    or in the working folder.
     """
     title = " ".join(trace.question.split())[:120]
     return trace_frame(
@@ -73,8 +73,10 @@ def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) ->
 
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:
-    """Return the page around `data`, by default around @@DATA@@, which the caller replaces by the result of
-    `trace_data`."""
+    """Return the HTML page around `data`, the result of `trace_data`.
+
+    By default it holds the text @@DATA@@, which the caller replaces later.
+    """
     style = page_file("trace.css")
     script = trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
@@ -84,7 +86,7 @@ def trace_frame(title: str, data: str = "@@DATA@@") -> str:
 
 
 def trace_script() -> str:
-    """Return the script of the page."""
+    """Return the JavaScript of the page."""
     return page_script("elements", "layout", "drawing", "story", "trace")
 
 
@@ -96,11 +98,13 @@ def picture(
     *,
     most: int = _MOST,
 ) -> JSON:
-    """Return nodes and edges with the sizes of their labels, in pixels at scale 1, for the page's script.
+    """Return the drawing of a question graph for the page's script: nodes and edges, with the sizes of labels in
+    pixels.
 
-    Entities are named by index, facts by id. "shown": whether a label is drawn at every scale. "left_out": the number
-    of facts that are not drawn. "joins": pairs of cited entities that are the same thing under two names. "chain": the
-    cited sentences that lead from the question to the answer (see `proof_of`).
+    Of a larger graph, at most `most` facts are drawn. Entities are named by index, facts by id. The keys of the result
+    are: "shown", whether a label is drawn at every scale; "left_out", the number of facts that are not drawn; "joins",
+    pairs of cited entities that are the same thing under two names; "chain", the cited sentences that lead from the
+    question to the answer (see `proof_of`).
     """
     citations = tuple(citations)
     cited: dict[str, list[int]] = {}

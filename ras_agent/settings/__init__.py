@@ -1,4 +1,4 @@
-"""Settings of a run, from four places; a later one overrides an earlier one.
+"""Reads the settings of a run from four places; a later one overrides an earlier one.
 
     the defaults of `Settings`
     ras-agent.toml              planner = "openai:gpt-4o-mini"

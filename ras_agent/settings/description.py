@@ -14,28 +14,30 @@ from ras_agent.settings.fields import Settings, Work
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Description of one field of a settings class."""
+    """Describes one field of a settings class."""
 
     name: str
     type: type
-    """The type as which a value is read: str, int, float, bool or Path."""
+    """The type to which a value is converted: str, int, float, bool or Path."""
     choices: tuple[str, ...]
-    """The allowed values of a Literal."""
+    """The allowed values, if the field is a Literal; otherwise ()."""
     default: Any
     help: str
     panel: str
+    """The heading under which the help of a command lists the flag."""
     work: frozenset[Work]
+    """The kinds of work, such as "answer" or "index", that use the setting; their commands have its flag."""
     flags: tuple[str, ...]
     repeated: bool
-    """Whether the flag may be given several times, each time with a key=value."""
+    """Whether the flag may be given several times, each time with one key=value."""
     everyday: frozenset[Work]
-    """The kinds of work with commands that show the setting on their first page of help."""
+    """The kinds of work with commands that show the setting in the short form of their help."""
 
 
 def describe(
     model: type[Settings] = Settings, work: Work | None = None
 ) -> dict[str, Setting]:
-    """Return the settings of a class by name, in order. With `work`, return only those that this work uses."""
+    """Return the settings of a class by name, in order; with `work`, only those that this kind of work uses."""
     described = {}
     for setting in _settings(model):
         if work is None or work in setting.work:

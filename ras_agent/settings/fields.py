@@ -1,4 +1,4 @@
-"""All settings of the toolkit, with their defaults, help texts and checks."""
+"""Defines all settings of the toolkit, with their defaults, help texts and checks."""
 
 from __future__ import annotations
 
@@ -108,10 +108,11 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseModel):
-    """All settings with their defaults. Frozen; an unknown key is an error.
+    """Holds all settings. Instances are frozen, and an unknown key raises WrongSettings.
 
-    A new option is one new field. A subclass may add fields with pydantic's own `Field`. Every command takes them, or
-    only commands of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
+    A new option is one new field. A subclass may add fields with pydantic's own `Field`. Every command then has a flag
+    for it, or, with `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}`, only the commands of
+    that kind of work.
     """
 
     # defer_build: the validator is built when the first instance is made
@@ -449,7 +450,7 @@ class Settings(BaseModel):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of a run."""
+        """Return the limits of a run as a Limits record."""
         return Limits(**self.model_dump(include=set(Limits.names())))
 
     @field_validator("filter", mode="before")
@@ -464,7 +465,9 @@ class Settings(BaseModel):
         return value
 
     def for_role(self, role: str) -> Self:
-        """Return the settings for a role's calls, in which the role's own settings override the common ones."""
+        """Return the settings for the model calls of a role: a copy in which the entry of `roles` overrides the common
+        ones.
+        """
         roles = self.roles or {}
         chosen: dict[str, Any] = {}
         for name, value in roles.get(role, {}).items():
@@ -477,7 +480,7 @@ class Settings(BaseModel):
 
     @property
     def needs_index(self) -> bool:
-        """Tell whether the retriever needs an index and the settings name no index."""
+        """Tell whether the retriever searches an index although no index is set."""
         return self.index is None and ":" not in self.retriever
 
     @field_validator("language")
@@ -578,7 +581,7 @@ class Settings(BaseModel):
 
 
 def described_request(settings: Settings) -> dict[str, Any]:
-    """Return the settings that change requests to models, in the form of a manifest: without secrets."""
+    """Return the settings that change the requests to models, as a run's manifest stores them: without secrets."""
     names = (*FIELDS, "extra_body", "headers", "roles")
     return _described({name: getattr(settings, name) for name in names})
 

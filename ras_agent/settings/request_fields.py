@@ -69,7 +69,9 @@ _SECRET_NAME = re.compile(
 
 
 class HeaderValue(str):
-    """Value of a header, which may be a secret. Its `repr` shows only a reference to a variable."""
+    """Holds the value of a header, which may be a secret. Its `repr` shows only a reference to an environment
+    variable.
+    """
 
     __slots__ = ()
 
@@ -78,9 +80,10 @@ class HeaderValue(str):
 
 
 def read_fields(value: object, name: str) -> dict[str, Any]:
-    """Read fields of a request: texts "name=value" with values in JSON or plain text, a JSON object, or a mapping.
+    """Parse additional fields of a request: texts "name=value", a JSON object, or a mapping.
 
-    Raises ValueError for another form, and for a field that is set elsewhere.
+    A value is read as JSON if possible, otherwise as a text. `name` is the setting that messages name. Raises
+    ValueError for another form, and for a field that another setting sets.
     """
     fields = _object_in(value, name, _json_or_text)
     if name == "extra_body":
@@ -91,7 +94,9 @@ def read_fields(value: object, name: str) -> dict[str, Any]:
 
 
 def read_headers(value: object) -> dict[str, HeaderValue]:
-    """Read headers as `read_fields` does. Messages never show a value. Raises ValueError for an invalid header."""
+    """Parse headers in the forms of `read_fields`. Raises ValueError for an invalid header, in a message without its
+    value.
+    """
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
@@ -109,7 +114,7 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
 
 
 def read_roles(value: object) -> dict[str, dict[str, Any]]:
-    """Read settings of single roles: texts "planner.top_p=0.9", a JSON object, or a mapping of mappings.
+    """Parse settings of single roles: texts "planner.top_p=0.9", a JSON object, or a mapping of mappings.
 
     Raises ValueError for an unknown role, or a setting that a role cannot have.
     """
@@ -141,9 +146,9 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
 
 
 def read_variables(value: object) -> str:
-    """Read names of environment variables, separated by commas. Messages do not show a key that was given by mistake.
+    """Check names of environment variables, separated by commas, and return them without spaces.
 
-    Raises ValueError for an invalid name.
+    Raises ValueError for an invalid name. The message does not show it, because it may be a key given by mistake.
     """
     names = [name.strip() for name in str(value).split(",")]
     if not all(map(_NAME_OF_VARIABLE.fullmatch, names)):
@@ -154,15 +159,17 @@ def read_variables(value: object) -> str:
 
 
 def merged(common: Mapping[str, Any] | None, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the common mapping with a role's own values added, which override the common ones."""
+    """Return a role's own values, and those of `common` that the role does not set itself."""
     return {**(common or {}), **own}
 
 
 def with_values(
     headers: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return headers as they are sent, with variables replaced by their values. Raises SettingsError for an unset
-    variable."""
+    """Return headers as they are sent: with each `env:NAME` replaced by the value of that environment variable.
+
+    Raises SettingsError for a variable that is not set.
+    """
     sent: dict[str, str] = {}
     for name, text in headers.items():
         for variable in _VARIABLE.findall(text):
@@ -175,7 +182,7 @@ def with_values(
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
-    """Return the name of a header with a value that shows a secret; "" if there is no such header."""
+    """Return the name of a header that holds a secret as a plain text; "" if there is no such header."""
     shown = (
         name
         for name, text in headers.items()
@@ -185,15 +192,14 @@ def shown_secret(headers: Mapping[str, str]) -> str:
 
 
 def variables_in(headers: Mapping[str, str]) -> list[str]:
-    """Return the names of the variables that headers refer to."""
+    """Return the names of the environment variables that headers refer to by `env:NAME`."""
     return [
         variable for text in headers.values() for variable in _VARIABLE.findall(text)
     ]
 
 
 def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers for a manifest or for the key of a cached reply: without secrets, but different values stay
-    different.
+    """Return headers without secrets, for a manifest or the key of a cached reply. Different values stay different.
 
     >>> described_headers({"x-team": "a", "x-key": "abc", "x-tenant": "env:TENANT"})
     {'x-key': '***', 'x-team': 'sha256:ca978112', 'x-tenant': 'env:TENANT'}

@@ -34,11 +34,10 @@ def find_config(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Path | None:
-    """Return the only settings file that is read: `path`, else RAS_AGENT_CONFIG, else ./ras-agent.toml, else the user's
-    file.
+    """Return the path of the settings file, or None if there is no such file. Only one file is read.
 
-    The user's file is ~/.config/ras-agent/config.toml. Returns None if there is no file. Raises SettingsError if a file
-    that was named does not exist.
+    It is `path`, otherwise the value of RAS_AGENT_CONFIG, otherwise ./ras-agent.toml, otherwise the user's file
+    ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
     """
     if environment is None:
         environment = os.environ
@@ -63,10 +62,17 @@ def load_settings(
     flags: Mapping[str, Any] | None = None,
     model: type[Settings] = Settings,
 ) -> Settings:
-    """Return the settings of a TOML file (see `find_config`), of RAS_AGENT_* variables, and of flags that are not None.
+    """Return the settings of a TOML file, of RAS_AGENT_* variables and of flags; each of these overrides those before
+    it.
 
-    Variables override the file, and flags override both. Relative paths in the file start from its folder. Raises
-    SettingsError, with the place and the key, for an unknown setting or a wrong value.
+    Args:
+        config: The settings file (see `find_config`); None for no file. Its relative paths start from its folder.
+        environment: The environment variables; by default those of the process.
+        flags: The flags by name; those that are None are ignored.
+        model: The settings class.
+
+    Raises:
+        SettingsError: For an unknown setting or a wrong value; the message names the place and the key.
     """
     layers: dict[str, Mapping[str, Any]] = {}
     if config:
@@ -96,7 +102,7 @@ def load_settings(
 
 
 def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the flags that have a value."""
+    """Return the flags that are not None."""
     if flags is None:
         return {}
     return {key: value for key, value in flags.items() if value is not None}
@@ -117,8 +123,10 @@ def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
 
 
 def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """Return the keys of a settings file, with paths relative to its folder. Raises SettingsError for a file that is
-    not TOML."""
+    """Return the settings in a TOML file, with relative paths joined to its folder.
+
+    Raises SettingsError for a file that cannot be read or is not TOML.
+    """
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -137,7 +145,7 @@ def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in the environment; an empty variable counts as not set."""
+    """Return the settings in RAS_AGENT_* variables; an empty variable counts as not set."""
     settings: dict[str, str] = {}
     for name, value in environment.items():
         is_setting = name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)

@@ -1,7 +1,7 @@
-"""Limits the effects of a settings file in the working folder, which may have come with foreign files.
+"""Limits what a settings file in the working folder can do, because it may have come with files of other people.
 
-Such a file may not run code, and no key from the environment is sent to a server that only this file names. A file that
-the user named by `--config` or RAS_AGENT_CONFIG, or that is in the user's own folder, is trusted.
+Such a file may not run code, and no key from the environment is sent to a server that only this file names. A file
+that the user named by `--config` or RAS_AGENT_CONFIG, or that is in the user's own folder, is trusted.
 """
 
 from __future__ import annotations
@@ -40,9 +40,18 @@ def unnamed_destinations(
     model: type[Settings] = Settings,
     work: Work | None = None,
 ) -> dict[str, str]:
-    """Map each setting by which an untrusted `config` sends passages to a server, or writes a file, to its value.
+    """Return the settings by which an untrusted settings file sends passages to a server or writes a file, with their
+    values.
 
     The result is {} for a trusted file. It leaves out settings that variables or flags override.
+
+    Args:
+        config: The settings file that is used.
+        path: The file that the user named by `--config`, if any.
+        environment: The environment variables.
+        flags: The flags of the command line.
+        model: The settings class.
+        work: The kind of work of the command; settings that it does not use are ignored.
     """
     is_named = path or environment.get(CONFIG_VARIABLE)
     if config is None or is_named or config.name != LOCAL_CONFIG:
@@ -92,7 +101,7 @@ def _is_code(value: object) -> bool:
 
 
 def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
-    """Raise SettingsError if one of the `unnamed_destinations` names Python code, which would be run."""
+    """Raise SettingsError if one of the `unnamed_destinations` would run Python code."""
     named = destinations.get("retriever")
     if _is_code(named):
         raise SettingsError(

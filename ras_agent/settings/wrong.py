@@ -20,7 +20,7 @@ _SECRET = ("key", "token", "secret", "password")
 
 
 class WrongSettings(SettingsError):
-    """Raised by `Settings(...)`; names the first wrong key, and why it is wrong."""
+    """Is raised by `Settings(...)`. The message names the first wrong key, and why it is wrong."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ def _problem_of(error: Mapping[str, object]) -> str:
 
 
 def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
-    """Return the message about a key that is not a setting, with the setting that was probably meant."""
+    """Return the message that `key` is not a setting, with the most similar setting or the list of all settings."""
     in_place = partial(spelling, place)
     meant = [name for name in model.model_fields if name != "api_keys"]
     remedy = did_you_mean(key, meant, in_place)
@@ -67,7 +67,10 @@ def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
 
 
 def current_names(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a place under their current names. Warns about old names."""
+    """Return settings with each old name replaced by the current one, and warn of old names.
+
+    `place` is where they were read: "flags", "environment" or a file.
+    """
     named: dict[str, Any] = {}
     for key, value in values.items():
         today = _OLD_NAMES.get(key, key)
@@ -79,7 +82,7 @@ def current_names(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelling(place: str, key: str) -> str:
-    """Return a setting's name as `place` writes it: a flag, a variable or a key."""
+    """Return how `place` writes the name of a setting: a flag, an environment variable, or a quoted key of a file."""
     if place == "environment":
         return f"{PREFIX}{key.upper()}"
     if place == "flags":

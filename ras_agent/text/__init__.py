@@ -1,1 +1,1 @@
-"""Text in English and Unicode: words, names, sentences, dates and numbers, canonical keys."""
+"""Analyses text in English and Unicode: words, names, sentences, dates and numbers, canonical keys."""

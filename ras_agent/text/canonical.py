@@ -1,4 +1,4 @@
-"""Canonical keys, which decide whether two strings name the same entity."""
+"""Computes canonical keys, which decide whether two strings name the same entity."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _fold(surface: str) -> str:
 def canonical_key(surface: str) -> str:
     """Return the key that all surface forms of one entity share. The key of a key is the key itself.
 
-    Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
-    words, initials as one word, no leading article. The key of a surface with a visible character is never empty: if
-    nothing else is left, it is the folded surface.
+    The key is the surface form in Unicode NFKC and case-folded, without invisible characters, possessive, punctuation
+    and leading article, with "&" written as "and", one space between words, and initials joined into one word. The key
+    of a form with a visible character is never empty: if nothing else is left, it is the folded form.
 
     >>> canonical_key("The  Beatles"), canonical_key("J. R. R. Tolkien’s"), canonical_key("Simon & Garfunkel")
     ('beatles', 'jrr tolkien', 'simon and garfunkel')

@@ -1,4 +1,4 @@
-"""Names of languages, and the probable language of a text, recognised by its function words or its script."""
+"""Names languages, and recognises the probable language of a text by its function words or its script."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE}
 
 
 def language_name(spec: str) -> str:
-    """Return the name of a language, given by name or code ("de"). Raises ValueError for an unknown language."""
+    """Return the English name, in lower case, of a language that is given by name or code ("de").
+
+    Raises ValueError for an unknown language.
+    """
     known = {*CODES.values(), NO_LANGUAGE}
     given = spec.strip().lower()
     name = CODES.get(given, given)

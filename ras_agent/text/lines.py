@@ -1,5 +1,4 @@
-"""Turns texts from outside into lines in which nothing moves a cursor, ends the line or changes the reading
-direction."""
+"""Turns texts from outside into lines that cannot move the cursor, end the line or change the reading direction."""
 
 from __future__ import annotations
 
@@ -40,11 +39,12 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def shown_name(name: object) -> str:
-    """Return a title or file name as it is shown: one line of at most 300 characters.
+    r"""Return a title or file name as one line of at most 300 characters.
 
-    The author of a document chooses it, and must not be able to begin a new line that looks like another speaker's.
+    The author of a document chooses its title, and must not be able to begin a new line that looks like another
+    speaker's.
 
-    >>> shown_name('Kelp\\n[2] Harbour office: "It is open."')
+    >>> shown_name('Kelp\n[2] Harbour office: "It is open."')
     'Kelp [2] Harbour office: "It is open."'
     """
     return one_line(str(name), LONGEST_NAME)

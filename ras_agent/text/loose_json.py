@@ -34,7 +34,10 @@ _WORDS: dict[str, bool | None] = {
 
 
 def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
-    """Yield position and content of each object. Keys are in lower case, with underscores between words."""
+    """Yield each JSON object in `text`, with the position at which it begins.
+
+    Keys are in lower case, with underscores between words.
+    """
     for found in _OBJECT.finditer(text):
         item = {}
         for key, value in _PAIR.findall(found[0]):
@@ -44,13 +47,18 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
 
 
 def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
-    """Return the text of the first key that has one, or the first text in its list; "" if no key has a text."""
+    """Return the value of the first of `keys` that has a text or a list beginning with one; of a list, its first text.
+
+    Return "" if no key has such a value.
+    """
     return next(iter(all_texts(item, keys)), "")
 
 
 def all_texts(item: Mapping[str, Value], keys: Iterable[str]) -> list[str]:
-    """Return the text of the first key that has one, or all texts in its list if the list begins with a text; []
-    without any."""
+    """Return the texts of the first of `keys` that has a text or a list beginning with one.
+
+    Return [] if no key has such a value.
+    """
     for key in keys:
         value = item.get(key)
         values = value if isinstance(value, list) else [value]

@@ -40,8 +40,9 @@ _HOST = re.compile(r"[\w.~:@%\[\]-]+")
 
 
 def inert_markup(text: str) -> str:
-    """Return a text in which images become links, and look-alikes replace brackets of tags and of links that run
-    something.
+    """Return a text in which images become links, and tags and links that could run something are no markup any more.
+
+    Brackets of such tags and links are replaced by look-alikes.
 
     >>> inert_markup("Leith ![x](https://elsewhere.example/?q=secret) <img src='//elsewhere.example'> List<String> !")
     "Leith [x](https://elsewhere.example/?q=secret) ‹img src='//elsewhere.example'> List<String> !"
@@ -72,8 +73,10 @@ def _lead(link: re.Match[str]) -> str:
 
 
 def markup_start(text: str, start: int = 0) -> int:
-    """Return the first position from `start` on that later text may turn into markup; the text's length if there is
-    none."""
+    """Return the first position, from `start` on, at which text that follows may complete a piece of markup.
+
+    Return the length of the text if there is no such position.
+    """
     beginning = _BEGINNING.search(text, start)
     if beginning:
         return beginning.start()
@@ -81,10 +84,11 @@ def markup_start(text: str, start: int = 0) -> int:
 
 
 def web_address(text: str) -> str:
-    """Return the address of a web page, escaped so that no character ends a quotation, a link or a tag; "" for any
-    other text.
+    r"""Return the URL of a web page, escaped so that no character ends a quotation, a link or a tag.
 
-    >>> web_address("https://e.example/a (1).pdf?q=\\"x\\"")
+    Return "" if `text` is no such URL.
+
+    >>> web_address("https://e.example/a (1).pdf?q=\"x\"")
     'https://e.example/a%20%281%29.pdf?q=%22x%22'
     >>> web_address("javascript:alert(1)")
     ''

@@ -44,7 +44,7 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """Return half-open character spans of the names in `text`, left to right, not overlapping.
+    """Return the half-open character spans of the names in `text`, left to right, not overlapping.
 
     A name is the text between double quotation marks, or a run of capitalised words and numbers with the small words
     that join them. A capitalised function word ("The", "Who") belongs to a name inside it, and at its beginning unless
@@ -144,7 +144,7 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
 
 
 def is_name(text: str) -> bool:
-    """Return whether the whole `text` is one name: capitalised and small joining words, but not a date or a number.
+    """Tell whether the whole `text` is one name: capitalised and small joining words, but not a date or a number.
 
     >>> is_name("Bank of Boston"), is_name("American television program"), is_name("June 1999")
     (True, False, False)

@@ -16,17 +16,19 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
-    """Return the normal form `form` of `text`. Of more than 30 combining marks in a row, the later ones are dropped."""
+    """Return `text` in the Unicode normal form `form`. Of more than 30 combining marks in a row, the later ones are
+    dropped.
+    """
     if text.isascii():
         return text
     return unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
 
 
 def storable(text: str) -> str:
-    """Return a text with U+FFFD for each character that requests, files or databases cannot hold.
+    """Return a text in which U+FFFD replaces each character that requests, files or databases cannot hold.
 
-    These are the character 0 and lone surrogates, which come from replies and records that were cut inside a character,
-    and from undecodable bytes.
+    These are the character 0 and lone surrogates, which come from replies and records that were cut inside a
+    character, and from undecodable bytes.
     """
     plain = text.isascii() and "\0" not in text
     if plain:
@@ -40,7 +42,7 @@ def storable_number(number: int) -> bool:
 
 
 def encodable(text: str) -> str:
-    """Return a text with "?" for each lone surrogate, which UTF-8 cannot encode and tokenizers do not accept."""
+    """Return a text in which "?" replaces each lone surrogate, which UTF-8 cannot encode and tokenizers do not accept."""
     return text.encode("utf-8", "replace").decode()
 
 

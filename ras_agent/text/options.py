@@ -8,7 +8,7 @@ _LABEL = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 
 
 def options_of(question: str) -> dict[str, str]:
-    """Return the text of each option by its label, both as the question writes them; {} if it lists no options.
+    """Return the text of each option that a question lists, by the option's label; {} if it lists no options.
 
     >>> options_of("What flows? A. a river B. a mill")
     {'A': 'a river', 'B': 'a mill'}

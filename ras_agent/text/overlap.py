@@ -11,17 +11,17 @@ from ras_agent.text.sentences import sentence_spans
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Characters `start` to `end` of a text, and their canonical key."""
+    """Locates a sentence, characters `start` to `end` of a text, and holds its canonical key."""
 
     start: int
     end: int
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """Return a sum over the phrases: 1 for a phrase that the sentence contains, and less for one that shares only
-        some words.
+        """Return how much of the phrases the sentence contains: the sum of a number for each phrase.
 
-        Each shared word of a phrase of n words counts 1 / (n + 1).
+        The number is 1 for a phrase that the sentence contains as a whole, and m / (n + 1) for a phrase of n words of
+        which it contains m.
         """
         words = frozenset(self.key.split())
         total = 0.0
@@ -39,7 +39,7 @@ class Sentence:
 
 
 def holds(text: str, name: str) -> bool:
-    """Return whether a text contains the words of a name side by side. Case and punctuation do not matter."""
+    """Tell whether a text contains the words of a name in a row. Case and punctuation do not matter."""
     key = canonical_key(name)
     return key != "" and f" {key} " in f" {canonical_key(text)} "
 
@@ -54,7 +54,7 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
-    """Return how well a whole text supports the phrases, counted as in `Sentence.support`."""
+    """Return how much of the phrases a whole text contains, counted as in `Sentence.support`."""
     whole = Sentence(0, len(text), canonical_key(text))
     return whole.support(phrases)
 

@@ -1,5 +1,4 @@
-"""Finds where a reply begins to repeat itself: small models may write one line over and over until a limit stops
-them."""
+"""Finds where a reply begins to repeat itself: small models may write one line over and over until a limit stops them."""
 
 from __future__ import annotations
 
@@ -26,10 +25,10 @@ _WORD = re.compile(r"\w+")
 
 
 class Repeats:
-    """Reader of a growing text that finds the first line which occurs for the third time.
+    """Reads a growing text, and finds the first line that occurs for the third time.
 
-    Only whole statements outside of thoughts count, because a thought may repeat itself, and JSON has the same keys and
-    names in many objects.
+    Only whole statements outside of thoughts count, because a thought may repeat itself, and JSON has the same keys
+    and names in many objects.
     """
 
     def __init__(self) -> None:
@@ -38,8 +37,10 @@ class Repeats:
         self._thinking = False
 
     def place_in(self, text: str) -> int | None:
-        """Return where the repetition begins in a text that has grown since the last call; None if it does not repeat
-        itself."""
+        """Return the position of the line that occurs for the third time; None if no line does.
+
+        `text` is the whole text so far; only lines after those of the last call are read.
+        """
         while (end := text.find("\n", self._read)) >= 0:
             line = text[self._read : end].strip()
             if self._comes_too_often(line):
@@ -58,9 +59,9 @@ class Repeats:
 
 
 def repeated_at(text: str) -> int | None:
-    """Return where a text begins to repeat itself; None if it does not.
+    r"""Return the position at which a text begins to repeat itself; None if it does not (see `Repeats`).
 
-    >>> repeated_at("Ada met Bob Inch.\\nAda met Bob Inch.\\nAda met Bob Inch.\\nAda met")
+    >>> repeated_at("Ada met Bob Inch.\nAda met Bob Inch.\nAda met Bob Inch.\nAda met")
     36
     """
     return Repeats().place_in(text)

@@ -1,5 +1,4 @@
-"""Decides whether two texts are copies: their words are the same, or one contains all words of the other and little
-else."""
+"""Decides whether two texts are copies: one contains all words of the other in a row, and little else."""
 
 from __future__ import annotations
 
@@ -15,14 +14,16 @@ _LEAST_SHARE = 0.8
 
 
 def words_said(text: str) -> str:
-    """Return the folded words of a text, which `are_copies` compares."""
+    """Return the words of a text in the form that `are_copies` compares: folded, and without punctuation and note
+    numbers.
+    """
     said = _UNSAID.sub("", text)
     words = _WORD.findall(fold(said))
     return " ".join(words)
 
 
 def are_copies(words: str, others: str) -> bool:
-    """Tell whether two texts are copies. Both arguments come from `words_said`."""
+    """Tell whether two texts, both in the form of `words_said`, are copies of each other."""
     shorter, longer = sorted((words, others), key=len)
     if len(shorter) < _LEAST_SHARE * len(longer):
         return False

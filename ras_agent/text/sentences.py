@@ -55,7 +55,7 @@ _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
+    """Return the half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
     sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends a sentence. A

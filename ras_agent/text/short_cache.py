@@ -1,4 +1,4 @@
-"""A cache for results of short texts, which keeps no long texts in memory."""
+"""Caches results for short texts, so that no long texts stay in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ LONGEST_CACHED = 500
 
 
 def cached_if_short(size: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Decorate a function of one text with a cache of its `size` most recent results. Results of long texts are not
-    cached."""
+    """Return a decorator that caches the `size` most recent results of a function of one text, except for long texts."""
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         cached = lru_cache(size)(function)

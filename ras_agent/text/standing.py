@@ -1,4 +1,4 @@
-"""Decides whether a fact stands in its text. This is the only rule by which facts are kept.
+"""Decides whether a text states a fact: the only rule by which extracted facts are kept.
 
 A fact stands in a text if its subject and its object do. A phrase stands in a text that contains each of its content
 words and figures, in any order. Inflection, forms of address, and other spellings of numbers, dates and units do not
@@ -28,7 +28,9 @@ from ras_agent.text.words import word_set
 
 
 class Standing(Enum):
-    """Tells whether a phrase or a fact stands in a text. A fact has the greater value of its subject and object."""
+    """Tells whether a text contains a phrase, or states a fact. A fact gets the greater value of its subject and
+    object.
+    """
 
     STANDS = 0
     UNKNOWN = 1
@@ -36,7 +38,7 @@ class Standing(Enum):
 
 
 class Writing(Enum):
-    """How the words of a text can be compared."""
+    """Tells how words of a text are compared with words of a fact, which depends on its language and script."""
 
     ENGLISH = "by endings"
     LETTERS = "by first letters"
@@ -76,7 +78,7 @@ _SPACE = re.compile(r"\W+")
 
 
 def writing_of(text: str) -> Writing:
-    """Return how the words of a text can be compared."""
+    """Return how words of a text are compared with words of a fact (see `Writing`)."""
     letters = sum(map(str.isalpha, text))
     if text.isascii():
         alphabetic = len(text)
@@ -99,7 +101,7 @@ def writing_of(text: str) -> Writing:
 
 @dataclass(frozen=True)
 class Words:
-    """The words and figures of a text, in which phrases are looked for."""
+    """Holds the words and figures of a text, in which phrases can be searched."""
 
     text: str
     writing: Writing
@@ -111,7 +113,7 @@ class Words:
         object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
 
     def standing(self, phrase: str) -> Standing:
-        """Return whether a phrase stands among the words: its Standing."""
+        """Return whether the text contains the content words and figures of a phrase."""
         if self._has_letter_by_letter(phrase):
             return Standing.STANDS
         missing = self.missing(phrase)
@@ -130,8 +132,7 @@ class Words:
         return [term for term in self.content(phrase) if not self._has(term)]
 
     def has(self, term: Term) -> bool | None:
-        """Return whether the words contain a term; None if this is open, as for a term in another script or an
-        inflected one."""
+        """Return whether the text contains a term; None if this cannot be decided, as for a term in another script."""
         if self._has(term):
             return True
         if (
@@ -153,7 +154,7 @@ class Words:
         return None
 
     def content(self, phrase: str) -> list[Term]:
-        """Return the terms of a phrase that carry its meaning, or all terms if no term does ("The Who")."""
+        """Return the terms of a phrase that carry its meaning, or all its terms if no term does ("The Who")."""
         terms = list(terms_of(phrase))
         meaning = []
         for term in terms:
@@ -191,8 +192,9 @@ class Words:
         return self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters
 
     def is_surely_missing(self, term: Term) -> bool:
-        """Return whether a missing term is a figure that the text would write in digits, and the text writes its
-        figures in digits."""
+        """Tell whether a term that was not found is a figure which the text, as it writes its figures in digits, would
+        contain.
+        """
         if not term.is_figure or self._has_native_numbers:
             return False
         if not any(
@@ -223,7 +225,7 @@ class Words:
 
 
 class FactText:
-    """A passage with its title, in which facts are searched."""
+    """Prepares a passage and its title for the search for facts."""
 
     def __init__(self, text: str, title: str = "") -> None:
         self.text = text
@@ -231,7 +233,7 @@ class FactText:
         self.words = Words(whole, writing_of(whole))
 
     def standing(self, subject: str, predicate: str, object_: str) -> Standing:
-        """Return whether the fact stands in the text or its title."""
+        """Return whether the text or the title states the fact."""
         ends = [self.words.standing(subject), self.words.standing(object_)]
         worst = max(ends, key=lambda end: end.value)
         if worst is not Standing.MISSING:
@@ -243,15 +245,17 @@ class FactText:
         return Standing.MISSING
 
     def missing(self, subject: str, object_: str) -> list[Term]:
-        """Return the content words and figures of subject and object that are missing."""
+        """Return the content words and figures of subject and object that neither the text nor the title contains."""
         return [*self.words.missing(subject), *self.words.missing(object_)]
 
     def sentence(
         self, subject: str, predicate: str, object_: str
     ) -> tuple[int, int] | None:
-        """Return the span of the sentence that states a fact: one with subject and object, else one with the object.
+        """Return the character span of the sentence that states a fact: one with subject and object, else one with the
+        object.
 
-        Among several, return the sentence that shares most words with the fact. Return None if no sentence shares any.
+        Of several such sentences, it is the one that shares most words with the fact. Return None if no sentence
+        shares any.
         """
         both: list[Sentence] = []
         with_object: list[Sentence] = []
@@ -301,7 +305,7 @@ class FactText:
 
 @lru_cache(maxsize=128)
 def fact_text(text: str, title: str = "") -> FactText:
-    """Return the text prepared for the search for facts. The result is cached, so that all callers share it."""
+    """Return a passage prepared for the search for facts. The result is cached, so that all callers share it."""
     return FactText(text, title)
 
 

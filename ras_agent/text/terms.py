@@ -1,4 +1,4 @@
-"""Terms of a text: its words and figures, each with other forms that mean the same.
+"""Splits a text into terms: its words and figures, each with other forms that mean the same.
 
 The tables here list forms of words in several languages and of numbers. A figure's form is "#" and its exact value, a
 month's is "@" and its number, so that neither equals a word.
@@ -158,21 +158,23 @@ _LONGEST_WITHOUT_PLURAL = 4
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word or figure of a text, and its forms, any of which may stand for it."""
+    """Is a word or a figure of a text."""
 
     text: str
     """as the text writes it"""
     forms: frozenset[str]
+    """the spellings that mean the same; two terms with a common form are equal in meaning"""
     word: str = ""
     """in lower case without accents; "" for a figure"""
 
     @property
     def is_figure(self) -> bool:
+        """Tell whether the term is a number or a part of a date."""
         return not self.word
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the term has no meaning by itself. "US" has one, "us" does not."""
+        """Tell whether the term has no meaning by itself, as "us" has none; "US" has one."""
         if self.is_figure:
             return self.text.lower() == _INDEFINITE
         is_short_form = len(self.text) > 1 and self.text.isupper()
@@ -180,6 +182,7 @@ class Term:
 
     @property
     def is_address(self) -> bool:
+        """Tell whether the term is a form of address, such as "Mrs"."""
         return self.word in HONORIFICS
 
 

@@ -1,4 +1,4 @@
-"""The period for which a sentence says that something holds, in years: "from 2012 to 2018", "since 2018", "until 2015".
+"""Reads the period for which a sentence says that something holds, in years: "from 2012 to 2018", "since 2018".
 
 A period is half-open, so that two directors who follow each other never hold the office at the same time.
 """
@@ -24,7 +24,7 @@ _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The time from `first` up to, but not including, `end`, in years; infinite if one side is open."""
+    """Holds the time from `first` up to, but not including, `end`, in years; infinite if one side is open."""
 
     first: float = -inf
     end: float = inf
@@ -49,7 +49,9 @@ def without_as_of(question: str) -> str:
 
 
 def time_asked(question: str) -> float | None:
-    """Return the date that `as_of` has added to a question, in years; None for a question without a date."""
+    """Return the date that `as_of` has added to a question, in years (see `year_of`); None for a question without a
+    date.
+    """
     match = _AS_OF.search(question)
     if match is None:
         return None
@@ -57,7 +59,7 @@ def time_asked(question: str) -> float | None:
 
 
 def year_of(date: str) -> float:
-    """Return a date such as 2016, 2016-05 or 2016-05-01 in years.
+    """Return a date such as 2016, 2016-05 or 2016-05-01 as a number of years.
 
     >>> year_of("2016"), year_of("2016-07"), year_of("2016-01-01")
     (2016.0, 2016.5, 2016.0)
@@ -71,7 +73,7 @@ def year_of(date: str) -> float:
 def facts_at(
     facts: Iterable[Triple], passages: Mapping[str, Passage], date: str
 ) -> list[Triple]:
-    """Return the facts without those that are known to hold only at other times.
+    """Return the facts without those that are known to hold only at other times than `date`.
 
     A fact's time is the period in the sentence in which it was read, and the period in its attributes `valid_from` and
     `valid_until`. A fact that was read in several places is left out if none of their periods includes the date.

@@ -1,4 +1,4 @@
-"""Titles: names in the titles of encyclopaedia pages, titles made from file names, and titles that programs wrote."""
+"""Handles titles: of encyclopaedia pages, made from file names, and written by programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bare_title(title: str) -> str:
 
 
 def file_title(name: str) -> str:
-    """Return a title made from the name of a file.
+    """Return a title made from the name of a file: without folder and suffix, with spaces for underscores.
 
     >>> file_title("notes/Alexander_Graham_Bell.txt")
     'Alexander Graham Bell'
@@ -50,19 +50,21 @@ def file_title(name: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return the name of a file without its folder, its suffix and an index's distinguishing hash."""
+    """Return the name of a file without its folder, its suffix, and the hash that an index adds to tell equal names
+    apart.
+    """
     last = name.rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
     return _APART.sub("", stem).strip()
 
 
 def is_of_file(title: str, name: str) -> bool:
-    """Return whether a title is only the name of its file."""
+    """Tell whether a title is only the name of its file."""
     return title in (file_title(name), file_stem(name))
 
 
 def is_title(title: str) -> bool:
-    """Return whether a title names a document's subject, instead of being a program's default.
+    """Tell whether a title names a document's subject, instead of being the default of a program.
 
     >>> is_title("1984"), is_title("Microsoft Word - draft.docx"), is_title("(Untitled 2)")
     (True, False, False)
@@ -76,14 +78,16 @@ def is_title(title: str) -> bool:
 
 
 def with_title(title: str, text: str) -> str:
-    """Return a text after its title, which often names the person or place that the text calls "he" or "the city"."""
+    """Return a text with its title in front, which often names the person or place that the text calls "he" or "the
+    city".
+    """
     if title:
         return f"{title}. {text}"
     return text
 
 
 def unescaped(title: str) -> str:
-    """Replace the HTML references of a title by the characters that they stand for.
+    """Return a title with its HTML references replaced by the characters that they stand for.
 
     >>> unescaped("Q&#38;A")
     'Q&A'

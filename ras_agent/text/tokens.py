@@ -1,4 +1,4 @@
-"""Estimates of a text's number of tokens, made from its characters."""
+"""Estimates the number of tokens of a text from its characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognises texts that only look like a reply: refusals, abstentions, and echoes of the prompt."""
+"""Recognises texts that are no usable reply: refusals, abstentions, and echoes of the prompt."""
 
 from __future__ import annotations
 
@@ -101,10 +101,12 @@ def abstains_in_words(text: str) -> bool:
 def echoes(
     text: str, instructions: Iterable[str], material: Iterable[str] = ()
 ) -> bool:
-    """Tell whether more than a third of a text repeats the instructions: runs of four words that the material does not
-    contain.
+    """Tell whether more than a third of a text consists of runs of four words that the instructions contain.
+
+    Runs that the material contains too do not count.
 
     Args:
+        text: the model's reply.
         instructions: the model's instructions and worked examples.
         material: the question and its evidence.
 

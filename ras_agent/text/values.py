@@ -13,7 +13,7 @@ from ras_agent.text.words import MONTHS
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day, a month, a year or a range of years. `month` and `day` are 0 if they are unknown."""
+    """Holds a day, a month, a year or a range of years. `month` and `day` are 0 if they are unknown."""
 
     first_year: int
     last_year: int
@@ -23,7 +23,7 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An `amount` of a `unit` (a canonical key, "" for a bare number), known to the nearest `precision`."""
+    """Holds an `amount` of a `unit` (a canonical key, "" for a bare number), known to the nearest `precision`."""
 
     amount: float
     unit: str
@@ -36,17 +36,19 @@ FigureKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Characters `start` to `end` of a text that state a date or a number. The span includes a unit."""
+    """Locates a date or a number: characters `start` to `end` of a text. The span includes a unit."""
 
     start: int
     end: int
     kind: FigureKind
     order: float
-    """A greater value means later or more. Comparable among dates, decades and centuries (in years) and among numbers
-    (units are not converted)."""
+    """The position among other figures: a greater value means later or more. Comparable among dates, decades and
+    centuries (in years) and among numbers (units are not converted).
+    """
 
     @property
     def is_date(self) -> bool:
+        """Tell whether the figure is a date, a decade or a century."""
         return self.kind not in ("number", "ordinal")
 
 

@@ -1,4 +1,4 @@
-"""Words of English as the offline roles see them: function words, months, content words, approximate stems."""
+"""Analyses words of English for the offline roles: function words, months, content words, approximate stems."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The applications: the command line, the server, and the bundled sample."""
+"""Holds the applications: the command line, the server, and the bundled sample."""

@@ -1,4 +1,4 @@
-"""The bundled sample corpus: short encyclopaedic passages for trying the agent."""
+"""Reads the bundled sample corpus: short encyclopaedic passages for trying the agent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ras_agent.tools.index.load import load
 
 @contextmanager
 def sample_file() -> Iterator[Path]:
-    """Yield the path of the sample's file, which exists at least until the end of the block."""
+    """Yield the path of the sample's JSON Lines file, which exists at least until the end of the block."""
     with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
         yield path
 
 
 def sample_passages() -> list[Passage]:
-    """Return the passages of ras_agent/data/sample_passages.jsonl, in order."""
+    """Return the passages of the bundled sample, in the order of the file."""
     with sample_file() as path:
         return [
             passage

@@ -22,7 +22,7 @@ from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 @dataclass(frozen=True, slots=True)
 class PassageReport:
-    """Report on one passage that was read. `calls` is empty if its facts were already cached."""
+    """Reports on one passage that was read. `calls` is empty if its facts were already cached."""
 
     passage_id: str
     facts: int = 0
@@ -39,11 +39,20 @@ def read_corpus(
     workers: WorkerPlan = LOCAL,
     on_end: Callable[[PassageReport], None] | None = None,
 ) -> None:
-    """Read the facts of `passages` into the triple cache of `settings`, with the extractor that `spec` names.
+    """Read the facts of `passages` into the triple cache of `settings`.
 
-    `concurrency` is how many passages are read at once; `passages` is iterated no further ahead than that. The same
-    call resumes an interrupted one, because all facts that were read are on the disk. Raises RasError children if it
-    cannot be set up.
+    The same call resumes an interrupted one, because all facts that were read are on the disk.
+
+    Args:
+        passages: The corpus; it is iterated only as fast as passages are read.
+        settings: The settings, with the `triple_cache` to fill.
+        spec: The extractor, such as "offline" or "openai:gpt-4o-mini".
+        concurrency: How many passages are read at the same time.
+        workers: The processes that read; by default this one.
+        on_end: Is called with the report on each passage.
+
+    Raises:
+        RasError: If extractor, cache or workers cannot be set up.
     """
     settings = workers.paced(settings, concurrency)
     # made here even if other processes read, so that mistakes in the settings are found before processes start
@@ -74,8 +83,10 @@ def remote_passage_reader(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Make the reader of passages in another process. `replies` and `facts` are paths that replace those of
-    `settings`."""
+    """Make the function that reads passages in another process.
+
+    `replies` and `facts` are the paths of the reply cache and the triple cache there, in place of those of `settings`.
+    """
     places = {"cache": replies, "triple_cache": facts}
     reader_settings = Settings.model_validate(
         {**settings, **{name: place for name, place in places.items() if place}}

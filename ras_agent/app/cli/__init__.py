@@ -1,4 +1,4 @@
-"""The command line `ras-agent`; ras_agent.app.cli.program lists its commands."""
+"""Holds the command line `ras-agent`; ras_agent.app.cli.program lists its commands."""
 
 from ras_agent.app.cli.program import build_program, main, settings_table
 

@@ -25,7 +25,7 @@ _DATA = "Questions and corpus"
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaOptions(RunOptions):
-    """Options of `ras-agent arena`."""
+    """Holds the arguments and options of `ras-agent arena`."""
 
     name: Annotated[
         str,

@@ -32,7 +32,7 @@ _OUTPUT = "Output"
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(Options):
-    """Options of `ras-agent ask`."""
+    """Holds the arguments and options of `ras-agent ask`."""
 
     work = "ask"
     question: Annotated[
@@ -273,7 +273,7 @@ def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(Options):
-    """Options of `ras-agent show`."""
+    """Holds the arguments and options of `ras-agent show`."""
 
     trace: Annotated[
         Path,

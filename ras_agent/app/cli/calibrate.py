@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions(Options):
-    """Options of `ras-agent calibrate`."""
+    """Holds the arguments and options of `ras-agent calibrate`."""
 
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")

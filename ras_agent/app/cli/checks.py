@@ -1,4 +1,4 @@
-"""The checks that `ras-agent doctor` prints, and their short form."""
+"""Defines the checks that `ras-agent doctor` prints, and their short form."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ _COUNTED = {"core": "packages"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check and its outcome. `ok` is None for a missing part that is not required. `remedy` says how to get it."""
+    """Records whether one part of the installation works."""
 
     section: str
+    """the heading under which the check is listed"""
     name: str
     ok: bool | None
+    """False for a failure; None for a part that is missing but not required"""
     detail: str = ""
     remedy: str = ""
+    """how to get the missing part"""
 
 
 def short_form(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with each merged section on one or two lines. A failed check keeps its own line."""
+    """Return the checks with the passed and the missing ones of some sections merged into a line each.
+
+    A failed check keeps a line of its own.
+    """
     short: list[Check] = []
     sections = dict.fromkeys(check.section for check in checks)
     for section in sections:

@@ -1,4 +1,4 @@
-"""Declaration of commands, and their description for typer when they run.
+"""Declares commands, and describes them to typer when they run.
 
 A command is a function of one argument, a dataclass with its arguments and options as fields:
 
@@ -8,8 +8,8 @@ A command is a function of one argument, a dataclass with its arguments and opti
         question: Annotated[str, typer.Argument(help="The question, in quotes.")]
         settings: Settings
 
-The field `settings` stands for one option for each setting that commands of this work use. The options of a command are
-described to typer only when this command runs, shows its help or is completed.
+The field `settings` stands for one option for each setting that commands of this work use. The options of a command
+are described to typer only when this command runs, shows its help or is completed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ LOOK: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Arguments and options of a command. Each field has typer's Argument or Option in its annotation.
+    """Is the base class of a command's arguments and options. Each field has typer's Argument or Option in its
+    annotation.
 
     A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for an option
     for each setting of this work, unless a field of the same name replaces it; it receives the settings of file,
@@ -62,20 +63,23 @@ class Options:
     """
 
     work: ClassVar[Work | None] = None
+    """the kind of work, such as "answer", whose settings are options of the command"""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Command of the program: a function, the class of its options, and its panel in the list of commands."""
+    """Declares a command of the program."""
 
     run: Callable[[Any], None]
+    """the function that runs it, called with an instance of `options`"""
     options: type[Options]
     panel: str | None = None
+    """its heading in the list of commands"""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group of commands, such as `ras-agent kg build`."""
+    """Declares a group of commands, such as `ras-agent kg`."""
 
     help: str
     commands: Mapping[str, Command]
@@ -96,14 +100,14 @@ def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
 
 
 class LazyGroup(TyperGroup):
-    """Group that lists its commands, and describes the options of only the command that runs."""
+    """Lists its commands, and describes to typer only the options of the command that runs."""
 
     described: ClassVar[Commands] = {}
     model: ClassVar[type[Settings]] = Settings
 
     @classmethod
     def over(cls, commands: Commands, model: type[Settings]) -> type[LazyGroup]:
-        """Return the class of a group of `commands`. The fields of the settings class `model` are their options."""
+        """Return a subclass for `commands`, which have the fields of the settings class `model` as options."""
         return type(cls.__name__, (cls,), {"described": commands, "model": model})
 
     def __init__(self, **options: Any) -> None:
@@ -139,7 +143,10 @@ def _list_entry(name: str, command: Command | Group) -> TyperCommand:
 def typer_command(
     command: Command, model: type[Settings] = Settings, name: str | None = None
 ) -> TyperCommand:
-    """Return a command in the form that typer runs. The fields of the settings class `model` are options too."""
+    """Return a command in the form that typer runs, with the fields of the settings class `model` as options.
+
+    `name` is the command's name, by default that of its function.
+    """
     app = typer.Typer(**LOOK)
     app.command(name, cls=_TwoPages)(_function(command, model))
     only = typer.main.get_command(app)
@@ -274,8 +281,10 @@ def help_of(setting: Setting) -> str:
 
 
 def read_place(text: str) -> Path | Address:
-    """Return the place of an index or a cache. Raises BadParameter without quoting the text, which may contain a
-    password."""
+    """Parse the place of an index or a cache: a path, or the address of a database.
+
+    Raises BadParameter. The message does not quote the text, because it may contain a password.
+    """
     try:
         return place_of(text)
     except SettingsError as error:

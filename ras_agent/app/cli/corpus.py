@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(Options):
-    """Options of `ras-agent corpus`."""
+    """Holds the arguments and options of `ras-agent corpus`."""
 
     benchmark: Annotated[
         str, typer.Argument(metavar="SET", help="The set, such as hotpotqa or musique.")

@@ -1,5 +1,7 @@
-"""`ras-agent doctor` lists installed and missing parts, and how to get them. It prints names of keys, never their
-values."""
+"""Implements `ras-agent doctor`, which lists installed and missing parts, and how to get them.
+
+It prints the names of keys, never their values.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ _SHORT_ADVICE = """\
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Options):
-    """Options of `ras-agent doctor`."""
+    """Holds the arguments and options of `ras-agent doctor`."""
 
     index: Annotated[
         Path | None,
@@ -183,7 +185,7 @@ def examine(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Check, ...]:
-    """Return all checks in the order in which they are shown. ras-agent works unless a check has `ok` False."""
+    """Return all checks in the order in which they are shown. ras-agent works if no check has `ok` False."""
     environment = os.environ if environment is None else environment
     return (
         *_core(),
@@ -396,10 +398,11 @@ def _ask_for_models(variable: str, url: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Result of asking the models that the settings name. `advice` has the lines for ras-agent.toml."""
+    """Holds the result of asking the models that the settings name."""
 
     checks: tuple[Check, ...] = ()
     advice: str = ""
+    """the lines for ras-agent.toml that suit these models"""
 
 
 def _tried(config: Path | None) -> Tried:

@@ -71,7 +71,7 @@ def _nothing(doing: str) -> None:
 
 
 class Drawing:
-    """Drawing of a run on a console. Each event is printed when it happens.
+    """Draws a run on a console. Each event is printed when it happens.
 
     `verbose` prints all facts, one per line, and whole quotes. `doing` is called with a description of the current
     work, and with "" while the answer is being written.
@@ -98,8 +98,9 @@ class Drawing:
         self._late: list[Failure] = []
 
     def draw(self, event: Event) -> None:
-        """Print the event. Triples are not printed, because the GraphDelta that follows shows the same facts,
-        merged."""
+        """Print an event. A Triples event is not printed, because the GraphDelta that follows has the same facts,
+        merged.
+        """
         if not isinstance(event, Hits | WaitingForModel):
             self._draw_thought()
         match event:
@@ -134,7 +135,7 @@ class Drawing:
                 self._draw_failure(failure)
 
     def end(self) -> None:
-        """End the line that the run has begun, if it was interrupted in the middle of a line."""
+        """Finish a line that is half written, if the run was interrupted."""
         if self._answer is not None:
             self._answer.close()
             self._answer = None
@@ -344,7 +345,7 @@ def _sentence_number(text: str, offset: int) -> int:
 
 
 def replayed(trace: Trace) -> Iterator[Event]:
-    """Yield the events of a finished run in their order. Facts that the graph has hidden since are missing."""
+    """Yield the events of a finished run in their order. Facts that the graph has hidden since then are missing."""
     if trace.asked:
         yield Rewritten(trace.asked, trace.question)
     yield from _failures_of(trace, 0, "rewriter")
@@ -400,7 +401,10 @@ def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
 
 
 def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
-    """Return a line that sums up a run, such as "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s"."""
+    """Return a line that sums up a run, such as "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s".
+
+    `saved` are the files that were written, which the line names too.
+    """
     usage = trace.usage
     calls = quantity(len(usage.calls), "LLM call")
     if usage.calls:

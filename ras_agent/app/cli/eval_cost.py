@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CostOptions(Options):
-    """Options of `ras-agent eval-cost`."""
+    """Holds the arguments and options of `ras-agent eval-cost`."""
 
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
     corpus: Annotated[

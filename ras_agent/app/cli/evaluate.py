@@ -1,4 +1,4 @@
-"""`ras-agent eval`: asks an agent a question set, with a progress bar and a table of scores at the end."""
+"""Implements `ras-agent eval`, which asks an agent a question set and prints a table of scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SECONDS_BETWEEN_LINES = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(Options):
-    """Options of every command that asks questions of a benchmark: `eval` and the studies."""
+    """Holds the options of every command that asks questions of a benchmark: `eval` and the studies."""
 
     work = "eval"
     corpus: Annotated[
@@ -132,8 +132,10 @@ class RunOptions(Options):
     flags: frozenset[str]
 
     def run_settings(self) -> Settings:
-        """Return the settings of the runs, without reviews. Raises BadParameter if both --corpus and --index are
-        given."""
+        """Return the settings of the runs, without reviews, because nobody is there to decide.
+
+        Raises BadParameter if both --corpus and --index are given.
+        """
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter(
                 "--corpus and --index exclude each other: give one of them"
@@ -144,7 +146,7 @@ class RunOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions(RunOptions):
-    """Options of a command that requires questions."""
+    """Holds the options of a command that needs a question file."""
 
     benchmark: Annotated[
         str,
@@ -157,7 +159,7 @@ class QuestionOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EvalOptions(QuestionOptions):
-    """Options of `ras-agent eval`."""
+    """Holds the arguments and options of `ras-agent eval`."""
 
     engine: Engine = "here"
     workers: Workers = None
@@ -323,10 +325,10 @@ def _agent(options: EvalOptions) -> EvalAgent:
 def progress(
     console: Console, run: Run, prices: Prices | None = None
 ) -> Iterator[Callable[[Result], None]]:
-    """Show a bar, and yield the function that takes each result. The bar shows: done, headline score, tokens, cost,
-    errors, time left.
+    """Show a progress bar, and yield the function that is called with each result.
 
-    Without a terminal, a line is printed to standard error from time to time.
+    The bar shows questions done, the main score, tokens, cost, errors and the time left. Without a terminal, a line is
+    printed to standard error from time to time.
     """
     from rich import progress as rich
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
-    """Options of `ras-agent export`."""
+    """Holds the arguments and options of `ras-agent export`."""
 
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesOptions(Options):
-    """Options of `ras-agent kg examples`."""
+    """Holds the arguments and options of `ras-agent kg examples`."""
 
     index: Annotated[
         Path,
@@ -119,7 +119,7 @@ def _report(line: str, left_out: Sequence[str], quiet: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Options):
-    """Options of `ras-agent kg train`."""
+    """Holds the arguments and options of `ras-agent kg train`."""
 
     sets: Annotated[
         list[Path],

@@ -35,7 +35,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions(Options):
-    """Options of `ras-agent index`."""
+    """Holds the arguments and options of `ras-agent index`."""
 
     work = "index"
     paths: Annotated[

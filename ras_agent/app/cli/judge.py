@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeOptions(Options):
-    """Options of `ras-agent judge`."""
+    """Holds the arguments and options of `ras-agent judge`."""
 
     work = "judge"
 

@@ -47,7 +47,7 @@ def _cosine(value: float | None) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions(Options):
-    """Options of `ras-agent kg build`."""
+    """Holds the arguments and options of `ras-agent kg build`."""
 
     work = "extract"
     index: IndexFolder
@@ -161,7 +161,7 @@ def build(options: BuildOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AddOptions(Options):
-    """Options of `ras-agent kg add`."""
+    """Holds the arguments and options of `ras-agent kg add`."""
 
     index: Annotated[
         Path,
@@ -210,7 +210,7 @@ def add(options: AddOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteOptions(Options):
-    """Options of `ras-agent kg delete`."""
+    """Holds the arguments and options of `ras-agent kg delete`."""
 
     index: IndexFolder
     documents: Annotated[
@@ -237,7 +237,7 @@ def delete(options: DeleteOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions(Options):
-    """Options of `ras-agent kg stats`."""
+    """Holds the arguments and options of `ras-agent kg stats`."""
 
     index: IndexFolder
     entity: Annotated[str | None, typer.Option(help="Show this entity instead.")] = None
@@ -277,7 +277,7 @@ def stats(options: StatsOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
-    """Options of `ras-agent kg export`."""
+    """Holds the arguments and options of `ras-agent kg export`."""
 
     index: IndexFolder
     out: Annotated[

@@ -38,7 +38,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class EditOptions(Options):
-    """Options of `ras-agent kg edit`."""
+    """Holds the arguments and options of `ras-agent kg edit`."""
 
     index: IndexFolder
     action: Annotated[

@@ -1,4 +1,4 @@
-"""Exit codes, and options that several commands share."""
+"""Defines exit codes, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ RayAddress = Annotated[
 
 
 def offline_note(role_names: Mapping[str, str]) -> str:
-    """Return a line that says which roles are offline, and how to give them a model; "" if no role is."""
+    """Return a line that names the roles which are offline, and how to give them a model; "" if no role is offline.
+
+    `role_names` has the component in each role.
+    """
     offline = [
         role for role, name in role_names.items() if name.partition(":")[0] == "offline"
     ]

@@ -1,4 +1,4 @@
-"""The program `ras-agent`: its commands, its exit codes, and how errors are printed."""
+"""Builds the program `ras-agent`: its commands, its exit codes, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ COMMANDS: Commands = {
 
 
 def build_program(model: type[Settings] = Settings) -> typer.Typer:
-    """Return the command line over a settings class. The fields of the class are options of the commands."""
+    """Return the command line as a typer application. The fields of the settings class `model` are options of its
+    commands.
+    """
     app = typer.Typer(
         cls=_Reporting.over(COMMANDS, model),
         name="ras-agent",
@@ -189,7 +191,7 @@ def _program_options(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line with the arguments of the process, and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         # titles and answers may be in scripts that the terminal's locale cannot encode
         if isinstance(stream, io.TextIOWrapper):

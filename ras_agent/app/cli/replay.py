@@ -15,7 +15,7 @@ from ras_agent.app.cli.terminal import inert_lines, screen
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(RunOptions):
-    """Options of `ras-agent replay`."""
+    """Holds the arguments and options of `ras-agent replay`."""
 
     run: Annotated[
         Path,

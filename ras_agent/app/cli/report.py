@@ -18,7 +18,7 @@ from ras_agent.errors import SettingsError, UnknownName
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(Options):
-    """Options of `ras-agent report`."""
+    """Holds the arguments and options of `ras-agent report`."""
 
     runs: Annotated[
         list[Path],
@@ -115,7 +115,7 @@ def report(options: ReportOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffOptions(Options):
-    """Options of `ras-agent diff`."""
+    """Holds the arguments and options of `ras-agent diff`."""
 
     before: Annotated[
         Path,

@@ -1,4 +1,4 @@
-"""`ras-agent ask --review`: a person decides at the terminal how a waiting run continues."""
+"""Implements `ras-agent ask --review`: a person decides at the terminal how a waiting run continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS = {
 
 
 def needs_a_person() -> None:
-    """Raise SettingsError if nobody can be asked, because standard input is not a terminal."""
+    """Raise SettingsError if standard input is not a terminal, so that nobody can be asked."""
     if not sys.stdin.isatty():
         raise SettingsError(
             "--review asks you at the terminal, and standard input is not a terminal: run it in a terminal, "
@@ -46,7 +46,11 @@ def needs_a_person() -> None:
 
 
 def decide(review: Review, console: Console) -> JSON | list[JSON]:
-    """Show a review, and return the decision of the person at the terminal. Raises Abort if the input ends."""
+    """Show a review, and return the decision that the person at the terminal types, in the form that `decisions_of`
+    reads.
+
+    Raises Abort if the input ends.
+    """
     _show(review, console)
     keys = [
         f"{key} {what}"

@@ -21,7 +21,7 @@ _REWARD = "The reward"
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutOptions(Options):
-    """Options of `ras-agent rollout`."""
+    """Holds the arguments and options of `ras-agent rollout`."""
 
     work = "answer"
     question: Annotated[

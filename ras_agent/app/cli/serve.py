@@ -16,7 +16,7 @@ from ras_agent.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(Options):
-    """Options of `ras-agent serve`."""
+    """Holds the arguments and options of `ras-agent serve`."""
 
     work = "serve"
     sample: Sample = False
@@ -25,7 +25,7 @@ class ServeOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class McpOptions(Options):
-    """Options of `ras-agent mcp`."""
+    """Holds the arguments and options of `ras-agent mcp`."""
 
     work = "answer"
     sample: Sample = False

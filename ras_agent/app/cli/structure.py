@@ -37,7 +37,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StructureOptions(Options):
-    """Options of `ras-agent structure`."""
+    """Holds the arguments and options of `ras-agent structure`."""
 
     work = "extract"
     triple_cache: Annotated[

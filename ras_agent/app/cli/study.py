@@ -52,7 +52,7 @@ def ablations(options: QuestionOptions) -> None:
 
 
 class Evidence(StrEnum):
-    """The evidence that an answerer sees in addition to the remaining triples."""
+    """Names the evidence that an answerer sees in addition to the remaining triples."""
 
     kept = "kept"
     facts = "facts"
@@ -61,7 +61,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class AbundanceOptions(QuestionOptions):
-    """Options of `ras-agent study abundance`."""
+    """Holds the arguments and options of `ras-agent study abundance`."""
 
     share: Annotated[
         list[float] | None,
@@ -110,7 +110,7 @@ def abundance(options: AbundanceOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractorsOptions(RunOptions):
-    """Options of `ras-agent study extractors`."""
+    """Holds the arguments and options of `ras-agent study extractors`."""
 
     benchmark: Annotated[
         str,
@@ -167,7 +167,7 @@ def extractors(options: ExtractorsOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphPaysOptions(RunOptions):
-    """Options of `ras-agent study graph-pays`."""
+    """Holds the arguments and options of `ras-agent study graph-pays`."""
 
     benchmark: Annotated[
         str,
@@ -244,7 +244,7 @@ def oracles(options: QuestionOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RolesOptions(QuestionOptions):
-    """Options of `ras-agent study roles`."""
+    """Holds the arguments and options of `ras-agent study roles`."""
 
     planner: Annotated[
         list[str] | None,
@@ -271,7 +271,7 @@ def roles(options: RolesOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(QuestionOptions):
-    """Options of `ras-agent study sweep`."""
+    """Holds the arguments and options of `ras-agent study sweep`."""
 
     max_hops: Annotated[
         list[int] | None,
@@ -334,8 +334,10 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
 
 
 def run_and_show(design: Design, options: RunOptions) -> None:
-    """Make the runs that have no results yet, and print the tables. Raises Exit with code 3 if a question ended in an
-    error."""
+    """Make the runs of a study that have no results yet, and print its tables.
+
+    Raises typer's Exit with code 3 if a question ended in an error.
+    """
     from ras_agent.eval.study import run_study
 
     console = screen(quiet=options.quiet, stderr=True)

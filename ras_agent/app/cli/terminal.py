@@ -1,4 +1,4 @@
-"""Output on a terminal: foreign text made safe, lines with a label, a spinner, progress bars."""
+"""Prints on a terminal: foreign text made safe, lines with a label, a spinner, progress bars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console that interprets no markup, emoji codes or patterns in text. It respects NO_COLOR and COLUMNS."""
+    """Return a rich Console that interprets no markup, emoji codes or patterns in text. It respects NO_COLOR and
+    COLUMNS.
+    """
     return Console(
         stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False
     )
@@ -31,7 +33,10 @@ def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 @contextmanager
 def busy(console: Console) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a spinner on an interactive terminal: `doing("planning")`. `doing("")` hides it."""
+    """Yield a function that shows a spinner with a text, `doing("planning")`, or hides it, `doing("")`.
+
+    Nothing is shown if the console is not a terminal.
+    """
     status: Status | None = None
 
     def doing(what: str) -> None:
@@ -58,9 +63,10 @@ def progress_bar(
     total: float | None = None,
     **values: Any,
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with these columns on an interactive terminal, and yield the function that updates it.
+    """Show a progress bar with these columns, and yield the function that updates it.
 
-    `values` are further fields of the task that the columns show, such as `file`.
+    `values` are further fields of the task that the columns show, such as `file`. Nothing is shown if the console is
+    not a terminal.
     """
     from rich.progress import Progress
 
@@ -82,8 +88,10 @@ def inert_json(json: str) -> str:
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, such as "1 hop" or "1,204 facts". `plural` is needed if it is not the noun with an
-    s."""
+    """Return a number with its noun, such as "1 hop" or "1,204 facts".
+
+    `plural` is needed only if the plural is not the noun with an s.
+    """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -125,7 +133,7 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
 def fact_line(
     subject: str, predicate: str, target: str, *, limit: int | None = None
 ) -> Text:
-    """Return a fact as "(subject | predicate | object)". `limit` is the most characters of each part."""
+    """Return a fact as "(subject | predicate | object)". Each part is cut to `limit` characters."""
     bar = (" | ", "dim")
     words = [inert(part, limit=limit) for part in (subject, predicate, target)]
     return Text.assemble(
@@ -136,8 +144,10 @@ def fact_line(
 def pack(
     items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
 ) -> Text:
-    """Return `items` in lines of `width`, broken only between items. After `lines` lines, the number of further items
-    follows."""
+    """Return `items` in lines of `width` cells, broken only between items, with `separator` between two items.
+
+    After `lines` lines, the number of further items follows.
+    """
     packed = Text()
     used = 0
     line = 1
@@ -173,7 +183,7 @@ def _rest(count: int) -> str:
 
 
 class Hanging:
-    """Text to the right of a label that is printed piece by piece as it arrives, and wrapped.
+    """Prints text to the right of a label, piece by piece as it arrives, and wraps it there.
 
     Lines break between words; in scripts without spaces, between any two characters.
     """
@@ -191,7 +201,7 @@ class Hanging:
         self._write(label)
 
     def add(self, text: str) -> None:
-        """Print all words that are complete. The last word waits for the next piece."""
+        """Print the complete words of a piece of text. The last word waits for the next piece."""
         pieces = _PIECE.findall(f"{self._unfinished}{text}")
         self._unfinished = pieces.pop() if pieces and _WORD.match(pieces[-1]) else ""
         for piece in pieces:

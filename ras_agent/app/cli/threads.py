@@ -1,4 +1,4 @@
-"""`ras-agent threads`: lists, judges and deletes stored conversations."""
+"""Implements `ras-agent threads`: lists, exports and deletes stored conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Place = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions(Options):
-    """Options of `ras-agent threads list`."""
+    """Holds the arguments and options of `ras-agent threads list`."""
 
     checkpoint: _Place
     as_json: AsJSON = False
@@ -31,7 +31,7 @@ class ListOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ForgetOptions(Options):
-    """Options of `ras-agent threads forget`."""
+    """Holds the arguments and options of `ras-agent threads forget`."""
 
     checkpoint: _Place
     thread: Annotated[
@@ -42,7 +42,7 @@ class ForgetOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
-    """Options of `ras-agent threads export`."""
+    """Holds the arguments and options of `ras-agent threads export`."""
 
     checkpoint: _Place
     out: Annotated[

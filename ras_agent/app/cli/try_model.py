@@ -54,7 +54,7 @@ _MARGIN = 5
 
 
 def try_reranker(settings: Settings) -> list[float]:
-    """Return the reranker's scores of a text that answers a question, and of one that does not.
+    """Return the reranker's scores of two texts: one that answers a question, and one that does not.
 
     Raises RasError for a reranker that cannot be set up or asked.
     """
@@ -71,7 +71,7 @@ def try_reranker(settings: Settings) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Way of asking a model: settings, and the role options that correspond to them."""
+    """Describes one way of asking a model: settings, and the options of the role that correspond to them."""
 
     settings: Mapping[str, str]
     options: Mapping[str, Any]
@@ -86,12 +86,14 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model's server, and its description of the model."""
+    """Holds the description that a model's server gives of itself and of the model."""
 
     name: str = ""
     owner: str = ""
     window: int | None = None
+    """the tokens of the context window; None if the server does not say"""
     slots: int | None = None
+    """the number of requests that it serves at the same time; None if it does not say"""
     foreign_template: bool = False
     """whether the marks of the chat template are not tokens of the model, which means that it was not trained on
     them"""
@@ -99,11 +101,11 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of asking a role."""
+    """Records how a role's model replied to a small task."""
 
     role: str
     way: Way | None
-    """the first way that gave a readable reply; None if no way did"""
+    """the first way of asking that gave a readable reply; None if no way did"""
     reply: str
     """the text that was read, or the problem"""
     seconds: float
@@ -115,7 +117,7 @@ class Trial:
 
 
 def models_of(settings: Settings) -> dict[str, str]:
-    """Return the roles that a chat model plays, each with its spec."""
+    """Return the roles that a chat model plays, each with the model's spec, such as "openai:gpt-4o-mini"."""
     specs = role_specs(settings)
     return {
         role: spec
@@ -129,7 +131,9 @@ def _is_model(role: str, spec: str) -> bool:
 
 
 def try_role(role: str, spec: str, settings: Settings) -> Trial:
-    """Ask a role's model, and return the result."""
+    """Give a role's model a small task, and return how it replied. `spec` is the model's spec, as `models_of` returns
+    it.
+    """
     options = role_options(settings)
     once = RetryPolicy(attempts=1, patience=0.0)
     timeout = max(settings.timeout, _LONGEST_CALL)
@@ -224,7 +228,7 @@ def _passage() -> Passage:
 
 
 def ask_server(spec: str) -> Server:
-    """Return a server's description of its model. It is empty unless the server has OpenAI's API."""
+    """Return what the model's server says about itself; empty unless the server has OpenAI's API."""
     model: Any = as_chat(spec).model
     if not hasattr(model, "about"):
         return Server()
@@ -286,9 +290,9 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
 def advised(
     settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]
 ) -> dict[str, str]:
-    """Return the settings that fit the trials, each in the form of ras-agent.toml.
+    """Return the settings that fit the trials, by name, each value in the form of ras-agent.toml.
 
-    `servers` has the servers by the model's spec. A role with unreadable replies becomes offline.
+    `servers` has the servers by the model's spec. A role with replies that cannot be read becomes offline.
     """
     lines = {
         name: _toml(getattr(settings, name))

@@ -1,4 +1,4 @@
-"""Decides who may ask, and how much: tokens with the part of the index that each may see, and checks of every request.
+"""Decides who may send requests: checks tokens, each with the part of the index that it may see, and bounds requests.
 
 A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of a token, so that the
 file holds no secret. Its value is null for the whole index, or a filter over the metadata of passages:
@@ -52,7 +52,7 @@ _DRAIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Sender of a request."""
+    """Identifies the sender of a request."""
 
     name: str = ""
     """distinguishes callers; "" if no token is needed"""
@@ -65,7 +65,8 @@ class Caller:
         return self.filter is None
 
     def joined_filter(self, filter: JSON | None) -> Any:
-        """Return the filter for a request, which combines `filter` and the caller's own: both must admit a passage.
+        """Return the filter for a request of this caller: a passage must pass both `filter` and the caller's own
+        filter.
 
         It is a list of both, or the only one that is given, or None.
         """
@@ -74,19 +75,19 @@ class Caller:
 
 
 class Access:
-    """Tokens of the callers, by their hashes. Without tokens, everybody is admitted."""
+    """Knows the callers by the hashes of their tokens. Without tokens, everybody is admitted."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers = dict(callers)
 
     @property
     def open(self) -> bool:
-        """Tell whether no token is needed."""
+        """Tell whether requests need no token."""
         return not self._callers
 
     @property
     def is_shared(self) -> bool:
-        """Return whether there are several tokens."""
+        """Tell whether there are several tokens."""
         return len(self._callers) > 1
 
     def caller(self, authorization: str) -> Caller | None:
@@ -106,10 +107,10 @@ class Access:
 
 
 def read_access(host: str, file: Path | None, environment: Mapping[str, str]) -> Access:
-    """Return the access that a file of tokens and the environment define.
+    """Return the tokens that a file and the environment variable RAS_AGENT_TOKEN define.
 
-    Raises SettingsError for an unusable file, for a short token, and if other machines can reach `host` and no token is
-    set.
+    Raises SettingsError for a file that cannot be used, for a short token, and if other machines can reach `host` and
+    no token is set.
     """
     tokens = {} if file is None else _read(file)
     access = access_of(tokens, str(file))
@@ -124,7 +125,10 @@ def read_access(host: str, file: Path | None, environment: Mapping[str, str]) ->
 
 
 def access_of(tokens: Mapping[str, Any], where: str) -> Access:
-    """Return the access for `tokens`, each with its filter or None. Raises SettingsError, which names `where`."""
+    """Return the access for `tokens`, a mapping of tokens to their filter or None.
+
+    Raises SettingsError for an invalid token or filter; `where` is the place that the message names.
+    """
     callers: dict[bytes, Caller] = {}
     for token, bound in tokens.items():
         digest = _digest(token, where)
@@ -143,7 +147,7 @@ def access_of(tokens: Mapping[str, Any], where: str) -> Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached only from this machine."""
+    """Tell whether an address to listen at can be reached only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -181,9 +185,9 @@ def _digest(token: str, where: str) -> bytes:
 
 
 class Guard:
-    """Middleware that admits callers and bounds their requests.
+    """Wraps an ASGI application: it admits callers and bounds their requests.
 
-    It stores the caller in the scope's state, where the paths read it. `access` is None if a surrounding application
+    It stores the caller in the scope's state, where the routes read it. If `access` is None, a surrounding application
     admits callers; that application may store a Caller in the state itself.
     """
 

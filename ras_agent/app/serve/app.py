@@ -1,4 +1,4 @@
-"""The FastAPI application: its paths, with their requests and answers."""
+"""Makes the FastAPI application: its routes, with their requests and answers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ From = Annotated[int, Query(ge=0)]
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
-    """Make the application over an open service.
+    """Make the FastAPI application over an open service.
 
     `access` has the tokens that are accepted. Without it, the application that mounts this one must check callers.
     """
@@ -131,8 +131,10 @@ async def health(service: Served) -> wire.Health:
 
 @router.get("/ready", tags=["Server"])
 async def ready(service: Served) -> JSONResponse:
-    """Say for each part whether it answers: status 200 if all do, else 503. Models are not asked, because searches need
-    no model."""
+    """Report for each part whether it answers: status 200 if all do, else 503.
+
+    Models are not asked, because searches need no model.
+    """
     parts = await service.parts()
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 

@@ -31,10 +31,10 @@ _PIECE = 64 * 1024
 
 
 class ApartRoute(APIRoute):
-    """Route that parses large requests outside the event loop."""
+    """Is a route whose large requests are parsed outside the event loop."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the usual handler, which reads an `ApartRequest`."""
+        """Return FastAPI's handler, with the request turned into an `ApartRequest`."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
@@ -44,7 +44,7 @@ class ApartRoute(APIRoute):
 
 
 class ApartRequest(Request):
-    """Request with a large body that is parsed in a thread."""
+    """Is a request whose body is parsed in a thread if it is large."""
 
     async def json(self) -> Any:
         """Return the body as JSON. Raises ApiError for a body with too many values, and ValueError for invalid JSON."""
@@ -59,8 +59,7 @@ class ApartRequest(Request):
         return await service.parsing.run(_parsed, body)
 
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
-        """Return the body as a form. It is received completely, then parsed; a caller's forms are parsed one at a
-        time."""
+        """Return the body as a form, which is parsed when it has arrived completely; one form of a caller at a time."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             # UploadFile writes to the disk in a thread
             received = UploadFile(cast(Any, file))

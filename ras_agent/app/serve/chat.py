@@ -1,4 +1,4 @@
-"""OpenAI's API: the agent as a chat model, for programs and chat pages that use this API.
+"""Implements OpenAI's API: the agent as a chat model, for programs and chat pages that use this API.
 
 A conversation is answered by one run of the agent. Temperature and similar options are ignored, because they do not
 apply to a run; options that would change the form of the answer are honoured or refused. A run without an answer is an
@@ -261,7 +261,9 @@ class _Completion:
 
 
 def marks_of(outputs: JSON) -> JSON:
-    """Return whether an answer abstained, its suggestion, and whether a source supports it."""
+    """Return the ras-agent fields of a reply: `abstained`, `suggestion` and `grounded`, as far as the outputs have
+    them.
+    """
     marks: JSON = {}
     for name in ("abstained", "suggestion", "grounded"):
         if name in outputs:
@@ -270,9 +272,9 @@ def marks_of(outputs: JSON) -> JSON:
 
 
 def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
-    """Return the citations that support an answer, in OpenAI's form for citations of web pages.
+    """Return an answer's citations as OpenAI's `url_citation` objects, without those that do not support the answer.
 
-    A passage without a web address gets an address on this server.
+    A passage that comes from no web page gets an address on this server, which begins with `base_url`.
     """
     end = len(outputs.get("answer", ""))
     citations = []
@@ -335,6 +337,7 @@ def _usage(outputs: JSON) -> JSON:
 
 
 def check_model(name: str) -> None:
+    """Raise ApiError with status 404 if `name` is not the name of the agent's model."""
     if name != MODEL:
         raise ApiError(
             404,
@@ -344,7 +347,10 @@ def check_model(name: str) -> None:
 
 
 def check_form(given: Mapping[str, Any], messages: Sequence[Message]) -> None:
-    """Raise ApiError for a request for an answer that is not text, and for messages that contain more than text."""
+    """Raise ApiError if a request asks for an answer that is not text, or if its messages hold more than text.
+
+    `given` has the fields of the request.
+    """
     for name, (values, remedy) in _FORMS.items():
         value = given.get(name)
         if (

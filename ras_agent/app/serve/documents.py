@@ -1,4 +1,4 @@
-"""The documents of a server's index: they are uploaded, indexed and removed.
+"""Changes the documents of a server's index: they are uploaded, indexed and removed.
 
 An upload is one transaction of the index's database, with the bytes of its files and the passages made from them. A
 server that is killed leaves all of it or nothing.
@@ -44,7 +44,7 @@ _LONGEST_NAME = 200
 
 
 class Documents:
-    """Documents of an index. Only one change is made at a time; readers see the result of the last one that ended."""
+    """Changes the documents of an index, one change at a time; readers see the result of the last change that ended."""
 
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index = index
@@ -67,10 +67,11 @@ class Documents:
     async def add(
         self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller
     ) -> Uploaded:
-        """Store files, and index them with metadata. Raises ApiError if that is impossible; then nothing has changed.
+        """Store uploaded files, and index them with metadata.
 
         The passages get `metadata`, and the fields that the caller's filter requires. Uploads of a caller who sees a
-        part of the index replace only uploads with the same filter. If anything fails, the index is unchanged.
+        part of the index replace only uploads with the same filter. Raises ApiError if a file cannot be added; the
+        index is then unchanged.
         """
         own = upload_part(caller.filter)
         chosen = within(
@@ -111,8 +112,9 @@ class Documents:
         return Removed(documents_removed=removed)
 
     async def correct(self, body: GraphCorrection, caller: Caller) -> None:
-        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and the other errors of an
-        edit."""
+        """Correct or remove a fact of the stored knowledge graph. Raises ApiError or EditError if that is not
+        possible.
+        """
         if not caller.sees_all:
             raise ApiError(
                 403,
@@ -297,10 +299,10 @@ def _unknown(name: str, own: str) -> ApiError:
 
 
 def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
-    """Return metadata that all filters admit: `given`, and each field for which a filter allows only one value.
+    """Return `given`, metadata of an upload, completed so that all filters admit it.
 
-    Raises ApiError for a value that a filter does not admit, for a missing field with several allowed values, and for a
-    filter on a field that uploads cannot choose.
+    A missing field is added if a filter allows only one value of it. Raises ApiError for a value that a filter does
+    not admit, for a missing field with several allowed values, and for a filter on a field that uploads cannot choose.
     """
     conditions = Filter.of([filter for filter in filters if filter]).conditions
     for condition in conditions:

@@ -1,4 +1,4 @@
-"""Errors in replies: one format, OpenAI's, for every path."""
+"""Reports errors in replies in one format, OpenAI's, for every path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ApiError(errors.RasError, HTTPException):
-    """Request that cannot be served. `status_code` is that of the reply; `code` names the reason for programs."""
+    """Is raised for a request that cannot be served.
+
+    `status_code` is that of the reply; `code` names the reason for programs.
+    """
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(status, message)
@@ -49,7 +52,7 @@ def no_graph() -> ApiError:
 
 
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
-    """Return the status and the body for an error.
+    """Return the HTTP status and the body of the reply to a request that raised `error`.
 
     An error that the caller has not caused is logged, and the body does not describe it, because it may name a path of
     the server.
@@ -122,12 +125,12 @@ def _traceback(error: Exception) -> str:
 
 
 def without_places(message: str) -> str:
-    """Return a failure's message in which server paths are reduced to their last name, and models have no address."""
+    """Return a failure's message with each path of the server cut to its last name, and models without their address."""
     return _PATH.sub(r"\1", without_server(message))
 
 
 def without_server(text: str) -> str:
-    """Return a text in which models are named without the address of their server, which callers need not know.
+    """Return a text with models named without the address of their server, which callers need not know.
 
     >>> without_server("vllm:http://10.0.0.1:8000/v1#qwen failed")
     'vllm:qwen failed'

@@ -65,10 +65,10 @@ def _check_length(request: h11.Request) -> None:
 
 
 class HalfOpen(H11Protocol):
-    """HTTP/1.1 protocol in which a client that stops sending after its request still gets its answer.
+    """Is uvicorn's HTTP/1.1 protocol, but a client that stops sending after its request still gets its answer.
 
-    The operating system reports the same for a client that has left, but then rejects everything that is sent to it. So
-    signs of life are sent that every reader ignores: an interim response, or a comment between events.
+    The operating system reports the same event for a client that has left, but then rejects everything that is sent to
+    it. So bytes are sent that every reader ignores: an interim response, or a comment between events.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -99,7 +99,9 @@ class HalfOpen(H11Protocol):
             self.transport.close()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Keep the connection open if the client still waits for an answer."""
+        """Tell whether the connection stays open after the client has stopped sending: it does while an answer is
+        being made.
+        """
         cycle = self.cycle
         if (
             cycle is None

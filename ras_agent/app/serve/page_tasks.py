@@ -1,4 +1,4 @@
-"""Tasks that chat pages give to a chat's model in addition to questions: a title, further questions, tags, a summary.
+"""Performs the tasks that chat pages give to a chat's model in addition to questions: a title, tags, a summary.
 
 A run over the index would not perform them, and would cost as much as a question. Each is performed by rule, from the
 conversation: a title is the user's first question. The patterns match the prompts of Open WebUI, LibreChat, Chatbox,

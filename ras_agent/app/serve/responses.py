@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, as far as a question needs it: input, instructions, streams, and earlier responses.
+"""Implements OpenAI's Responses API, as far as a question needs it: input, instructions, streams, earlier responses.
 
 A stored response, which is the default, is a turn of a thread; `previous_response_id` continues that thread.
 """

@@ -1,4 +1,4 @@
-"""One run of an agent for one request: its events as they happen, its end, and the responses made from it.
+"""Runs an agent for one request: its events as they happen, its end, and the responses made from it.
 
 If the client leaves, its run ends.
 """
@@ -36,15 +36,18 @@ _TO_STORE = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """End of a run. `review` is the value of the interrupt that waits for a decision, or None."""
+    """Holds the end of a run. `review` is the value of the interrupt that waits for a decision, or None."""
 
     outputs: JSON
     review: JSON | None = None
 
     @property
     def problem(self) -> ApiError | None:
-        """Return the error if no answer could be made, so that a caller does not take the text for an answer; else
-        None."""
+        """Return the error to report if no answer could be made, so that the caller does not take the text for an
+        answer.
+
+        Return None if there is an answer.
+        """
         failed = self.outputs.get("failed")
         if not failed:
             return None
@@ -62,7 +65,7 @@ class Ended:
         return self.outputs
 
     def document(self, thread: str) -> JSON:
-        """Return the JSON document of an answer."""
+        """Return the JSON document that replies to a question: the outputs, `thread`, and `review` if the run waits."""
         return {
             **self.outputs,
             **({} if self.review is None else {"review": self.review}),
@@ -71,7 +74,7 @@ class Ended:
 
 
 class Run:
-    """Run of an agent in a separate task, which continues at its own speed however slowly its events are read.
+    """Runs an agent in a separate task, which continues at its own speed however slowly its events are read.
 
     `cancel` ends it together with the running model call. It can be resumed from the thread's last checkpoint.
     """
@@ -131,7 +134,7 @@ class Run:
                 yield event
 
     async def end(self) -> Ended:
-        """Wait for the end. Raises the run's error, and ApiError if the run was cancelled."""
+        """Wait for the end of the run. Raises the run's error, and ApiError if the run was cancelled."""
         await asyncio.wait({self._task})
         if self._task.cancelled():
             raise self._why_cancelled
@@ -199,10 +202,10 @@ def _turn(message: BaseMessage) -> JSON:
 
 
 class RunStream(StreamingResponse):
-    """Response that sends its headers at once and the text of a run's events as they happen.
+    """Is a response that sends its headers at once, and the text of a run's events as they happen.
 
-    So clients and proxies know at once that the request was accepted. A refusal is sent before there is a run; failures
-    of the run are reported in its stream.
+    So clients and proxies know at once that the request was accepted. A refusal is sent before there is a run;
+    failures of the run are reported in its stream.
     """
 
     media_type = "text/event-stream"
@@ -251,7 +254,10 @@ def sse(data: JSON, name: str = "") -> bytes:
 
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
-    """Wait for the end of a run, which is cancelled if the client leaves first. Raises as `Run.end` does."""
+    """Wait for the end of a run, which is cancelled if the client leaves first.
+
+    `receive` is the ASGI function that reports that the client has left. Raises as `Run.end` does.
+    """
     async with ending_with_client(run, receive):
         return await run.end()
 

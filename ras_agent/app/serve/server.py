@@ -1,4 +1,4 @@
-"""The server's process: its socket, its signals, its end."""
+"""Runs the server's process: its socket, its signals, its end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _CONNECTIONS = 512
 async def run_server(
     settings: Settings, *, sample: bool, announce: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends the server. Raises RasError children if it cannot be set up."""
+    """Serve until a signal ends the server. Raises a RasError if it cannot be set up.
+
+    `announce` is called with the server's address when it is ready; `sample` serves the bundled sample.
+    """
     access = read_access(settings.host, settings.tokens, os.environ)
     with listening(settings.host, settings.port) as listener:
         LOGGER.propagate = False  # some packages, such as MCP's, set up the root's handlers at their first warning
@@ -88,7 +91,7 @@ class _Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises SettingsError if it cannot listen there."""
+    """Return a socket that listens at `host` and `port`. Raises SettingsError if it cannot."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=1024)

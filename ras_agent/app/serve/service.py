@@ -1,4 +1,4 @@
-"""The service behind all requests of a server: the agent, its index and threads, and the running runs."""
+"""Serves all requests of a server: it holds the agent, its index and threads, and the runs in progress."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _REVIEW = "review"
 
 
 class Service:
-    """Agent of a server, with the runs that it starts.
+    """Holds the agent of a server, and starts its runs.
 
     A thread belongs to the caller who began it. Callers with another token have separate threads, even with the same
     id.
@@ -148,7 +148,7 @@ class Service:
         return len(self._running)
 
     def end_runs(self) -> None:
-        """End the running runs, because the server ends. Callers that wait for a run are told the reason."""
+        """Cancel the runs in progress because the server ends, and report this reason to their callers."""
         for run in self._running.values():
             run.end_with_server()
 
@@ -165,7 +165,7 @@ class Service:
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, request: wire.AskRequest, caller: Caller) -> Run:
-        """Start a run that leaves no thread behind. Raises ApiError."""
+        """Start a run whose thread is not kept. Raises ApiError."""
         return self._start(
             uuid4().hex,
             caller.name,
@@ -178,8 +178,10 @@ class Service:
     async def resume(
         self, thread: str, request: wire.ResumeRequest, caller: Caller
     ) -> Run:
-        """Resume a thread's run. Raises ApiError if the run has ended, or if it waits for no decision and one is
-        given."""
+        """Resume a thread's run.
+
+        Raises ApiError if the run has ended, or if a decision is given although the run does not wait for one.
+        """
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
         if not state.tasks:  # `next` is also empty after a node that ended before its checkpoint was written
@@ -234,7 +236,7 @@ class Service:
         return {"threads": about}
 
     async def note(self, thread: str, note: wire.ThreadNote, caller: Caller) -> JSON:
-        """Write a person's note on a thread. Raises ApiError if the thread is not the caller's or has no answer yet."""
+        """Store a person's note on a thread. Raises ApiError if the thread is not the caller's or has no answer yet."""
         key, (_, state) = self._key(thread, caller), await self._state(thread, caller)
         notes = await anotes_of(self._notes, key, user=caller.name)
         if note.name is not None:
@@ -303,10 +305,10 @@ class Service:
     async def retrieve_all(
         self, queries: Sequence[str], k: int, caller: Caller
     ) -> list[list[Hit]]:
-        """Search for each query as `retrieve` does, only a few at a time because others need threads too. Blank queries
-        find nothing.
+        """Search for each query as `retrieve` does; a blank query finds nothing.
 
-        Raises TimeoutError if all searches together take longer than a minute.
+        Only a few searches run at a time, because other requests need threads too. Raises TimeoutError if all searches
+        together take longer than a minute.
         """
         found: dict[str, list[Hit]] = {query: [] for query in queries}
         waiting = (query for query in found if query.strip())
@@ -325,7 +327,8 @@ class Service:
 
     async def parts(self) -> dict[str, str]:
         """Return "ok" or "down" for each part that holds data, and for searches, which are down if all their threads
-        hang."""
+        hang.
+        """
         config = self._config("ready", Caller())
         asked: dict[str, Awaitable[object]] = {
             "index": acall(self.index.database, "state", within=_READY_SECONDS),
@@ -392,8 +395,11 @@ class Service:
         return self._open_graph(view.commit, view.filter)
 
     def around(self, entity: str, entities: int, caller: Caller) -> Neighbourhood:
-        """Return the stored knowledge graph around an entity, or around the best connected entities for "". Raises
-        ApiError."""
+        """Return the stored knowledge graph around an entity, with at most `entities` entities.
+
+        For "" it is the graph around the best connected entities. Raises ApiError if there is no graph or no such
+        entity.
+        """
         graph = self.graph(caller)
         try:
             return neighbourhood(graph, entity, entities)
@@ -518,7 +524,9 @@ def _parser_of_forms() -> Threads:
 
 
 def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
-    """Return the turns that have text as LangChain messages. The sources that we append to answers are removed."""
+    """Return the turns that have text as LangChain messages, without the sources that the server appends to its
+    answers.
+    """
     turns = [
         (_SPEAKERS[turn.role], turn.text)
         for turn in messages or ()
@@ -578,7 +586,10 @@ def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
 async def open_service(
     settings: Settings, *, sample: bool = False
 ) -> AsyncIterator[Service]:
-    """Open the parts that the settings name, and close them at the end of the block. Raises RasError children."""
+    """Open the index, models and thread store that the settings name, and close them at the end of the block.
+
+    Raises a RasError if one of them cannot be opened.
+    """
     if sample or settings.index is None:  # an external retriever needs no index
         settings = settings.model_copy(update={"index": None})
         index = PassageIndex.in_memory(sample_passages() if sample else ())

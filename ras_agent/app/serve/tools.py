@@ -1,7 +1,7 @@
-"""The agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
+"""Offers the agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
 
-`ras-agent mcp` offers them over standard input and output, and `ras-agent serve` at the path /mcp over streamable HTTP.
-There the guard of all paths decides who may ask, and a caller's filter restricts the results of each tool.
+`ras-agent mcp` offers them over standard input and output, and `ras-agent serve` at the path /mcp over streamable
+HTTP. There the guard of all paths decides who may ask, and a caller's filter restricts the results of each tool.
 """
 
 from __future__ import annotations
@@ -258,10 +258,10 @@ def tools_over(service: Service) -> MCPServer:
 
 
 class OverHTTP:
-    """Application that answers the requests of one path over the protocol's streamable HTTP.
+    """Is an ASGI application that answers the requests of one path over the protocol's streamable HTTP.
 
-    Each request has its own manager. A shared manager would have to be started with the application, and an application
-    that mounts this one does not run that start.
+    Each request has its own session manager. A shared manager would have to be started with the application, and an
+    application that mounts this one does not run that start.
     """
 
     def __init__(self, server: MCPServer) -> None:

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers, from which the OpenAPI document is made."""
+"""Defines the shapes of requests and answers, from which the OpenAPI document is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gym for graph search: an environment in which planners that call tools are trained and compared.
+"""Offers an environment for graph search, in which planners that call tools are trained and compared.
 
     from ras_agent.gym import environment_factory, rows
     make = environment_factory(index="idx", retriever="bm25")

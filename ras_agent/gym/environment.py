@@ -1,8 +1,8 @@
-"""One episode: a policy calls tools instead of the planner, and everything else is the agent's own loop.
+"""Runs one episode: a policy calls tools instead of the planner, and everything else is the agent's own loop.
 
 A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes). So a
-policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and graph,
-the same tool texts, and the same end of the loop (tests/gym/test_conformance.py plays both).
+policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and
+graph, the same tool texts, and the same end of the loop (tests/gym/test_conformance.py plays both).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _STEPS = 1_000_000  # stands for LangGraph's remaining steps, which play no role
 
 
 class GraphSearch:
-    """Environment of one episode at a time. `reset` begins a new episode.
+    """Is the environment of one episode at a time. `reset` begins a new episode.
 
     Its public methods, except `reset` and `get_reward`, are the tools, with types and docstrings in Google's form. So
     the class fits TRL's `GRPOTrainer(environment_factory=...)`; `environment_factory` makes the factory. Equal calls
@@ -139,14 +139,14 @@ class GraphSearch:
         """Begin an episode, and return the first text for the policy: the question.
 
         Args:
-            question: its text, or a Question with everything that is known about it.
-            row: the columns of a data set in any format from which questions are read (ras_agent.eval.formats), such as
+            question: The text of the question, or a Question with its gold answers and passages.
+            row: The columns of a data set in any format from which questions are read (ras_agent.eval.formats), such as
                 ours: id, answers, supporting_titles or supporting_ids, hops, type. Keys with None are ignored, and so
                 are the trainers' own keys (prompt, completion, environment).
 
         Raises:
-            IngestError: for a row that is not a question.
-            ValueError: for a blank question.
+            IngestError: For a row that is not a question.
+            ValueError: For a blank question.
         """
         if not isinstance(question, Question):
             if question:
@@ -198,15 +198,18 @@ class GraphSearch:
 
     @property
     def reward_parts(self) -> dict[str, float]:
-        """Return the reward's parts that have a weight and apply to the question. Raises the error that a tool has
-        raised."""
+        """Return the reward's parts that have a weight and can be measured for the question, by name.
+
+        Raises the error that a tool has raised.
+        """
         self._settle()
         return parts_of(self._episode(), self._rewards)
 
     @property
     def support_gains(self) -> tuple[float, ...]:
-        """Return for each search so far the share of the gold passages that it reached first, for a reward after each
-        hop."""
+        """Return for each search the share of the gold passages that it was the first to find, for a reward after each
+        hop.
+        """
         return support_gains(self.question, self._hops())
 
     @property
@@ -223,7 +226,7 @@ class GraphSearch:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the searches so far, with their findings."""
+        """Return the searches so far, each with its hits and facts."""
         return tuple(
             self._records.step(data, self._state["passages"])
             for data in self._state["steps"]
@@ -231,13 +234,16 @@ class GraphSearch:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return the passages that the searches found, in the order of the numbers that the policy is shown."""
+        """Return the passages that the searches found, in the order of the numbers by which the tools' texts name
+        them.
+        """
         return tuple(map(self._records.passage, self._state["passages"].values()))
 
     @property
     def outcome(self) -> Outcome:
-        """Return the answer and its evidence, as an evaluation scores them. Before the end of the episode, the outcome
-        abstains."""
+        """Return the answer and its evidence in the form that metrics score. Before the end of the episode, it
+        abstains.
+        """
         self._settle()
         outcome = Outcome.from_output(self._state)
         if self._answered():
@@ -246,7 +252,7 @@ class GraphSearch:
 
     @property
     def system_prompt(self) -> str:
-        """Return the instruction that an agent's planner with these tools is given."""
+        """Return the system prompt that the planner of an agent with these tools gets."""
         return self._first_turns()[0]["content"]
 
     # ---- the loop
@@ -460,7 +466,9 @@ def _question_of(row: JSON) -> Question:
 
 
 def environment_class(tools: Sequence[Tool]) -> type[GraphSearch]:
-    """Return GraphSearch with these tools as its methods, with the descriptions that a planner is shown."""
+    """Return a subclass of GraphSearch with these tools as methods, whose docstrings describe them as a planner sees
+    them.
+    """
     if tuple(tools) == TOOLS:
         return GraphSearch
     methods: dict[str, object] = {"offered": tuple(tools)}
@@ -531,14 +539,17 @@ class _StatedAnswer:
 
 
 def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
-    """Return the parts of an environment, resolved once: those of an agent with the policy as planner."""
+    """Return the parts of an environment: those of a ReAct agent, opened once, with the policy as planner.
+
+    `arguments` are those of `create_react_agent`.
+    """
     with_policy: AgentArguments = {**arguments, "planner": _Policy()}
     return resolve_parts("react", **with_policy)
 
 
 @dataclass(frozen=True)
 class EnvironmentFactory:
-    """Maker of environments over the same index and roles, which are opened only once.
+    """Makes environments over the same index and roles, which are opened only once.
 
     A pickled factory holds only the arguments, so that another process opens its own index and roles.
     """
@@ -572,11 +583,16 @@ def environment_factory(
     whole_graph: bool = False,
     **arguments: Unpack[AgentArguments],
 ) -> EnvironmentFactory:
-    """Return a maker of environments over the same index and roles, which are opened only once.
+    """Return a factory of environments over the same index and roles, which are opened only once.
 
-    Arguments are as for GraphSearch, and `tools` as for `create_react_agent`: the environment has these tools as
-    methods, by default all that the index can serve. Raises RasError children for an index or a role that cannot be set
-    up.
+    Args:
+        rewards: The weights of the reward's parts.
+        whole_graph: As for GraphSearch.
+        arguments: As for `create_react_agent`. The environment has `tools` as methods, by default all that the index
+            can serve.
+
+    Raises:
+        RasError: If the index or a role cannot be set up.
     """
     factory = EnvironmentFactory(arguments, rewards, whole_graph)
     factory()

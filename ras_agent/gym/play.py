@@ -18,7 +18,7 @@ _MOST_CALLS = 50
 
 
 class Player(Protocol):
-    """Policy in this process, which chooses the calls of an episode."""
+    """Chooses the tool calls of an episode, in this process."""
 
     def act(self, environment: GraphSearch) -> ToolCall:
         """Return the next tool call."""
@@ -27,7 +27,7 @@ class Player(Protocol):
 
 @dataclass
 class RandomPolicy:
-    """Policy that draws each call: a search for the question, for some of its words, or for a name; or the end.
+    """Draws each call by lot: a search for the question, for some of its words, or for a name; or `finish`.
 
     It is the baseline that a trained planner has to exceed, and its episodes teach a model how tools are called. Equal
     seeds play equal episodes. The episode also ends when no search is left.
@@ -42,7 +42,7 @@ class RandomPolicy:
         self._random = random.Random(self.seed)
 
     def act(self, environment: GraphSearch) -> ToolCall:
-        """Return a search, or `finish`."""
+        """Return a search, or a call of `finish`."""
         if not environment.searches_left or (
             environment.steps and self._random.random() < self.finish
         ):
@@ -67,11 +67,11 @@ class RandomPolicy:
 
 
 def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JSON:
-    """Let a policy play one episode, and return it: {"messages", "tools", "reward", "parts"}.
+    """Let a policy play one episode, and return its conversation and reward: {"messages", "tools", "reward", "parts"}.
 
-    `row` holds the arguments of `reset`; its `prompt` begins the conversation. In "messages", each assistant turn has a
-    tool call; TRL's SFTTrainer takes them together with "tools". An episode ends after at most 50 calls. Raises
-    UnknownName for a call of something that is not a tool.
+    `row` holds the arguments of `reset`; its `prompt` begins the conversation. In "messages", each assistant turn has
+    a tool call; TRL's SFTTrainer takes them together with "tools". An episode ends after at most 50 calls. Raises
+    UnknownName if the policy calls something that is not a tool.
     """
     *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
     messages: list[JSON] = [

@@ -1,5 +1,4 @@
-"""The parts of an episode's reward, each reported separately and computed without a model as a judge, and their
-weights."""
+"""Computes the parts of an episode's reward, each reported separately and without a model as a judge."""
 
 from __future__ import annotations
 
@@ -65,7 +64,8 @@ _ABSTAINED = {True: 0.1, False: 0.25}
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Weights of a reward's parts. A part with weight 0 is not computed; a negative weight makes a part a cost.
+    """Holds the weights of a reward's parts. A part with weight 0 is not computed; a negative weight makes a part a
+    cost.
 
     `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them earn too much.
     """
@@ -126,7 +126,7 @@ class Rewards:
 
     @property
     def need_answer(self) -> bool:
-        """Whether a part looks at the answer, so that an answer has to be written."""
+        """Tell whether a part depends on the answer, so that an answer has to be written."""
         of_answers = self.weights().keys() - {
             "gold",
             "new_support",
@@ -139,8 +139,10 @@ class Rewards:
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
-        """Map each part that cannot be measured to the annotation that the question lacks for it: "answers" or "gold
-        passages"."""
+        """Return the parts that cannot be measured for a question, each with the gold data that is missing.
+
+        That is "answers" or "gold passages".
+        """
         answered = question
         if not question.answers:
             answered = replace(question, answers=("x",))
@@ -158,7 +160,9 @@ class Rewards:
         return lacking
 
     def total(self, parts: Mapping[str, float]) -> float:
-        """Return the weighted sum of parts. A part that is missing, because it does not apply, adds nothing."""
+        """Return the weighted sum of the parts. A part that does not apply to the question, and so is missing, counts
+        0.
+        """
         total = 0.0
         for name, weight in self.weights().items():
             total += weight * parts.get(name, 0.0)
@@ -167,7 +171,7 @@ class Rewards:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Course of an episode, as far as rewards depend on it."""
+    """Records an episode, as far as rewards depend on it."""
 
     question: Question
     outcome: Outcome
@@ -199,7 +203,10 @@ def ended_well(stop_reason: str) -> bool:
 
 
 def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
-    """Return the parts that have a weight and apply to the question. Raises UnknownName for an unknown metric."""
+    """Return the reward's parts that have a weight and can be measured for the episode's question, by name.
+
+    Raises UnknownName for an unknown metric.
+    """
     parts = {}
     for name in rewards.weights():
         value = _part(name, episode)
@@ -211,10 +218,9 @@ def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
 def support_gains(
     question: Question, hops: Sequence[Sequence[Passage]]
 ) -> tuple[float, ...]:
-    """Return for each search the share of the gold passages that it reached first. The sum is the share of all
-    searches.
+    """Return for each search the share of the gold passages that it was the first to find.
 
-    The order of two searches changes their gains, but never the sum.
+    `hops` has the passages of each search. The order of two searches changes their gains, but never the sum.
     """
     gold = set(question.supporting)
     reached = set[str]()

@@ -1,8 +1,9 @@
-"""Rollouts: a question is asked with the model in training as planner, for trainers that use the agent's own loop.
+"""Rolls out questions: each is asked with the model in training as planner, for trainers that use the agent's own
+loop.
 
-A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner and
-the model, and records the model's prompts and replies. All other roles are fixed and never use the model in training.
-Within a rollout the prompt only grows (layout "dialogue"), so that its calls make one sample.
+A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner
+and the model, and records the model's prompts and replies. All other roles are fixed and never use the model in
+training. Within a rollout the prompt only grows (layout "dialogue"), so that its calls make one sample.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _ADDRESS = re.compile(r"https?://[^#\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Address of the model in training."""
+    """Names the server of the model in training."""
 
     url: str
     """the base URL, up to and including /v1"""
@@ -109,9 +110,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """Result of a rollout."""
+    """Holds the result of a rollout."""
 
     reward: float
+    """the weighted sum of the parts"""
     parts: Mapping[str, float]
     """the parts of the reward, by name"""
     answer: str
@@ -120,7 +122,7 @@ class Rollout:
     """the agent's output, as `invoke` returns it"""
 
     def to_dict(self) -> JSON:
-        """Return the rollout as a record for a log: plain JSON, without passages and facts."""
+        """Return the rollout as plain JSON for a log, without passages and facts."""
         calls = self.output["usage"]["calls"]
         return {
             "reward": self.reward,
@@ -138,16 +140,18 @@ def rollout_agent(
 ) -> Agent:
     """Make the agent of a rollout: the policy plans in a dialogue that only grows, and the other roles are fixed.
 
-    An unreadable reply of the policy ends the loop: no other planner takes over.
+    A reply of the policy that cannot be read ends the loop: no other planner takes over.
 
     Args:
-        policy: a Policy or its address, a chat model such as ART's, or a planner.
-        settings: they also name the graph. Extractor and answerer are those of the settings, else `llm`, else offline,
-            and never the policy.
+        policy: A Policy or its address, a chat model such as ART's, or a planner.
+        settings: The settings, which also name the loop. Extractor and answerer are those of the settings, else `llm`,
+            else offline, and never the policy.
+        index: The index to search, by default that of the settings.
+        arguments: Further arguments of the agent.
 
     Raises:
-        SettingsError: for settings that would make rollouts worthless: with a cache, equal calls give the same reply;
-            another role that asks the policy would be trained with it; some graphs ask no planner; the prompts of some
+        SettingsError: For settings that would make rollouts worthless: with a cache, equal calls give the same reply;
+            another role that asks the policy would be trained with it; some loops ask no planner; the prompts of some
             dialects do not only grow.
     """
     if settings.cache is not None or settings.replay:
@@ -262,7 +266,7 @@ def roll_out(
 async def aroll_out(
     agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
 ) -> Rollout:
-    """Do the same as `roll_out`, asynchronously."""
+    """Ask a question and score the run, as `roll_out` does, in a coroutine."""
     out = await agent.ainvoke(question.inputs)
     return _scored(agent, out, question, rewards, own_answer)
 
@@ -343,7 +347,7 @@ def _followed(plans: Sequence[JSON]) -> int:
 
 
 def read_rewards(texts: Sequence[str]) -> Rewards:
-    """Return the rewards that texts such as "f1=1" and "recall@5=0.5" describe; without texts, F1 and a tenth of form.
+    """Parse the weights of rewards, such as "f1=1" and "recall@5=0.5"; without any, F1 weighs 1 and `form` 0.1.
 
     A name is a part of `Rewards` or a registered metric. Raises SettingsError for a text of another form, and
     UnknownName for an unknown name.
@@ -369,7 +373,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
 
 
 def read_answers(text: str) -> tuple[str, ...]:
-    """Return the gold answers in a text: a JSON list, or a single answer.
+    """Return the gold answers that a text holds: a JSON list, or a single answer.
 
     >>> read_answers('["Leith", "Water of Leith"]'), read_answers("1837"), read_answers("Leith")
     (('Leith', 'Water of Leith'), ('1837',), ('Leith',))
@@ -386,7 +390,10 @@ def read_answers(text: str) -> tuple[str, ...]:
 
 
 async def apost_reward(url: str, key: str, rollout: Rollout) -> None:
-    """Send the reward to a gateway as an event in agent-lightning's form. Raises ErrorStatus and ConnectionError."""
+    """Post the reward to a gateway as an event in agent-lightning's form. `key` is the gateway's token.
+
+    Raises ErrorStatus if the gateway refuses it, and ConnectionError if it cannot be reached.
+    """
     data = {
         "value": rollout.reward,
         "source": "agent",

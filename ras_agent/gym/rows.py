@@ -1,5 +1,4 @@
-"""Questions as rows of a trainer's data set, and a log of the reward's parts, which a trainer needs with the
-environment."""
+"""Writes questions as rows of a trainer's data set, and logs the reward's parts during a training."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ def row_of(question: Question) -> JSON:
     """Return a question as the arguments of `GraphSearch.reset`. All rows have the same keys.
 
     `prompt` is the system turn of a planner that calls tools and an empty user turn, to which trainers append the text
-    that `reset` returns. `hops` are those of the gold answer, None if unknown.
+    that `reset` returns. `hops` is the number of hops of the gold answer, None if unknown.
     """
     system = load("react").fill(task="", question="")[0].text
     gold = list(question.supporting)
@@ -35,7 +34,7 @@ def row_of(question: Question) -> JSON:
 
 
 def rows(questions: Iterable[Question]) -> list[JSON]:
-    """Return `row_of` each question. `datasets.Dataset.from_list(rows(...))` is a data set for GRPO."""
+    """Return the row of each question (see `row_of`). `datasets.Dataset.from_list(rows(...))` is a data set for GRPO."""
     return [row_of(question) for question in questions]
 
 

@@ -1,12 +1,13 @@
-"""Conformance suites for authors of plug-ins, which check that a retriever, a role or an encoder keeps its contract.
+"""Checks that a retriever, a role or an encoder keeps its contract: conformance suites for authors of plug-ins.
 
     from ras_agent.testing import check_retriever
 
     def test_my_retriever_keeps_the_contract():
         check_retriever(lambda passages: MyRetriever(passages))
 
-Each `check_...` function runs a whole suite and raises ConformanceError, which names every promise that was broken. The
-suites are also available as tuples of single checks (`RETRIEVER_CHECKS`, ...), for a test that shows them one by one:
+Each `check_...` function runs a whole suite and raises ConformanceError, which names every promise that was broken.
+The suites are also available as tuples of single checks (`RETRIEVER_CHECKS`, ...), for a test that shows them one by
+one:
 
     @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=str)
     def test_contract(check):

@@ -1,4 +1,4 @@
-"""The contract of answerers."""
+"""Checks the contract of answerers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _answering: list[Check] = []
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
     """Check that an answerer keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
-    `abstains=True` leaves out the promise that a question is answered if the evidence states its answer. This is for an
+    `abstains=True` does not demand that a question is answered if the evidence states its answer. This is for an
     answerer that is meant to abstain, such as one over a scripted model.
     """
     checks = (

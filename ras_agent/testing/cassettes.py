@@ -1,11 +1,11 @@
-"""Cassettes: the model calls of a test, recorded once and then replayed without any model.
+"""Records the model calls of a test once, and replays them without any model.
 
     with Cassette(Path("bell.jsonl")) as cassette:  # Cassette(path, record=True) asks the models, and writes the file
         agent = create_ras_agent(index="my.index", llm="openai:gpt-4o-mini", settings=cassette.settings)
         assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
-A cassette is a text file with a request and its reply on each line, so that a review shows each change of a prompt or a
-reply. ras_agent.testing.plugin has a pytest fixture for cassettes.
+A cassette is a text file with a request and its reply on each line, so that a review shows each change of a prompt or
+a reply. ras_agent.testing.plugin has a pytest fixture for cassettes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ras_agent.tools.store.durable import replace_file
 
 
 class Cassette:
-    """File of recorded model calls, used in a `with` statement."""
+    """Records or replays model calls in a file, inside a `with` statement."""
 
     settings: Settings
     """for agents and roles with calls that are recorded or replayed; `settings.model_copy(update=...)` adds other

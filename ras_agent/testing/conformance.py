@@ -1,4 +1,4 @@
-"""A contract as a list of checks. Each check is one promise."""
+"""Lists the checks of a contract. Each check is one promise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class ConformanceError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise of a contract. Calling it with an object raises AssertionError if the object breaks the promise."""
+    """Checks one promise of a contract. Calling it with an object raises AssertionError if the object breaks the
+    promise.
+    """
 
     promise: str
     run: Callable[[Any], None]
@@ -34,8 +36,10 @@ class Check:
 def promise(
     *suite: list[Check],
 ) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Return a decorator that adds a function to each suite. The function's name, with spaces for underscores, is the
-    promise."""
+    """Return a decorator that adds a function to each suite as a Check.
+
+    The function's name, with spaces for underscores, is the promise.
+    """
 
     def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
         for checks in suite:
@@ -48,7 +52,8 @@ def promise(
 def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
     """Run all `checks` on `subject`, even after one has failed.
 
-    Raises ConformanceError with every broken promise; an exception that a check did not expect counts as one.
+    Raises ConformanceError with every broken promise; an exception that a check did not expect counts as one. The
+    message calls the subject `what`, such as "the retriever".
     """
     broken: list[str] = []
     for check in checks:
@@ -76,7 +81,7 @@ def demand(condition: object, problem: str) -> None:
 
 
 def refuses(call: Callable[[], object], error: type[Exception], problem: str) -> None:
-    """Demand that `call` raises `error`."""
+    """Raise AssertionError with `problem` unless `call()` raises `error`."""
     try:
         call()
     except error:
@@ -87,7 +92,9 @@ def refuses(call: Callable[[], object], error: type[Exception], problem: str) ->
 def same_in_threads(
     call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8
 ) -> None:
-    """Demand that simultaneous calls return `alone`, the result of a single call."""
+    """Raise AssertionError unless calls at the same time, from `threads` threads, return `alone`, the result of one
+    call.
+    """
     with ThreadPoolExecutor(threads) as pool:
         for together in pool.map(lambda _: call(), range(times)):
             demand(
@@ -97,7 +104,9 @@ def same_in_threads(
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
-    """Demand that awaiting `method`, as its coroutine or in a thread, returns the same as the synchronous call."""
+    """Raise AssertionError unless awaiting `method`, as coroutine or in a thread, returns what the synchronous call
+    does.
+    """
 
     async def asynchronously() -> object:
         return await acall(role, method, *args)
@@ -110,7 +119,7 @@ def same_asynchronously(role: object, method: str, *args: Any) -> None:
 
 
 def is_named(role: object, protocol: type) -> None:
-    """Demand that an object has the methods of `protocol`."""
+    """Raise AssertionError unless an object has the methods of `protocol`."""
     demand(
         isinstance(role, protocol),
         f"{type(role).__name__} lacks methods of ras_agent.protocols.{protocol.__name__}",

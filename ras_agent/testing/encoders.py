@@ -1,4 +1,6 @@
-"""The contracts of embedders, span readers and graph encoders, the models that turn text and graphs into numbers."""
+"""Checks the contracts of embedders, span readers and graph encoders, the models that turn text and graphs into
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -189,9 +191,9 @@ SPAN_READER_CHECKS: tuple[Check, ...] = tuple(_reading)
 
 
 def check_graph_encoder(encoder: GraphEncoder, input_width: int) -> None:
-    """Check a graph encoder, which reads vectors of `input_width` numbers and is not in training mode.
+    """Check that a graph encoder keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
-    Raises ConformanceError, which lists the promises that it breaks.
+    The encoder reads vectors of `input_width` numbers, and must not be in training mode.
     """
     run_checks((encoder, input_width), GRAPH_ENCODER_CHECKS, "the graph encoder")
 

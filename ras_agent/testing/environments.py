@@ -1,5 +1,4 @@
-"""The contract of environments in which a policy that calls tools is trained: TRL's requirements, and promises of the
-gym.
+"""Checks the contract of environments in which a policy that calls tools is trained: TRL's rules and those of the gym.
 
 An environment has `reset(**row)`, `get_reward()` and tools, which are the other public methods of its class.
 """
@@ -31,14 +30,13 @@ _environment: list[Check] = []
 
 @dataclass(frozen=True)
 class EnvironmentCase:
-    """Environments to check: `make` returns a new one, and `row` holds the arguments of `reset`, as columns of a data
-    set."""
+    """Describes environments to check: `make` returns a new one, and `row` holds the arguments of `reset`."""
 
     make: Callable[[], Any]
     row: Mapping[str, Any] = field(default_factory=dict)
 
     def begun(self) -> Any:
-        """Return a new environment in which an episode has begun."""
+        """Return a new environment after a call of `reset`."""
         environment = self.make()
         environment.reset(**self.row)
         return environment

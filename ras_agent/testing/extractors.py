@@ -1,4 +1,4 @@
-"""The contract of extractors."""
+"""Checks the contract of extractors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of linkers."""
+"""Checks the contract of linkers."""
 
 from __future__ import annotations
 

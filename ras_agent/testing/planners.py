@@ -1,4 +1,4 @@
-"""The contracts of planners and reasoners, the roles that decide what a question still needs."""
+"""Checks the contracts of planners and reasoners, the roles that decide what a question still needs."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember whether the test itself passed, for the fixture, which ends later."""
+    """Remember whether the test itself passed, for the fixture, whose end comes later."""
     report = yield
     if call.when == "call":
         item.stash[_PASSED] = report.passed
@@ -43,8 +43,9 @@ class _NotPassed(Exception):
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """The cassette of the test: cassettes/MODULE/TEST.jsonl next to the test's file, written only if the test
-    passes."""
+    """Yield the cassette of the test, cassettes/MODULE/TEST.jsonl next to the test's file, written only if the test
+    passes.
+    """
     path = (
         request.path.parent
         / "cassettes"

@@ -1,4 +1,4 @@
-"""The contract of rerankers."""
+"""Checks the contract of rerankers."""
 
 from __future__ import annotations
 

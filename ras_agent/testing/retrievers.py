@@ -1,4 +1,4 @@
-"""The contract of retrievers."""
+"""Checks the contract of retrievers."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None
     """Check that a retriever keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
     Args:
-        build: makes the retriever from a corpus; it is called with several corpora, one of them empty.
-        corpus_order: False leaves out the promise that hits of equal score keep the order of the corpus, which a vector
-            store behind another library cannot keep.
+        build: Makes the retriever from a corpus; it is called with several corpora, one of them empty.
+        corpus_order: Whether hits of equal score have to keep the order of the corpus, which a vector store behind
+            another library cannot do.
     """
     checks = (
         RETRIEVER_CHECKS
@@ -205,7 +205,7 @@ def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
-    """Demand that a filter is applied before the best k are chosen.
+    """Raise AssertionError unless a filter is applied before the best k are chosen.
 
     A retriever without the parameter `filter` passes, because an agent refuses to use it with a filter.
     """

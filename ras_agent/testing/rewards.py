@@ -22,19 +22,19 @@ _ROUNDING = 1e-9
 
 
 def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Play policies that have learnt nothing, and return the mean reward of each over the rows, by name; the plan's is
+    """Play a good plan and policies that have learnt nothing, and return the mean reward of each by name, the plan's
     first.
 
     The plan searches the titles of the gold passages, `supporting_titles`, one by one, and leaves the answer to the
     answerer, as `finish` without an answer does.
 
     Args:
-        make: returns an environment of the gym with the rewards to check.
-        rows: arguments of `reset`, each with `supporting_titles`; about 40 are enough.
+        make: Returns an environment of the gym with the rewards to check.
+        rows: The arguments of `reset` for each episode, each with `supporting_titles`; about 40 are enough.
 
     Raises:
-        ConformanceError: if any of the policies earn more than the plan; the message lists them.
-        ValueError: without rows, and for a row that names no gold passage by its title.
+        ConformanceError: If any of the policies earn more than the plan; the message lists them.
+        ValueError: Without rows, and for a row that names no gold passage by its title.
     """
     if not rows:
         raise ValueError(

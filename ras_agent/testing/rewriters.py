@@ -1,4 +1,4 @@
-"""The contract of rewriters, which make a follow-up question understandable without its conversation."""
+"""Checks the contract of rewriters, which make a follow-up question understandable without its conversation."""
 
 from __future__ import annotations
 

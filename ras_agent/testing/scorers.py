@@ -1,4 +1,4 @@
-"""The contract of scorers of facts and paths."""
+"""Checks the contract of scorers of facts and paths."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_retriever_that_takes_no_filter_is_refused_with_a_remedy():
 def test_a_passage_outside_that_a_retriever_finds_all_the_same_ends_the_run():
     agent = create_ras_agent(retriever=Careless())
     with pytest.raises(
-        FilterError, match="'plain' was to find only passages that the filter admits"
+        FilterError, match="'plain' returned a passage that the filter"
     ) as raised:
         agent.invoke({**QUESTION, "filter": {"team": "y"}})
     assert "x-1" not in str(raised.value)

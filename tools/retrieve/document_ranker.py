@@ -43,7 +43,8 @@ class DocumentRanker:
             or min(self.power, self.length) < 0
         ):
             raise ValueError(
-                f"a document ranker has a weight of {get_args(EntityWeight)} and nothing below 0, got {self}"
+                f"a document ranker needs one of the weights {', '.join(get_args(EntityWeight))}, and no number "
+                f"below 0: correct {self}"
             )
 
 

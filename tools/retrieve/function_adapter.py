@@ -51,7 +51,7 @@ class FunctionRetriever:
     def _hits(self, found: Any, k: int) -> list[Hit]:
         if found is None:
             raise TypeError(
-                f"the retriever {self.name} returned None: return a list, which is empty for no hits"
+                f"the retriever {self.name} returned None: let it return a list, an empty one if it finds nothing"
             )
         if isinstance(found, list) and isinstance(next(iter(found), None), Hit):
             return found[:k]

@@ -131,7 +131,7 @@ class GFMRetriever(PathExplainedRetriever):
         """
         config = config or GFMConfig()
         if paths < 0:
-            raise SettingsError(f"a hit has 0 or more paths, got {paths}")
+            raise SettingsError(f"paths must be 0 or more, got {paths}")
         self.passages = passages
         self.graph = graph
         self.network = network
@@ -309,7 +309,8 @@ def _score_entities(
     logits = network.scores(vector(query)[None], [start])[0]
     if not np.isfinite(logits).all():
         raise WeightsError(
-            "the GFM network's scores are not finite: its weights are too large for the graph"
+            "the GFM network's scores are not finite, as its weights are too large for this knowledge graph: "
+            "give other weights"
         )
     probabilities = _probabilities(logits)
     probabilities.flags.writeable = False
@@ -395,25 +396,25 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
     """
     if graph.relation_vectors is None:
         raise IndexMismatch(
-            "the knowledge graph holds no vectors, which the GFM network reads: "
-            "build it with an embedder, `ras-agent kg build --embedder minilm`"
+            f"the knowledge graph {graph.where} holds no vectors, which the GFM network reads: build the graph with an "
+            f"embedder, `ras-agent kg build {as_argument(graph.where)} --embedder minilm`"
         )
     identity = graph.manifest.embedder
     encoder = config.text_model
     if identity is not None and encoder and not same_encoder(encoder, identity.name):
         spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
-            f"the GFM network reads vectors of {encoder}, the knowledge graph holds those of {identity.name}: build it "
-            f"with that encoder, `ras-agent kg build {as_argument(graph.where)} --embedder {spec}`, or give other "
-            "weights"
+            f"the GFM network reads vectors of {encoder}, and the knowledge graph holds vectors of {identity.name}: "
+            f"build the graph with the former, `ras-agent kg build {as_argument(graph.where)} --embedder {spec}`, or "
+            "give other weights"
         )
     vectors = graph.relation_vectors
     if vectors.shape[1] != config.text_width:
         of_encoder = f" of {encoder}" if encoder else ""
         raise IndexMismatch(
-            f"the GFM network reads vectors of width {config.text_width}{of_encoder}, the "
-            f"knowledge graph has width {vectors.shape[1]} ({identity}): build it with that encoder, or give other "
-            "weights"
+            f"the GFM network reads vectors of width {config.text_width}{of_encoder}, and the knowledge graph "
+            f"{graph.where} holds vectors of width {vectors.shape[1]} ({identity}): build the graph with the "
+            "network's encoder, or give other weights"
         )
     return vectors
 

@@ -82,7 +82,7 @@ class GraphRetriever(ABC, Generic[Finder]):
             return self._best(query, k)
         if self.filtered is None:
             raise FilterError(
-                f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
+                f"this {type(self).__name__} cannot apply a filter, since it was not built by its name: build it by "
                 "retriever_over(index, name)"
             )
         with retrieving(Retrieval()):

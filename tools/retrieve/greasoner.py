@@ -83,10 +83,10 @@ class GReasonerRetriever(PathExplainedRetriever):
         """
         if nearest < 0:
             raise SettingsError(
-                f"a query starts from 0 or more documents, got {nearest}"
+                f"nearest, the number of documents at which a query starts, must be 0 or more, got {nearest}"
             )
         if paths < 0:
-            raise SettingsError(f"a hit has 0 or more paths, got {paths}")
+            raise SettingsError(f"paths must be 0 or more, got {paths}")
         self.passages = passages
         self.graph = graph
         self._rows = rows
@@ -137,7 +137,8 @@ class GReasonerRetriever(PathExplainedRetriever):
         )[0]
         if not np.isfinite(logits).all():
             raise WeightsError(
-                "the network's scores are not finite: its weights are too large for the graph"
+                "the network's scores are not finite, as its weights are too large for this knowledge graph: "
+                "give other weights"
             )
         return logits
 
@@ -362,7 +363,8 @@ def text_vectors(
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
             f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
-            f"{embedder.name!r} makes vectors of width {vectors.shape[1]}: give the retriever the former"
+            f"{embedder.name!r} makes vectors of width {vectors.shape[1]}: give the retriever the network's encoder, "
+            "embedder='st:NAME'"
         )
     if vectors.shape[1] == config.text_width:
         return vectors
@@ -524,7 +526,8 @@ def greasoner(
     linked = LinkedGraph.of(index, graph, linking, mentions)
     if weights is None:
         raise WeightsError(
-            "retriever 'greasoner' comes without weights: give published ones, weights='rmanluo/G-reasoner-34M'"
+            "retriever 'greasoner' needs weights, and the package includes no weights for it: give published ones, "
+            "weights='rmanluo/G-reasoner-34M'"
         )
     config, tensors = load_reasoner(weights_folder(weights))
     encoder = encoder_of(linked, embedder, config)

@@ -61,12 +61,13 @@ def named_object(path: str) -> BaseRetriever | BaseTool:
         ) from error
     except Exception as error:
         raise SettingsError(
-            f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module"
+            f"{name!r} could not be imported or called ({type(error).__name__}: {error}): correct its module"
         ) from error
     thing = langchain_retriever(thing) or thing
     if not isinstance(thing, BaseRetriever | BaseTool):
         raise SettingsError(
-            f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, a tool or a function making one"
+            f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, a tool, or a function that "
+            "returns one of them"
         )
     return thing
 
@@ -87,7 +88,7 @@ def _module(name: str) -> ModuleType:
         if error.name != top:
             raise
         raise SettingsError(
-            f"there is no module {name!r}: install it, or start where its file {top}.py is"
+            f"there is no module {name!r}: install it, or run the command in the folder of {top}.py"
         ) from error
     finally:
         sys.path.remove(here)

@@ -150,11 +150,14 @@ class MixedRetriever(ExplainedRetriever):
         """
         sizes = {len(ranker.passages) for ranker in rankers}
         if len(sizes) != 1:
-            raise ValueError("a mix needs rankers over the same passages")
+            raise ValueError(
+                "a mix needs rankers over the same passages: build them over one index"
+            )
         if weights is not None:
             if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
                 raise ValueError(
-                    f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}"
+                    f"a mix of {len(rankers)} rankers needs {len(rankers)} weights from 0 on, not all 0, "
+                    f"got {list(weights)}"
                 )
             weights = [weight / sum(weights) for weight in weights]
         if not name:

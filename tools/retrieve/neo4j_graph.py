@@ -162,7 +162,7 @@ class Neo4jGraph:
         except (DriverError, Neo4jError, OSError) as error:
             said = " ".join(str(error).split())
             raise SearchError(
-                f"{self.where} gave no answer ({type(error).__name__}: {said:.200}): start it, or correct the address, "
+                f"{self.where} gave no answer ({type(error).__name__}: {said:.200}): start Neo4j, or correct the address, "
                 "NEO4J_USERNAME and NEO4J_PASSWORD"
             ) from error
         return [record.values() for record in result.records]
@@ -185,7 +185,7 @@ class Neo4jGraph:
         except (LookupError, TypeError) as error:
             errors = found.get("errors") if isinstance(found, dict) else None
             raise SearchError(
-                f"{self.where} answered without rows ({errors or found!r:.200}): see its log"
+                f"{self.where} answered without rows ({errors or found!r:.200}): see the server's log"
             ) from error
         return rows
 

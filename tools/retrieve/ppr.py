@@ -65,7 +65,7 @@ class PPRRetriever(RankedRetriever):
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
             raise SettingsError(
-                f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}"
+                f"retriever 'ppr' needs a length from 0 to 1 and an equivalence from 0 on, got {length} and {equivalence}"
             )
         self.passages = snapshot.passages
         self.graph = graph

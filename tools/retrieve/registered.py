@@ -51,8 +51,8 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
                     f"{factory.__module__}.{getattr(factory, '__qualname__', factory)}"
                 )
                 raise TypeError(
-                    f"{place} declares that it takes {option!r} and has no parameter of that name; "
-                    f"it has: {', '.join(sorted(parameters)) or 'none'}"
+                    f"{place} declares the option {option!r} and has no parameter of that name: add the parameter, or "
+                    f"correct @takes; its parameters are: {', '.join(sorted(parameters)) or '(no parameter)'}"
                 )
         factory.takes = frozenset(options)  # type: ignore[attr-defined]
         return factory

@@ -59,7 +59,7 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
     if parts.scheme not in schemes or not host:
         known = ", ".join(f"{scheme}://" for scheme in schemes)
         raise SettingsError(
-            f"{parts.scheme or text!r} is no address of a graph: it begins with {known} and names a host"
+            f"{parts.scheme or text!r} is no address of a graph: write one that begins with {known} and names a host"
         )
     place = f"[{host}]" if ":" in host else host
     if port is not None:
@@ -95,18 +95,18 @@ def post(
         if isinstance(error.reason, TimeoutError):
             raise _too_slow(where) from error
         raise SearchError(
-            f"{where} is not reached ({error.reason}): start it, or correct the address"
+            f"{where} cannot be reached ({error.reason}): start the server, or correct the address"
         ) from error
     except (OSError, HTTPException) as error:
         raise SearchError(
-            f"{where} broke off ({error!r}): ask again, or see its log"
+            f"{where} broke off the connection ({error!r}): ask again, or see the server's log"
         ) from error
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         begin = _excerpt(data)
         raise SearchError(
-            f"{where} answered with something that is not JSON ({begin}): give the address of its queries"
+            f"{where} answered with something that is not JSON ({begin}): give the address that takes queries"
         ) from error
 
 
@@ -127,7 +127,7 @@ def _whole(response: HTTPResponse, where: str) -> bytes:
         size += len(piece)
         if size > _MOST:
             raise SearchError(
-                f"{where} answered with more than {_MOST // 2**20} MB: ask a smaller graph"
+                f"{where} answered with more than {_MOST // 2**20} MB: use a smaller graph"
             )
         if time.monotonic() > end:
             raise _too_slow(where)
@@ -146,13 +146,14 @@ def _refused(error: HTTPError, where: str) -> SearchError:
     if error.code in (401, 403):
         remedy = "give user and password in the address, as in //user:password@host"
     elif error.code in (301, 302, 303, 307, 308):
-        remedy = f"give the address that it leads to, {error.headers.get('Location', 'which it does not name')}"
+        target = error.headers.get("Location", "which the reply does not name")
+        remedy = f"give the address to which it redirects, {target}"
     elif error.code == 404:
         remedy = "correct the path of the address"
     elif error.code in (429, 503):
-        remedy = "it is busy or takes fewer queries: ask again later"
+        remedy = "ask again later, and less often"
     else:
-        remedy = "see its log"
+        remedy = "see the server's log"
     return SearchError(
         f"{where} answered {error.code} ({said or error.reason}): {remedy}"
     )

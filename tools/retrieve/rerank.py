@@ -32,9 +32,13 @@ def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
     """
     numbers = [float(score) for score in scores]
     if len(numbers) != len(hits):
-        raise ModelCallError(f"it gave {len(numbers)} scores for {len(hits)} texts")
+        raise ModelCallError(
+            f"the reranker gave {len(numbers)} scores for {len(hits)} texts: check that its model is a reranker"
+        )
     if not all(map(isfinite, numbers)):
-        raise ModelCallError("it gave scores that are NaN or infinite: check its model")
+        raise ModelCallError(
+            "the reranker gave scores that are NaN or infinite: check its model"
+        )
     ranked = []
     for hit, number in zip(hits, numbers, strict=True):
         ranked.append(replace(hit, score=number))

@@ -66,14 +66,15 @@ def resolve_retriever(spec: object, index: object = None, **options: Any) -> Ret
         find("retriever", spec)  # an unknown name is reported before an index is read
         if index is None:
             raise SettingsError(
-                f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts"
+                f"retriever {spec!r} needs an index: pass a PassageIndex, the path of an index, or texts"
             )
         if not isinstance(index, PassageIndex):
             index = open_for(spec, index, embedder=options.pop("embedder", None))
         return LiveRetriever(spec, cast(PassageIndex, index), options)
     if options:
         raise TypeError(
-            f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}"
+            f"{spec!r:.200} takes no options, since options are for retrievers given by name: leave away "
+            f"{', '.join(options)}"
         )
     if is_langchain_tool(spec):
         return ToolRetriever(cast(Any, spec))
@@ -85,8 +86,8 @@ def resolve_retriever(spec: object, index: object = None, **options: Any) -> Ret
     if inspect.isroutine(spec) or isinstance(spec, partial):
         return FunctionRetriever(spec)
     raise TypeError(
-        "a retriever is a name, a function of the query, a LangChain retriever, vector store or tool, or an "
-        f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
+        f"{spec!r:.200} is no retriever: give a name, a function of the query, a LangChain retriever, vector store or "
+        "tool, or an object with the method `retrieve(query, k)`"
     )
 
 
@@ -137,8 +138,8 @@ def retriever_options(
     is_named = isinstance(name, str)
     if linker is not None and not (is_named and takes_option(str(name), "linking")):
         raise SettingsError(
-            f"--linker is for retrievers by name that search a graph, such as gfm or ppr, not for {name!r:.80}: choose "
-            "another --retriever, or leave --linker away"
+            f"--linker is for named retrievers that search a graph, such as gfm or ppr, not for {name!r:.80}: choose "
+            "another --retriever, or leave --linker out"
         )
     if not isinstance(name, str):
         return {}
@@ -147,7 +148,7 @@ def retriever_options(
         if option in options and not takes_option(name, option):
             raise SettingsError(
                 f"--{setting} is for retrievers that {_USES[setting]}, not for {name!r}: choose another --retriever, "
-                f"or leave --{setting} away"
+                f"or leave --{setting} out"
             )
     return options
 

@@ -383,7 +383,7 @@ class Search:
             raise FilterError(
                 f"retriever {self.name!r} cannot apply a filter ({retrieval.filter}): give its method the parameter "
                 "`filter`, retrieve(query, k, filter=None), and leave out every passage for which "
-                "filter.matches(passage) is false before choosing the best k; or leave the filter away"
+                "filter.matches(passage) is false before choosing the best k; or search without a filter"
             )
         check_admitted(self.name, retrieval.hits, retrieval)
 
@@ -455,8 +455,8 @@ def check_admitted(name: str, hits: object, retrieval: Retrieval) -> None:
         if not retrieval.admits(hit.passage):
             # the message does not name the passage, as its reader may not be allowed to know it
             raise FilterError(
-                f"retriever {name!r} was to find only passages that the filter admits ({retrieval.filter}), and "
-                "found one that it leaves out: apply the filter before choosing the best k"
+                f"retriever {name!r} returned a passage that the filter ({retrieval.filter}) does not admit: apply the "
+                "filter in `retrieve`, before choosing the best k"
             )
 
 

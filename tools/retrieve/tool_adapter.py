@@ -100,8 +100,8 @@ def _argument_of(tool: BaseTool) -> str:
     if len(needed) == 1:
         return needed[0]
     raise SettingsError(
-        f"tool {tool.name!r} has the arguments {', '.join(arguments) or '(none)'}, and which one takes the query "
-        "cannot be told: ToolRetriever(tool, argument=...) from ras_agent.tools.retrieve.tool_adapter names it"
+        f"tool {tool.name!r} has the arguments {', '.join(arguments) or '(no argument)'}, and it is unclear which one "
+        "takes the query: name it, ToolRetriever(tool, argument=...) from ras_agent.tools.retrieve.tool_adapter"
     )
 
 

@@ -91,5 +91,5 @@ def test_equal_entities_are_taken_in_their_order() -> None:
 
 @pytest.mark.parametrize("ranker", [{"top": -1}, {"weight": "idf"}, {"length": -0.5}])
 def test_an_unknown_way_to_rank_is_refused(ranker: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="a document ranker has"):
+    with pytest.raises(ValueError, match="a document ranker needs"):
         DocumentRanker(**ranker)  # type: ignore[arg-type]

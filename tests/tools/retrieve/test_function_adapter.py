@@ -67,7 +67,7 @@ def test_a_function_that_returns_nothing_is_named() -> None:
     def forgot(query: str) -> None: ...
 
     with pytest.raises(
-        TypeError, match="the retriever forgot returned None: return a list"
+        TypeError, match="the retriever forgot returned None: let it return a list"
     ):
         create_ras_agent(retriever=forgot).invoke(
             {"question": "Who invented the telephone?"}

@@ -164,7 +164,9 @@ def test_weights_of_another_encoder_of_the_same_width_are_refused_by_its_name(
     remedy = f"ras-agent kg build {tmp_path / 'index'} --embedder st:sentence-transformers/all-mpnet-base-v2"
     with pytest.raises(
         IndexMismatch,
-        match=says("those of hash", "build it with that encoder", f"`{remedy}`"),
+        match=says(
+            "holds vectors of hash", "build the graph with the former", f"`{remedy}`"
+        ),
     ):
         retriever_over(index, "gfm", weights=folder)
     (folder / "config.json").write_text(
@@ -182,7 +184,9 @@ def test_the_packaged_weights_read_no_other_encoder_s_vectors(tmp_path: Path) ->
 
     with pytest.raises(
         IndexMismatch,
-        match=says("vectors of minilm", "knowledge graph", "those of st:some-other"),
+        match=says(
+            "vectors of minilm", "knowledge graph", "holds vectors of st:some-other"
+        ),
     ):
         retriever_over(_built(tmp_path / "other", OfThatWidth()), "gfm")
 

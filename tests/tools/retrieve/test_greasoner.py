@@ -218,10 +218,10 @@ def test_missing_weights_and_wrong_numbers_are_refused(
     index: PassageIndex, reasoner_folder: Folder
 ) -> None:
     with pytest.raises(
-        WeightsError, match=says("without weights", "weights='rmanluo/G-reasoner-34M'")
+        WeightsError, match=says("needs weights", "weights='rmanluo/G-reasoner-34M'")
     ):
         retriever_over(index, "greasoner")
-    with pytest.raises(SettingsError, match="0 or more documents, got -1"):
+    with pytest.raises(SettingsError, match="must be 0 or more, got -1"):
         _retriever(index, reasoner_folder, nearest=-1)
 
 

@@ -170,7 +170,7 @@ def test_a_tool_is_found_by_its_name_in_a_module(modules: Path) -> None:
         ("langchain:my_store_of_texts:number", "is 7: name a LangChain vector store"),
         (
             "langchain:my_store_of_texts:fail",
-            r"could not be made \(OSError: no such server\)",
+            r"could not be imported or called \(OSError: no such server\)",
         ),
     ],
 )

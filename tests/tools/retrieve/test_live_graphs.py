@@ -213,14 +213,14 @@ def test_neo4j_gives_the_facts_next_to_what_a_question_names(
         ((401, b"no"), "401 (no): give user and password in the address"),
         (
             (302, b""),
-            "answered 302 (Found): give the address that it leads to, http://elsewhere.example/sparql",
+            "answered 302 (Found): give the address to which it redirects, http://elsewhere.example/sparql",
         ),
         ((404, b""), "404 (Not Found): correct the path of the address"),
-        ((503, b""), "503 (Service Unavailable): it is busy or takes fewer queries"),
-        ((500, b"broken"), "500 (broken): see its log"),
-        ((200, b"<html>"), "not JSON (<html>): give the address of its queries"),
+        ((503, b""), "503 (Service Unavailable): ask again later"),
+        ((500, b"broken"), "500 (broken): see the server's log"),
+        ((200, b"<html>"), "not JSON (<html>): give the address that takes queries"),
         ((200, b"[7]"), "give the address of its endpoint"),
-        ((200, b"x" * 300), "answered with more than 0 MB: ask a smaller graph"),
+        ((200, b"x" * 300), "answered with more than 0 MB: use a smaller graph"),
     ],
 )
 @pytest.mark.parametrize("kind", ["sparql", "neo4j"])
@@ -242,7 +242,9 @@ def test_a_server_that_is_not_there_or_silent_is_an_error_with_a_remedy(
 ) -> None:
     with pytest.raises(
         SearchError,
-        match=says("http://127.0.0.1:9/s is not reached", "start it, or correct"),
+        match=says(
+            "http://127.0.0.1:9/s cannot be reached", "start the server, or correct"
+        ),
     ):
         resolve_retriever("sparql:http://127.0.0.1:9/s").retrieve("Where is Ada?")
     monkeypatch.setattr(remote, "PATIENCE", 0.01)
@@ -259,7 +261,7 @@ def test_a_server_that_is_not_there_or_silent_is_an_error_with_a_remedy(
     out = create_ras_agent(retriever="sparql:http://127.0.0.1:9/s").invoke(
         {"question": "Where is Ada?"}
     )
-    assert any("is not reached" in failure["message"] for failure in out["failures"])
+    assert any("cannot be reached" in failure["message"] for failure in out["failures"])
 
 
 @pytest.mark.parametrize(

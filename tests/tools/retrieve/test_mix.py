@@ -157,7 +157,7 @@ class TestScores:
 
     @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.5, -0.5], [1.0]])
     def test_shares_that_make_no_mean_are_refused(self, weights: list[float]) -> None:
-        with pytest.raises(ValueError, match="a mix of 2 needs as many weights"):
+        with pytest.raises(ValueError, match="a mix of 2 rankers needs 2 weights"):
             MixedRetriever([Constant(PASSAGES, {0: 1})] * 2, weights)
 
     def test_a_single_part_is_a_mix_too(self) -> None:

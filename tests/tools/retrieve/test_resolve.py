@@ -120,7 +120,8 @@ def test_what_a_factory_declares_has_to_be_a_parameter_of_it() -> None:
     def mine(index: object, *, grpah: object = None, depth: int = 3) -> Any: ...
 
     with pytest.raises(
-        TypeError, match=says("test_resolve.", "mine", "takes 'graph'", "no parameter")
+        TypeError,
+        match=says("test_resolve.", "mine", "the option 'graph'", "no parameter"),
     ):
         takes("graph")(mine)
     with pytest.raises(
@@ -206,13 +207,13 @@ def test_a_path_must_hold_an_index(tmp_path: Path) -> None:
 def test_anything_else_is_refused_with_what_would_do(thing: object) -> None:
     with pytest.raises(
         TypeError,
-        match=says("a retriever is a name", "LangChain", "retrieve(query, k)"),
+        match=says("is no retriever", "LangChain", "retrieve(query, k)"),
     ):
         resolve_retriever(thing)
 
 
 def test_options_for_an_object_are_refused() -> None:
-    with pytest.raises(TypeError, match="options are for retrievers named by a string"):
+    with pytest.raises(TypeError, match="options are for retrievers given by name"):
         resolve_retriever(Own(), depth=3)
 
 

@@ -255,7 +255,7 @@ def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it(
     None
 ):
     with pytest.raises(
-        FilterError, match=r"retriever 'obeying' was to find only .* \(team = x\)"
+        FilterError, match=r"retriever 'obeying' returned a passage .* \(team = x\)"
     ) as error:
         Search(Careless(), X).retrieve("mill")
     assert "p0" not in str(error.value)
@@ -282,7 +282,7 @@ def test_a_written_out_path_is_admitted_if_all_of_its_passages_are(live: Any) ->
     ) == ["path"]
     for passage in (path("p1", "p2"), path("p2"), Passage("path", "A is B.")):
         retriever = live(lambda index, passage=passage: Paths(passage))
-        with pytest.raises(FilterError, match="retriever 'mine' was to find only"):
+        with pytest.raises(FilterError, match="retriever 'mine' returned a passage"):
             retriever.retrieve("mill", 5, {"team": "x"})
 
 

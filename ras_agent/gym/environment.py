@@ -587,7 +587,7 @@ def environment_factory(
 
     Args:
         rewards: The weights of the reward's parts.
-        whole_graph: As for GraphSearch.
+        whole_graph: Whether a search shows all facts of the question graph, not only the new ones.
         arguments: As for `create_react_agent`. The environment has `tools` as methods, by default all that the index
             can serve.
 

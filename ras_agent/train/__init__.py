@@ -1,1 +1,1 @@
-"""Training entry points: each module begins with the command that runs it and writes weights with a JSON card."""
+"""Holds the programs that train models. Each module begins with its command, and writes weights with a card in JSON."""

@@ -1,4 +1,4 @@
-"""The files from which a training resumes: its weights and its progress, without pickle."""
+"""Saves the state of a training, weights and progress, so that it can be resumed; nothing is pickled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE = "training.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The state of a training after a step."""
+    """Holds how far a training has come."""
 
     step: int = 0
     """The number of steps so far."""
@@ -37,7 +37,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The files of a training: training.safetensors, from which it resumes, and the weights of the best validation.
+    """Saves a training in a folder: training.safetensors, from which it resumes, and the weights of the best
+    validation.
 
     Files are replaced atomically: a killed training leaves the old file or the new one.
     """
@@ -51,8 +52,9 @@ class Checkpoint:
     optimiser: Optimizer
 
     def save(self, progress: Progress) -> None:
-        """Write weights, buffers, the optimiser's moments and the progress, and remove the weights of earlier best
-        validations."""
+        """Write weights, buffers, the optimiser's moments and the progress, and delete the weights of earlier best
+        validations.
+        """
         tensors = {}
         for name, value in _buffers(self.model).items():
             tensors[f"buffer:{name}"] = value
@@ -74,10 +76,12 @@ class Checkpoint:
                 file.unlink()
 
     def resume(self) -> Progress | None:
-        """Load the checkpoint that `save` wrote. Return its progress, or None if there is no checkpoint.
+        """Load the state that `save` wrote into model and optimiser, and return the progress; None if there is no such
+        state.
 
-        Raises SettingsError if the folder holds a training with other settings, WeightsError if its file cannot be read
-        or is of another network.
+        Raises:
+            SettingsError: If the folder holds a training with other settings.
+            WeightsError: If the file cannot be read or is of another network.
         """
         file = self.folder / _FILE
         if not file.is_file():
@@ -107,11 +111,11 @@ class Checkpoint:
         return progress
 
     def save_best(self, step: int) -> None:
-        """Write weights and buffers as those of the best validation, which is the one after `step`."""
+        """Write weights and buffers as those of the best validation so far, the one after step `step`."""
         _write(self._best_file(step), {**self.weights, **_buffers(self.model)})
 
     def load_best(self, step: int) -> None:
-        """Copy the best validation's weights and buffers into the model."""
+        """Copy the weights and buffers that `save_best` wrote after step `step` into the model."""
         file = self._best_file(step)
         tensors, _ = _read_file(file)
         _copy(file, tensors, {**self.weights, **_buffers(self.model)})

@@ -44,13 +44,13 @@ _TWO_WIKI = (
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Questions and the corpus that they are about: a corpus.jsonl next to them, or else all their contexts."""
+    """Holds questions and the passages that they are about: a corpus.jsonl next to them, or else all their contexts."""
 
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...]
 
     def gold(self, question: Question) -> list[Passage]:
-        """Return the question's gold passages that are in the corpus, in the question's order."""
+        """Return the gold passages of a question that are in the corpus, in the question's order."""
         if question.by_title:
             passages = self._by_title
         else:
@@ -67,11 +67,11 @@ class TrainingSet:
 
 
 def training_set(name: str, data: Path) -> TrainingSet:
-    """Return the set `name` from the folder `data`.
+    """Return the set `name`, such as "hotpotqa", from the folder `data`.
 
     Raises:
-        UnknownName: there is no such set.
-        IngestError: a record cannot be read; the message names its place.
+        UnknownName: If there is no such set.
+        IngestError: If a record cannot be read; the message names its place.
     """
     if name not in _FILES:
         raise UnknownName("training set", name, tuple(_FILES))
@@ -82,10 +82,13 @@ def training_set(name: str, data: Path) -> TrainingSet:
 def questions_and_corpus(
     reader: str, file: Path, on_bad: OnBad | None = None
 ) -> TrainingSet:
-    """Return the questions of a file of the benchmark `reader`, with the corpus next to the file.
+    """Return the questions of a benchmark's file, with the corpus next to the file.
 
-    on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
-        IngestError.
+    Args:
+        reader: The name of the benchmark.
+        file: The question file.
+        on_bad: Is called with the error of a bad record, which is then left out; without it such a record raises
+            IngestError.
     """
     questions = benchmark(reader).load(file, on_bad=on_bad)
     corpus = file.with_name("corpus.jsonl")
@@ -118,7 +121,11 @@ def passages_in(path: Path) -> list[Passage]:
 def paths_to_answers(
     subgraph: Subgraph, starts: Iterable[str], answers: Iterable[str]
 ) -> list[GraphPath]:
-    """Return the first shortest path from a start to each answer, shortest first; [] if no path leads to an answer."""
+    """Return the shortest path from one of the starts to each answer, the shortest first; [] if no path leads to an
+    answer.
+
+    `starts` and `answers` are names of entities.
+    """
     graph = subgraph.graph
     ends = {graph.find(answer) for answer in answers}
     places = [place for place in map(graph.find, starts) if place is not None]
@@ -132,12 +139,12 @@ def paths_to_answers(
 
 
 def names_any(text: str, names: Iterable[str]) -> bool:
-    """Tell whether a text contains one of some names as whole words, normalised."""
+    """Tell whether a text contains any of the names as whole words, whatever their case and punctuation."""
     return any(holds(text, name) for name in names)
 
 
 def digest(examples: Iterable[object]) -> str:
-    """Return a short digest of training examples, by which a resumed training checks that they are the same."""
+    """Return a hash of training examples, by which a resumed training checks that they are the same."""
     return hashlib.sha256(
         "\n".join(map(repr, examples)).encode("utf-8", "replace")
     ).hexdigest()[:12]

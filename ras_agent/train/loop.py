@@ -66,12 +66,12 @@ FIT_RANGES: Mapping[str, Range] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitConfig:
-    """Options of a training. Raises SettingsError for a number out of its range.
+    """Holds the options of a training. Raises SettingsError for a number out of its range.
 
     The configuration class of a training inherits from it, with the same arguments of `dataclass`. Its `__post_init__`
-    begins with `FitConfig.__post_init__(self)`, as `super()` does not work with slots. A field that it does not need is
-    declared again with `field(default=..., init=False)` and is then not an option. The sentence under a field is the
-    help text of its option, also in subclasses.
+    begins with `FitConfig.__post_init__(self)`, as `super()` does not work with slots. A field that it does not need
+    is declared again with `field(default=..., init=False)` and is then not an option. The sentence under a field is
+    the help text of its option, also in subclasses.
     """
 
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
@@ -125,7 +125,7 @@ class FitConfig:
         check_choices(self, {"schedule": SCHEDULES})
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return the learning rate of a step, counted from 0: a linear warm-up, then the fall of `schedule`."""
+        """Return the learning rate of a step, counted from 0: a linear warm-up, then the decay that `schedule` names."""
         warm = round(self.warmup * total)
         if step < warm:
             return self.rate * (step + 1) / warm
@@ -151,10 +151,12 @@ class FitConfig:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """The outcome of a training."""
+    """Holds the outcome of a training."""
 
     steps: int
+    """The number of steps, over all starts of the training."""
     seconds: float
+    """The seconds of these steps."""
     stopped: str
     """"steps" if all steps were done, "patience", or "minutes" (call `fit` again to continue)."""
     best_step: int
@@ -166,7 +168,7 @@ class FitResult:
 
 
 class Batches(Protocol[Batch_co]):
-    """A sequence of an epoch's batches, which may be built when they are accessed."""
+    """Is a sequence of an epoch's batches, which may be built when they are accessed."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int, /) -> Batch_co: ...
@@ -178,18 +180,19 @@ Goodness = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 
 class Trainable(Protocol):
-    """A torch module that computes its loss."""
+    """Is a torch module that computes its loss."""
 
     def loss(self, batch: Any) -> Tensor | Mapping[str, Tensor]:
-        """Return the loss of a batch, a scalar with a gradient; it places the batch on the module's device.
+        """Return the loss of a batch: a scalar with a gradient, or a mapping with it under "loss" and its parts to
+        log.
 
-        It may also return a mapping of scalars: the loss under "loss", and its parts, which are logged with it.
+        The module moves the batch to its own device.
         """
         ...
 
 
 def low_loss(measured: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the goodness of a validation by its loss, (-loss,): lower losses are better."""
+    """Return (-loss,): the goodness of a validation for which a lower loss is better."""
     return (-measured["loss"],)
 
 
@@ -252,7 +255,7 @@ def fit(
 
 
 def print_result(result: FitResult) -> None:
-    """Print the outcome of a training as JSON. Only the main process prints."""
+    """Print the outcome of a training as JSON, in the main process only."""
     if result.main:
         print(json.dumps(asdict(result)))
 
@@ -260,13 +263,13 @@ def print_result(result: FitResult) -> None:
 def write_card(
     folder: Path, card: Mapping[str, Any], name: str = "training.json"
 ) -> None:
-    """Write a card that describes the content of `folder`, as JSON. Values without a JSON type are written as text."""
+    """Write JSON that describes the content of `folder` into it. Values without a JSON type are written as text."""
     text = json.dumps(card, indent=2, ensure_ascii=False, default=str)
     replace_file(folder / name, f"{text}\n".encode("utf-8", "replace"))
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
-    """Return the measures of each validation of the training in `folder`, including its step."""
+    """Return the measures of each validation of the training in `folder`, each with its "step"."""
     lines = map(
         json.loads, (folder / _METRICS).read_text(encoding="utf-8").splitlines()
     )

@@ -1,4 +1,4 @@
-"""A torch module made from a mapping of tensors, for the training loop."""
+"""Makes a torch module of a mapping of tensors, for the training loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class NamedWeights(nn.Module):
-    """A module that holds the given tensors as parameters under their names, which may contain dots."""
+    """Holds the given tensors as parameters under their names, which may contain dots."""
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()

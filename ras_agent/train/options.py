@@ -22,11 +22,17 @@ Config = TypeVar("Config", bound="DataclassInstance")
 def config_from(
     cls: type[Config], description: str | None, arguments: Sequence[str] | None = None
 ) -> Config:
-    """Return the configuration in a command line. Its class checks the values.
+    """Parse a command line into the config dataclass `cls`, which checks the values.
 
-    A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values separated
-    by commas, or the option several times. Fields without a default are required. A field that is not an argument of
-    the class (`init=False`) is not an option. The sentence under a field is its help text, followed by its default.
+    A field `save_every: int` is the option `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes
+    values separated by commas, or the option several times. Fields without a default are required. A field that is not
+    an argument of the class (`init=False`) is not an option. The sentence under a field is its help text, followed by
+    its default.
+
+    Args:
+        cls: The config dataclass.
+        description: The help of the command, usually the module's docstring.
+        arguments: The command line; by default that of the process.
     """
     sentences = dict(_sentences(cls))
     parser = argparse.ArgumentParser(

@@ -24,7 +24,7 @@ def process_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of a training, as seen from one of them."""
+    """Represents the processes of a training, as seen from one of them."""
 
     rank: int
     """The number of this process. Process 0 is the main one, which writes the files."""
@@ -37,7 +37,7 @@ class Processes:
 
     @classmethod
     def begin(cls) -> Processes:
-        """Choose the device of this process, and join the group if there are several processes."""
+        """Choose the device of this process, and join torch's process group if there are several processes."""
         import torch
 
         device = "cpu"
@@ -55,10 +55,11 @@ class Processes:
 
     @property
     def main(self) -> bool:
+        """Tell whether this process is the main one, which writes the files."""
         return self.rank == 0
 
     def end(self) -> None:
-        """Leave the group if it was started here."""
+        """Leave torch's process group, if `begin` started it."""
         if self.ends_group:
             _distributed().destroy_process_group()
 
@@ -68,7 +69,7 @@ class Processes:
             _distributed().barrier()
 
     def any(self, flag: bool) -> bool:
-        """Tell whether `flag` is true in any process."""
+        """Tell whether `flag` is true in any of the processes. All of them must call this."""
         import torch
 
         if self.count == 1:
@@ -78,7 +79,7 @@ class Processes:
         return bool(number.item())
 
     def from_main(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of the main process, in every process."""
+        """Return, in every process, the values of the main process. All of them must call this."""
         import torch
 
         if self.count == 1:
@@ -94,7 +95,7 @@ class Processes:
         return received
 
     def averaged(self, model: Any) -> Any:
-        """Return a function for the model's loss. With several processes it averages the gradients over them."""
+        """Return a function that computes the model's loss. Its gradients are averaged over all processes."""
         if self.count == 1:
             return model.loss
         from torch import nn

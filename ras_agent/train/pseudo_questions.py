@@ -74,8 +74,8 @@ def supported_questions(
 ) -> Iterator[tuple[str, tuple[Passage, ...]]]:
     """Yield at most `per_passage` questions for each passage, with the passages needed to answer them.
 
-    two_hop: the share of questions that describe their subject by another passage's statement, if a passage mentions
-    it.
+    `two_hop` is the share of questions that describe their subject by another passage's statement, if a passage
+    mentions it. `seed` determines all draws.
     """
     for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
         support = [cloze.passage]
@@ -86,7 +86,7 @@ def supported_questions(
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """A question made from a sentence of `passage`."""
+    """Holds a question that was made from a sentence of `passage`."""
 
     question: str
     answer: str
@@ -135,7 +135,11 @@ def clozes(
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
-    """Return spans to ask for, without overlap: dates, names, years, counts and the words after "is a"."""
+    """Return the character spans of a sentence that can be asked for: dates, names, years, counts and words after "is
+    a".
+
+    They do not overlap.
+    """
     candidates = [match.span() for match in _DATE.finditer(sentence)]
     candidates += name_spans(sentence)
     candidates += [

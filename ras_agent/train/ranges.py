@@ -12,7 +12,7 @@ from ras_agent.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of numbers from `low` to `high`, both included, or without `low` if `above`."""
+    """Describes a range of numbers from `low` to `high`, both included; with `above`, `low` is excluded."""
 
     low: float
     high: float = math.inf
@@ -43,10 +43,9 @@ SEED = Range(0, 2**63 - 1)
 
 
 def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
-    """Raise SettingsError for the first field of `config` with a number out of its range. The error names the field as
-    an option.
+    """Raise SettingsError, which names the option, for the first field of `config` with a number out of its range.
 
-    Each number of a tuple is checked; None is ignored.
+    `ranges` has the range of each field by name. Each number of a tuple is checked; None is ignored.
     """
     for name, range_ in ranges.items():
         value = getattr(config, name)
@@ -61,7 +60,10 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
 
 
 def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
-    """Raise SettingsError for the first option with a value that is not among its choices."""
+    """Raise SettingsError for the first field of `config` with a value that is not among its choices.
+
+    `choices` has the allowed values of each field by name.
+    """
     for name, values in choices.items():
         value = getattr(config, name)
         if value not in values:

@@ -1,5 +1,4 @@
-"""Makes tables of trainings: each row is trained and scored for each seed, and the tables are written after each
-row."""
+"""Makes tables of trainings: each row is trained and scored for each seed, and the tables are written after each row."""
 
 from __future__ import annotations
 
@@ -22,10 +21,12 @@ Card = Mapping[str, Any]
 
 
 class NamedRow(Protocol):
-    """A row of a table."""
+    """Is a row of a table."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the name in the first column."""
+        ...
 
 
 Row = TypeVar("Row", bound=NamedRow)
@@ -34,7 +35,7 @@ Row = TypeVar("Row", bound=NamedRow)
 def check_tables(
     names: Sequence[str], known: Iterable[str], seeds: Sequence[int]
 ) -> None:
-    """Raise UnknownName for an unknown table, and SettingsError if there is no table or no seed."""
+    """Raise UnknownName for a table that is not among `known`, and SettingsError if there is no table or no seed."""
     for name in names:
         if name not in known:
             raise UnknownName("table", name, tuple(known))
@@ -58,15 +59,17 @@ def fill_tables(
     cards_of: Callable[[str, Row], Sequence[Card]],
     metrics: Sequence[str],
 ) -> JSON:
-    """Train and score all rows, write tables.md and tables.json, and return their figures.
+    """Train and score all rows, write tables.md and tables.json into `out`, and return their figures.
 
     Args:
-        about: a description of the figures: `benchmark`, `data` and `seeds`.
-        cards_of: takes the name of a table and a row, and returns a card for each seed.
-        metrics: in the order of the columns.
+        out: The folder of the tables.
+        about: A description of the figures: `benchmark`, `data` and `seeds`.
+        tables: The rows of each table, by its name.
+        cards_of: Trains and scores a row of the named table, and returns a card with the scores of each seed.
+        metrics: The scores that are shown, in the order of the columns.
 
     Raises:
-        SettingsError: it is called under torchrun.
+        SettingsError: If it is called under torchrun.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SettingsError(
@@ -88,7 +91,7 @@ def fill_tables(
 
 
 def slug(name: str) -> str:
-    """Return a folder name for a row.
+    """Return the name of a row as the name of a folder.
 
     >>> slug("LoRA, graph token (G-Retriever)")
     'lora-graph-token-g-retriever'

@@ -1,1 +1,1 @@
-"""Trains the aligner of ras_agent.tools.graph_tokens.aligner: samples with reasoning, training, studies."""
+"""Trains the aligner of ras_agent.tools.graph_tokens.aligner: samples with reasoning, training, measurements."""

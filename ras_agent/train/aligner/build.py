@@ -78,7 +78,7 @@ _PARTS_OF_ALIGNER: Mapping[PartOfSet, Part] = {"train": "train", "validation": "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerBuildConfig(PartsOptions):
-    """Options of a build. Raises SettingsError for a number out of its range and for no source."""
+    """Holds the options of a build. Raises SettingsError for a number out of its range, or if no questions are named."""
 
     out: Path
     """The file of the samples."""
@@ -142,10 +142,10 @@ class AlignerBuildConfig(PartsOptions):
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
-    """Write the samples. Return them.
+    """Write the samples to `config.out`, and return them.
 
     Raises:
-        RasError: a file cannot be read or a model call fails.
+        RasError: If a file cannot be read or a model call fails.
     """
     samples = [*_of_paths(config), *_of_graphs(config), *_of_texts(config)]
     if config.sample:

@@ -1,4 +1,4 @@
-"""Measures how much of a question's graph pruning keeps: the facts, and the answers among their ends."""
+"""Measures how many facts and answers are left of question graphs after pruning."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Scores = Sequence[npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Means over questions of how much pruning keeps."""
+    """Holds what pruning leaves, as means over questions."""
 
     answers: float
-    """The share of the answers that are an end of a kept fact."""
+    """The share of the answers that are subject or object of a fact that is left."""
     facts: float
-    """The number of kept facts."""
+    """The number of facts that are left."""
     share: float
-    """The share of the facts that are kept."""
+    """The share of the facts that are left."""
 
 
 def kept_by_seeds(
@@ -37,7 +37,14 @@ def kept_by_seeds(
     scores: Scores,
     n: int,
 ) -> Kept:
-    """Measure how much is kept of graphs pruned to the `n` nodes with the highest scores and their neighbours."""
+    """Measure what is left of each graph if it is pruned to its `n` best nodes and their neighbours.
+
+    Args:
+        samples: The questions with their answers and facts.
+        examples: The same samples as vectors, in the same order.
+        scores: The scores of the nodes of each graph (see `scores_of`).
+        n: The number of nodes with the highest scores.
+    """
     from ras_agent.tools.graph_tokens.aligner import fact_places
 
     fact_numbers = []
@@ -51,8 +58,10 @@ def measure_kept(
     samples: Sequence[AlignerSample],
     fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]],
 ) -> Kept:
-    """Measure how much is kept of graphs pruned to some facts. fact_numbers: the indexes of the kept facts in each
-    graph."""
+    """Measure what is left of each graph if it is pruned to certain facts.
+
+    `fact_numbers` has, for each sample, the indexes of the facts that are left.
+    """
     if not samples:
         return Kept(0.0, 0.0, 0.0)
     rows = []
@@ -72,7 +81,10 @@ def measure_kept(
 def scores_of(
     aligner: GraphAligner, examples: Sequence[AlignedGraph]
 ) -> list[npt.NDArray[Any]]:
-    """Return the aligner's scores of the nodes of each graph. A graph that several questions share is encoded once."""
+    """Return the aligner's scores of the nodes of each example's graph, (N,).
+
+    A graph that several questions share is encoded once.
+    """
     groups: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
         groups.setdefault(id(example.graph), []).append(place)
@@ -90,7 +102,10 @@ def cosines_of(
     samples: Sequence[AlignerSample],
     examples: Sequence[AlignedGraph],
 ) -> dict[str, float]:
-    """Return the mean cosines of the graphs' states with questions, reasoning and texts (Align-GRAG, Fig. 2)."""
+    """Return the mean cosine between a graph's vector and that of its question, its reasoning and its text.
+
+    The keys are "cosine_question", "cosine_reasoning" and "cosine_text" (Align-GRAG, Fig. 2).
+    """
     texts = [
         textualise(Subgraph.full(Graph.from_triples(sample.facts)))
         for sample in samples

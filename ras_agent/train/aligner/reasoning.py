@@ -1,4 +1,5 @@
-"""Reasoning that links a question to its answer: a gold path in words, supporting sentences, or a chat model's summary.
+"""Writes reasoning that links a question to its answer: a gold path in words, supporting sentences, or a model's
+summary.
 
 The reasoning contains the answer, so it is only for training.
 """
@@ -66,8 +67,10 @@ def _facts_of_paths(
 
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
-    """Return the sentences of each gold passage that name an answer or another gold passage, or else its first
-    sentence."""
+    """Return the sentences of each gold passage that name an answer or another gold passage.
+
+    If a passage has no such sentence, its first sentence is taken.
+    """
     texts = []
     for passage in gold:
         names = list(answers)
@@ -84,7 +87,7 @@ def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str
 
 
 class ChatReasoning:
-    """A chat model that writes how the facts of a graph lead from the question to its answer (section 3.2.1)."""
+    """Asks a chat model how the facts of a graph lead from the question to its answer (section 3.2.1)."""
 
     def __init__(
         self,
@@ -98,11 +101,11 @@ class ChatReasoning:
         self._prompt = load("reasoning-chain", prompts_dir)
 
     def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
-        """Return the reasoning for each sample.
+        """Return the reasoning for each sample, with `at_once` calls at the same time.
 
         Raises:
-            ModelCallError: a call failed.
-            ParseError: a reply is empty.
+            ModelCallError: If a call failed.
+            ParseError: If a reply is empty.
         """
         return converse_all(
             self._chat, [self._dialogue(sample) for sample in samples], at_once

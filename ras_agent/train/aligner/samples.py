@@ -1,4 +1,4 @@
-"""The training samples of the aligner: a question with its graph, its answers, and the reasoning that links them."""
+"""Reads and writes the training samples of the aligner: a question with its graph, its answers and linking reasoning."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """A question with its graph, its answers and the reasoning, which is made from the answers and only used for
-    training."""
+    """Holds a question with its graph, its answers, and the reasoning that leads to them, which is only used for
+    training.
+    """
 
     id: str
     part: Part
@@ -32,13 +33,12 @@ class AlignerSample:
 
     @property
     def key(self) -> str:
-        """Return the key by which a training checks that the question is not in its test."""
+        """Return a short key of the question, by which a training checks that it is not in its test."""
         return key_of(self.question, self.image)
 
 
 def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
-    """Return the keys of the questions that an aligner made with `samples` learns from, and of those that choose its
-    weights."""
+    """Return the keys of the samples' questions: those that an aligner learns from, and those that choose its weights."""
     keys: dict[Part, set[str]] = {part: set() for part in PARTS}
     for sample in samples:
         keys[sample.part].add(sample.key)
@@ -49,7 +49,7 @@ def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
 
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
-    """Write a file that `read_samples` reads, completely or not at all."""
+    """Write a file that `read_samples` reads. The file is replaced as a whole or left unchanged."""
     lines = (
         json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples
     )
@@ -60,7 +60,7 @@ def read_samples(path: Path) -> list[AlignerSample]:
     """Return the samples of a file.
 
     Raises:
-        IngestError: a record is invalid; the message has its line.
+        IngestError: If a record is invalid; the message names its line.
     """
     return list(_samples(path))
 

@@ -41,7 +41,7 @@ _ABOVE = Range(0, 1e6, above=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerTrainingConfig(FitConfig):
-    """Options of an aligner's training. Raises SettingsError for a number out of its range."""
+    """Holds the options of an aligner's training. Raises SettingsError for a number out of its range."""
 
     samples: Path
     """Samples of ras_agent.train.aligner.build."""
@@ -100,10 +100,14 @@ class AlignerTrainingConfig(FitConfig):
 def train(
     config: AlignerTrainingConfig, embedder: Embedder | None = None
 ) -> tuple[GraphAligner, FitResult]:
-    """Train and save an aligner. embedder: by default the one that the configuration names.
+    """Train an aligner and save it.
+
+    Args:
+        config: The options.
+        embedder: The embedder of all texts; by default the one that `config` names.
 
     Raises:
-        RasError: a file cannot be read, or the options do not fit.
+        RasError: If a file cannot be read, or the options do not fit.
     """
     samples = read_samples(config.samples)
     train_part = of_part(samples, "train")
@@ -127,7 +131,15 @@ def train_on(
     dev_graphs: Sequence[AlignedGraph],
     config: AlignerTrainingConfig,
 ) -> FitResult:
-    """Train an aligner on `train_graphs` and save it. The samples `dev_part` choose its weights."""
+    """Train an aligner on graphs and save it in `config.out`.
+
+    Args:
+        aligner: The aligner, which has the best weights afterwards.
+        train_graphs: The graphs to learn from.
+        dev_part: The samples that choose the weights.
+        dev_graphs: The graphs of these samples, in the same order.
+        config: The options.
+    """
     if not train_graphs:
         raise SettingsError(
             f"{config.samples} has no samples of the part 'train' with facts: build the samples again"
@@ -160,7 +172,7 @@ def train_on(
 def new_aligner(
     config: AlignerTrainingConfig, embedder: Embedder | None = None
 ) -> GraphAligner:
-    """Return an aligner with the weights that a training begins with."""
+    """Return an untrained aligner. `embedder` is by default the one that `config` names."""
     import torch
 
     from ras_agent.tools.embed.embedders import resolve_embedder
@@ -196,7 +208,7 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
 def aligned_graphs(
     aligner: GraphAligner, samples: Sequence[AlignerSample]
 ) -> list[AlignedGraph]:
-    """Return samples as vectors. Samples that share a graph share its vectors."""
+    """Return the samples as vectors. Samples that share a graph share its vectors."""
     from ras_agent.tools.embed.embedders import query_vector
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
 
@@ -234,7 +246,7 @@ def with_random_labels(
 def batches_of(
     examples: Sequence[AlignedGraph], size: int, seed: int
 ) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
-    """Return a function from the number of an epoch to its batches. Each epoch has a different order."""
+    """Return the function that returns the batches of an epoch, given its number. Each epoch has another order."""
 
     def batches(epoch: int) -> list[list[AlignedGraph]]:
         order = list(range(len(examples)))
@@ -253,7 +265,11 @@ def validation(
     examples: Sequence[AlignedGraph],
     config: AlignerTrainingConfig,
 ) -> Mapping[str, float]:
-    """Return both losses, and the shares of answers and facts that pruning to each of `n_seeds` keeps."""
+    """Return the measures of a validation: the losses, and what pruning to each of `n_seeds` nodes leaves.
+
+    The keys are "loss" and its parts "nodes" and "representations", "answers@N" and "facts@N", and, with
+    `config.cosines`, those of `cosines_of`.
+    """
     from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds, scores_of
 
     nodes = 0.0
@@ -279,7 +295,7 @@ def validation(
 
 
 def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
-    """Return the samples of a part that have facts in their graphs."""
+    """Return the samples of a part, such as "train" or "dev", whose graphs have facts."""
     return [sample for sample in samples if sample.part == part and sample.facts]
 
 
@@ -289,7 +305,7 @@ def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
+    """Train an aligner with the options of the command line, and print the outcome."""
     _, result = train(config_from(AlignerTrainingConfig, __doc__, arguments))
     print_result(result)
 

@@ -1,5 +1,4 @@
-"""Draws examples, the input of a training step: questions of a set, and the part of its graph that some documents
-state."""
+"""Draws the input of training steps: questions of a set, and the part of its graph that some of its documents state."""
 
 from __future__ import annotations
 
@@ -24,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GFMExample:
-    """B questions over a graph of N entities."""
+    """Holds B questions over a graph of N entities and D documents."""
 
     name: str
+    """The name of the set."""
     graph: GFMGraph
     vectors: Floats
     """The vectors of the questions, (B, text width)."""
@@ -45,7 +45,7 @@ class GFMExample:
 def draw_questions(
     pools: Sequence[Sequence[LinkedQuestion]], batch: int, rng: np.random.Generator
 ) -> tuple[int, list[LinkedQuestion]]:
-    """Draw a pool, with a probability proportional to its size, and `batch` of its questions.
+    """Draw a pool, with a probability proportional to its size, and `batch` questions from it.
 
     Returns:
         The index of the pool, and the questions.
@@ -65,15 +65,18 @@ def retrieval_example(
     dropout: float,
     rng: np.random.Generator,
 ) -> GFMExample:
-    """Return an example of questions of one set, over the part of its graph that `documents` documents state.
+    """Draw questions of one set, and the part of its graph that `documents` documents state.
 
     Args:
+        sets: The training sets.
+        batch: The number of questions.
         documents: The number of documents that state the graph; 0 for the whole graph.
         labelled: The probability of drawing labelled questions, if the set has them.
         dropout: The share of a question's entities that is left out.
+        rng: The source of all draws.
 
     Raises:
-        SettingsError: No set has a question with an entity.
+        SettingsError: If no set has a question with an entity.
     """
     with_labels = [gfm_set for gfm_set in sets if gfm_set.labelled]
     with_pseudo = [gfm_set for gfm_set in sets if gfm_set.pseudo]
@@ -114,17 +117,21 @@ def completion_example(
     negatives: int,
     rng: np.random.Generator,
 ) -> GFMExample:
-    """Return an example of facts to complete: the relation is the question, one end is the start, and the other the
+    """Draw facts to complete: the relation is the question, one end of the fact the start, and the other end the
     target.
 
     The loss reads the target and `negatives` other entities that do not complete the same fact. The facts are removed
     from the graph in both directions; other facts about the same two entities stay.
 
     Args:
+        sets: The training sets.
+        batch: The number of facts.
         documents: How many documents state the graph; 0 for the whole graph of the set.
+        negatives: The number of other entities.
+        rng: The source of all draws.
 
     Raises:
-        SettingsError: A set has no fact.
+        SettingsError: If a set has no fact.
     """
     without = [gfm_set.name for gfm_set in sets if not gfm_set.kg.manifest.facts]
     if without:
@@ -178,8 +185,7 @@ def _drawn_graph(gfm_set: GFMSet, documents: int, rng: np.random.Generator) -> G
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """The part of a graph that some documents state, with its own numbering of entities, 0..N-1, and documents,
-    0..D-1."""
+    """Holds the part of a graph that some documents state, with entities numbered 0..N-1 and documents 0..D-1."""
 
     graph: GFMGraph
     entities: Ints
@@ -192,9 +198,10 @@ class GraphPart:
     def rows(
         self, questions: Sequence[LinkedQuestion]
     ) -> tuple[Floats, Floats, Floats]:
-        """Return the start weights (B, N), the target entities (B, N) and the target documents (B, D) of questions.
+        """Return questions as rows: start weights (B, N), target entities (B, N) and target documents (B, D), all
+        float32.
 
-        A question's targets are all entities of its supporting documents.
+        The targets of a question are its supporting documents and all entities that these name.
         """
         shape = (len(questions), len(self.entities))
         start = np.zeros(shape, dtype=np.float32)
@@ -219,7 +226,7 @@ def pick_documents(
     size: int,
     rng: np.random.Generator,
 ) -> Ints:
-    """Return the numbers of `size` documents for questions, ascending.
+    """Return the numbers of `size` documents for questions, in ascending order.
 
     All documents that support the questions are included. Half of the remaining places go to documents that name the
     questions' entities, and the rest to random documents.
@@ -240,15 +247,18 @@ def pick_documents(
 def part_of(
     kg: KGIndex, documents: Ints, inverse: Floats | None, message_target: str = "head"
 ) -> GraphPart:
-    """Return the part of `kg` that the documents with the numbers `documents` (D,), ascending, state.
+    """Return the part of the graph `kg` that some documents state.
 
     It includes facts about these entities that no document states, such as equivalences.
 
     Args:
+        kg: The whole graph.
+        documents: The numbers of the documents, (D,), ascending.
         inverse: The vectors (R, text width) of the inverse relations; see GFMGraph.from_edges.
+        message_target: The end of a fact that receives its message; see GFMGraph.from_edges.
 
     Raises:
-        ValueError: The graph has no vectors.
+        ValueError: If the graph has no vectors.
     """
     if kg.relation_vectors is None:
         raise ValueError(

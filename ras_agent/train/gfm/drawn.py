@@ -1,4 +1,4 @@
-"""Options, drawing and reports that the trainings on drawn examples share."""
+"""Defines the options and reports that trainings share whose examples are drawn at random."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnConfig(FitConfig):
-    """Options of a training on drawn examples, which has no epochs and no held-out questions."""
+    """Holds the options of a training on drawn examples, which has no epochs and no validation questions."""
 
     sets: tuple[Path, ...]
     """Folders of training sets, as ras_agent.train.gfm.examples writes them."""
@@ -48,10 +48,10 @@ class DrawnConfig(FitConfig):
     patience: int = field(default=0, init=False)
 
     def digests(self, parts_of: Callable[[Path], Sequence[str]]) -> dict[str, str]:
-        """Return short digests of the sets and of `start_from`. parts_of: returns the digests of a set's files, which
-        are combined.
+        """Return short hashes of the sets and of `start_from`, by which a resumed training checks that they are the
+        same.
 
-        Raises OSError if a file cannot be read.
+        `parts_of` returns the hashes of the files in a set's folder. Raises OSError if a file cannot be read.
         """
         digests = {}
         for number, folder in enumerate(self.sets, 1):
@@ -68,7 +68,9 @@ class DrawnConfig(FitConfig):
 
 
 class DrawnExamples(Generic[E]):
-    """The examples of a training. Example n is drawn when it is accessed, by a seed that depends only on n."""
+    """Is the sequence of a training's examples. Example n is drawn when it is accessed, by a seed that depends only on
+    n.
+    """
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ def write_run(
     digests: Mapping[str, str],
     result: FitResult,
 ) -> None:
-    """Write a network's weights and training.json, with the settings, the digests and the outcome."""
+    """Write the weights of a network, and training.json with the settings, hashes and outcome of its training."""
     save_gfm(config.out, shape, weights)
     training = {
         "made_by": f"python -m {made_by}",

@@ -30,12 +30,15 @@ _TWO_HOP = 0.8
 
 @dataclass(frozen=True, slots=True)
 class SetReport:
-    """Report on a set: its graph, its numbers of labelled and pseudo questions, and the questions left out."""
+    """Reports on a training set that was written."""
 
     graph: KGIndex
     labelled: int
+    """the number of labelled questions"""
     pseudo: int
+    """the number of pseudo questions"""
     skipped: tuple[str, ...] = ()
+    """a line for each question that was left out"""
 
 
 def write_set_of(
@@ -45,13 +48,21 @@ def write_set_of(
     seed: int = 0,
     pseudo: int | None = 0,
 ) -> SetReport:
-    """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
-
-    Without `questions`, and without pseudo questions, the set is only a graph, and its facts are completed.
+    """Write a training set into `folder`: the graph of `index`, and questions.
 
     Supporting passages are named by the id or the title of passages or documents; all passages of a named document
-    support the question. Questions are left out if the graph has none of their supporting passages. Raises
-    IndexMismatch if the index has no graph or the graph no vectors, and IngestError if no question is left.
+    support the question. Questions are left out if the graph has none of their supporting passages.
+
+    Args:
+        index: An index with a knowledge graph that has vectors.
+        questions: Labelled questions. Without these and pseudo questions, the set is only for completing facts.
+        folder: The folder to write.
+        seed: The seed by which pseudo questions are drawn.
+        pseudo: The largest number of pseudo questions; None for all.
+
+    Raises:
+        IndexMismatch: If the index has no graph, or the graph no vectors.
+        IngestError: If no question is left.
     """
     linked_graph = LinkedGraph.of(index)
     kg = linked_graph.graph
@@ -79,7 +90,7 @@ def write_set_of(
 def labelled_questions(
     questions: Sequence[Question], index: PassageIndex, documents: set[str]
 ) -> tuple[list[GFMQuestion], list[str]]:
-    """Return the questions that some of `documents` (ids) support, and for each other question why it is left out."""
+    """Return the questions that some of `documents`, a set of ids, support, and a reason for each other question."""
     names: dict[str, list[str]] = defaultdict(list)
     for passage in index.passages:
         if passage.id in documents:
@@ -131,13 +142,13 @@ def write_graph_and_questions(
     labelled: Sequence[GFMQuestion],
     pseudo: Sequence[GFMQuestion],
 ) -> None:
-    """Write the graph and the questions of a set."""
+    """Write a graph and questions, which are linked to it, as a training set into `folder`."""
     write_graph(folder / GRAPH, SavedGraph(kg.arrays, kg.manifest))
     write_linked(folder, kg, [*labelled, *pseudo])
 
 
 def report_lines(report: SetReport, folder: Path) -> tuple[str, ...]:
-    """Return a line about a set, followed by one for each question that was left out."""
+    """Return lines for the user: one about the set, followed by one for each question that was left out."""
     facts = f"{report.graph.manifest.facts:,} facts"
     line = f"{folder} {report.labelled} questions · {report.pseudo} pseudo questions · {facts}"
     return line, *(f"left out  {reason}" for reason in report.skipped)

@@ -52,7 +52,7 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportConfig:
-    """Options of an export."""
+    """Holds the options of an export."""
 
     run: Path
     """The folder of a training."""

@@ -24,7 +24,7 @@ from ras_agent.tools.gfm.network import GraphTensors
 
 @dataclass(frozen=True, slots=True)
 class FusedGraph(GraphTensors):
-    """A graph on the CPU that sums messages by compiled loops. Needs numba, and states in float32."""
+    """Sums messages of a graph on the CPU by compiled loops. Needs numba, and states in float32."""
 
     graph: GFMGraph
 
@@ -42,7 +42,7 @@ class FusedGraph(GraphTensors):
         )
 
     def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
-        """Return each entity's initial state plus its messages; see GraphTensors.sums."""
+        """Return each entity's initial state plus the messages that it receives; see GraphTensors.sums."""
         add: Callable[..., Tensor] = _MessageSums.apply
         return add(self.graph, initial, states.contiguous(), factors)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonerTrainingConfig(DrawnConfig):
-    """Options of a G-reasoner network's training. Raises SettingsError for a number out of range."""
+    """Holds the options of a G-reasoner network's training. Raises SettingsError for a number out of range."""
 
     width: int = 1024
     """Width of a network without --start-from."""
@@ -65,10 +65,12 @@ class ReasonerTrainingConfig(DrawnConfig):
 
 
 def train(config: ReasonerTrainingConfig) -> FitResult:
-    """Train until the steps or the minutes are over, and write the weights and training.json. Return the outcome.
+    """Train until the steps or the minutes are over, write the weights and training.json, and return the outcome.
 
-    Raises IndexMismatch if the sets' vectors are of different encoders, WeightsError if `start_from` or the training
-    in `out` is another network, and the errors of `fit` and ReasonerSet.read.
+    Raises:
+        IndexMismatch: If the sets' vectors are of different encoders.
+        WeightsError: If `start_from` or the training in `out` is another network.
+        RasError: As `fit` and ReasonerSet.read raise it.
     """
     from ras_agent.train.gfm.trainable import TrainableReasoner
 

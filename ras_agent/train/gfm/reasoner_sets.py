@@ -1,4 +1,4 @@
-"""Sets to train G-reasoner on: a graph with a vector for the text of each node, and questions that start at its nodes.
+"""Reads and writes sets to train G-reasoner on: a graph with a vector for the text of each node, and linked questions.
 
 A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...} a line;
 and `questions.npz`, their vectors, the numbers of the nodes at which they start, and the numbers of the documents that
@@ -46,7 +46,9 @@ REMEDY = "write the set again with `ras-agent kg examples --network greasoner`"
 
 @dataclass(frozen=True, slots=True)
 class ReasonerSet:
-    """A graph of N nodes with their vectors, and its questions, whose `entities` are the nodes at which they start."""
+    """Holds a graph of N nodes with their vectors, and its questions, whose `entities` are the nodes at which they
+    start.
+    """
 
     name: str
     config: ReasonerConfig
@@ -64,11 +66,11 @@ class ReasonerSet:
 
     @classmethod
     def read(cls, folder: Path) -> ReasonerSet:
-        """Return the set that `write_reasoner_set` wrote.
+        """Return the set that `write_reasoner_set` wrote into `folder`.
 
         Raises:
-            IndexNotFound: the folder is not a set.
-            IngestError, IndexMismatch: a file is damaged.
+            IndexNotFound: If the folder is not a set.
+            IngestError, IndexMismatch: If a file is damaged.
         """
         if not is_reasoner_set(folder):
             raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
@@ -98,10 +100,14 @@ class ReasonerSet:
             ) from error
 
     def part(self, documents: Ints, starts: Ints) -> tuple[GFMGraph, Ints]:
-        """Return the graph of some documents, their neighbouring nodes and `starts`, and the numbers of all these nodes
-        in the whole graph.
+        """Return the graph of some documents, their neighbouring nodes and other nodes.
 
-        documents: the indexes among the documents.
+        Args:
+            documents: The documents, as indexes among the documents.
+            starts: The numbers of other nodes to include.
+
+        Returns:
+            The graph, and the numbers of its nodes in the whole graph.
         """
         inside = np.zeros(len(self.nodes), dtype=bool)
         inside[documents + self.documents] = True
@@ -125,7 +131,7 @@ class ReasonerSet:
 
 
 def is_reasoner_set(folder: Path) -> bool:
-    """Tell whether a folder is a set for G-reasoner."""
+    """Tell whether a folder holds a set that `write_reasoner_set` wrote."""
     return (folder / _NETWORK).is_file()
 
 
@@ -138,20 +144,23 @@ def write_reasoner_set(
     weights: str | Path | None = None,
     nearest: int = NEAREST_DOCUMENTS,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write a set of the graph of `index` and of `questions`.
+    """Write a set of the graph of `index` and of `questions` into `folder`.
 
     The supporting passages of a question are named as for `write_set_of`.
 
     Args:
-        encoder: embeds the texts; by default the encoder of the graph.
-        weights: the weights from which a training will start; the set then uses their encoder and instructions.
-        nearest: the number of documents at which a question starts, unless it is already linked.
+        index: An index with a knowledge graph.
+        questions: Questions with their supporting passages.
+        folder: The folder to write.
+        encoder: Embeds the texts; by default the encoder of the graph.
+        weights: The weights from which a training will start; the set then uses their encoder and instructions.
+        nearest: The number of documents at which a question starts, unless it is already linked.
 
     Returns:
         The number of questions, and the reasons why questions were left out.
 
     Raises:
-        IndexMismatch: the index has no graph, or there is no encoder, or it is not the encoder of the weights.
+        IndexMismatch: If the index has no graph, or there is no encoder, or it is not the encoder of the weights.
     """
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)
@@ -208,14 +217,15 @@ def write_reasoner_set(
 
 @dataclass(frozen=True, slots=True)
 class ReasonerExample:
-    """B questions over a graph of n nodes, whose last nodes are the documents."""
+    """Holds B questions over a graph of n nodes, the last of which are the documents."""
 
     name: str
+    """The name of the set."""
     graph: GFMGraph
     nodes: Floats
     """The vectors of the nodes, (n, text width)."""
     documents: int
-    """The number of the first document."""
+    """The number of the first document's node."""
     vectors: Floats
     """The vectors of the questions, (B, text width)."""
     start: Floats
@@ -227,7 +237,8 @@ class ReasonerExample:
 def reasoner_example(
     sets: Sequence[ReasonerSet], batch: int, documents: int, rng: np.random.Generator
 ) -> ReasonerExample:
-    """Return an example of questions of one set, over the part of its graph around `documents` documents; 0 for all.
+    """Draw `batch` questions of one set, and the part of its graph around `documents` documents; 0 for the whole
+    graph.
 
     Raises SettingsError if no set has a question.
     """

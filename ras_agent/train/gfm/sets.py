@@ -1,4 +1,4 @@
-"""Sets to train on: a folder with a knowledge graph, and questions that are linked to it and embedded once.
+"""Reads and writes sets to train on: a folder with a knowledge graph, and questions that are linked to it.
 
 A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and
 `questions.npz`, the links of these questions to the graph, so that training reads only numbers.
@@ -42,7 +42,7 @@ REMEDY = "write the set again with `ras-agent kg examples`"
 
 @dataclass(frozen=True, slots=True)
 class GFMQuestion:
-    """A question with the ids of the passages that support its answer."""
+    """Holds a question with the ids of the passages that support its answer."""
 
     question: str
     supporting: tuple[str, ...]
@@ -54,7 +54,7 @@ class GFMQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """A question as vector and numbers of a graph."""
+    """Holds a question as numbers: its vector, and its links to a graph."""
 
     vector: Floats
     """Its sentence vector, (text width,)."""
@@ -67,7 +67,7 @@ class LinkedQuestion:
 
 
 class GFMSet:
-    """A knowledge graph with the questions that are linked to it."""
+    """Holds a knowledge graph, and the questions that are linked to it."""
 
     def __init__(
         self,
@@ -94,9 +94,16 @@ def _usable(
 def load_sets(
     folders: Sequence[Path], config: GFMConfig, share: float = 1.0
 ) -> list[GFMSet]:
-    """Return the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
+    """Read the sets in `folders`, with a share of the questions of each kind.
 
-    Raises the errors of `read_linked` and `KGIndex.of_file`, and IndexMismatch for questions linked to another graph.
+    Args:
+        folders: Folders that ras_agent.train.gfm.examples wrote.
+        config: The network that will read them.
+        share: The share of the questions, above 0 and at most 1 (see `share_of`).
+
+    Raises:
+        IndexMismatch: If questions are linked to another graph.
+        RasError, OSError: As `read_linked` and `KGIndex.of_file` raise it.
     """
     sets = []
     for folder in folders:
@@ -118,10 +125,13 @@ def load_sets(
 def text_model_of(
     folders: Sequence[Path], width: int | None = None
 ) -> tuple[str, int | None]:
-    """Return the name and the width of the encoder that made the sets' vectors.
+    """Return the name of the encoder that made the sets' vectors, and the length of the vectors.
 
-    If no set has vectors, the name is "" and the width is `width`. Raises IndexNotFound for a folder that is not a set,
-    IndexMismatch if the vectors are of different encoders or not of `width`.
+    If no set has vectors, the name is "" and the length is `width`.
+
+    Raises:
+        IndexNotFound: If a folder is not a set.
+        IndexMismatch: If the vectors are of different encoders or do not have `width` numbers.
     """
     if missing := [
         str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()
@@ -154,8 +164,8 @@ def text_model_of(
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
     """Return a share of the questions, at least one, in their order.
 
-    The choice is always the same, and a smaller share's questions are among a larger one's. Raises SettingsError for a
-    share that is not above 0 and at most 1.
+    The choice is always the same, and the questions of a smaller share are among those of a larger one. Raises
+    SettingsError for a share that is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise SettingsError(
@@ -207,7 +217,7 @@ def link_questions(
 
 
 def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
-    """Link questions to a graph, and write questions.jsonl and questions.npz into `folder`."""
+    """Link questions to the graph `kg`, and write questions.jsonl and questions.npz into `folder`."""
     write_questions(folder, questions, link_questions(kg, questions))
 
 
@@ -216,7 +226,9 @@ def write_questions(
     questions: Sequence[GFMQuestion],
     linked_questions: Sequence[LinkedQuestion],
 ) -> None:
-    """Write questions.jsonl and questions.npz for linked questions."""
+    """Write questions.jsonl and questions.npz into `folder`. `linked_questions` are `questions`, linked, in the same
+    order.
+    """
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
             file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
@@ -253,11 +265,11 @@ def _ends(arrays: Sequence[npt.NDArray[Any]]) -> Ints:
 
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
-    """Return the linked questions of a folder, by kind.
+    """Return the linked questions of a set's folder, by kind: "labelled" and "pseudo".
 
     Raises:
-        OSError: a file cannot be opened.
-        IngestError: a file is damaged, or the two files do not fit together.
+        OSError: If a file cannot be opened.
+        IngestError: If a file is damaged, or the two files do not fit together.
     """
     kinds = [
         str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")

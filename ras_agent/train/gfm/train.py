@@ -73,7 +73,9 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GFMTrainingConfig(DrawnConfig):
-    """Options of a GFM network's training. Raises SettingsError for a number out of range, or nothing to do."""
+    """Holds the options of a GFM network's training. Raises SettingsError for a number out of range, or without any
+    steps.
+    """
 
     width: int | None = None
     """Width of the network; if not set, that of --start-from, else 64."""
@@ -113,7 +115,8 @@ class GFMTrainingConfig(DrawnConfig):
             raise SettingsError("nothing to train: --steps and --completion are both 0")
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return a step's learning rate: in each of the two phases a linear warm-up, then a cosine to a twentieth.
+        """Return the learning rate of a step: in each of the two phases a linear warm-up, then a cosine to a
+        twentieth.
 
         With `constant` it stays at its maximum after the warm-up.
         """
@@ -131,7 +134,7 @@ class GFMTrainingConfig(DrawnConfig):
 def drawn_examples(
     sets: Sequence[GFMSet], config: GFMTrainingConfig
 ) -> DrawnExamples[GFMExample]:
-    """Return the examples of a training: those of `completion`, followed by those of retrieval."""
+    """Return the examples of a training: first facts to complete, then questions for retrieval."""
 
     def draw(number: int, rng: np.random.Generator) -> GFMExample:
         if number < config.completion * config.accumulate:
@@ -146,11 +149,13 @@ def drawn_examples(
 
 
 def train(config: GFMTrainingConfig) -> FitResult:
-    """Train until the steps or the minutes are over, and write the weights and training.json. Return the outcome.
+    """Train until the steps or the minutes are over, write the weights and training.json, and return the outcome.
 
-    Raises WeightsError if `start_from` or the training in `out` is of another network, IndexMismatch if the vectors of
-    the sets' graphs do not fit, SettingsError if the training in `out` has other settings, the loss is not finite, or
-    there is nothing to draw, and IngestError if a set's questions cannot be read.
+    Raises:
+        WeightsError: If `start_from` or the training in `out` is of another network.
+        IndexMismatch: If the vectors of the sets' graphs do not fit.
+        SettingsError: If the training in `out` has other settings, the loss is not finite, or there is nothing to draw.
+        IngestError: If a set's questions cannot be read.
     """
     config, shape, weights = _begin(config)
     from ras_agent.train.gfm.trainable import TrainableGFM

@@ -23,26 +23,31 @@ _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 
 
 class TrainableGFM(NamedWeights):
-    """The weights of a GFM network, with the loss of an example. The options are those of `losses`."""
+    """Is a torch module with the weights of a GFM network and the loss of an example. The options are those of
+    `losses`.
+    """
 
     def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
         super().__init__(weights)
         self._options = options
 
     def loss(self, example: GFMExample) -> dict[str, Tensor]:
-        """Return the loss and its parts."""
+        """Return the loss of an example under "loss", and its parts."""
         return losses(self.tensors(), example, **self._options)
 
 
 class TrainableReasoner(NamedWeights):
-    """The weights of a G-reasoner network, with the loss of an example. The options are those of `reasoner_losses`."""
+    """Is a torch module with the weights of a G-reasoner network and the loss of an example.
+
+    The options are those of `reasoner_losses`.
+    """
 
     def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
         super().__init__(weights)
         self._options = options
 
     def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
-        """Return the loss and its parts."""
+        """Return the loss of an example under "loss", and its parts."""
         return reasoner_losses(self.tensors(), example, **self._options)
 
 
@@ -54,9 +59,11 @@ def losses(
     document: float = 0.0,
     adversarial: float = 0.0,
 ) -> dict[str, Tensor]:
-    """Return the loss of an example and its parts, on the weights' device.
+    """Return the loss of an example under "loss", and its parts; scalars on the weights' device.
 
     Args:
+        weights: The weights of a GFM network by name.
+        example: The questions and their graph.
         alpha: The weight of eq. 11 in the loss of retrieval (eq. 13).
         document: The weight of the loss for documents.
         adversarial: See `entity_loss`.
@@ -95,8 +102,10 @@ def reasoner_losses(
     adversarial: float,
     distillation: float,
 ) -> dict[str, Tensor]:
-    """Return the loss of an example and its parts, on the weights' device. For the options see
-    ReasonerTrainingConfig."""
+    """Return the loss of an example under "loss", and its parts; scalars on the weights' device.
+
+    `alpha`, `adversarial` and `distillation` are the options of ReasonerTrainingConfig.
+    """
     device = next(iter(weights.values())).device
     nodes = torch.from_numpy(example.nodes).to(device)
     vectors = torch.from_numpy(example.vectors).to(device)
@@ -154,11 +163,13 @@ def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
-    """Return eq. 11 of logits and targets (0 or 1), both (B, N), as a scalar. Entities that are not targets are
-    negatives.
+    """Return eq. 11 as a scalar: the binary cross entropy of the targets plus that of all other entities, averaged
+    each.
 
     Args:
-        adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
+        logits: (B, N).
+        targets: (B, N), 1 for a target, else 0.
+        adversarial: The temperature at which the published code weighs negatives by a softmax of their logits, through
             which no gradient goes; 0 for the mean over them.
     """
     positive = _mean_over(-logsigmoid(logits), targets)
@@ -183,9 +194,12 @@ def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
-    """Return the ranking loss for documents, scored by the sum of their entities' probabilities.
+    """Return the ranking loss of documents, which score the sum of their entities' probabilities, as a scalar.
 
-    logits: (B, N). shares: sparse (D, N), the factor of each entity in each document. targets: (B, D), 0 or 1.
+    Args:
+        logits: (B, N).
+        shares: Sparse (D, N), the factor of each entity in each document.
+        targets: (B, D), 0 or 1.
     """
     scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
     logs = (scores + _LEAST).log()

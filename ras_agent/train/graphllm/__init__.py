@@ -1,4 +1,4 @@
-"""Training of GraphLLM, the planner and answerer that read the question's graph through soft tokens (RAS)."""
+"""Trains GraphLLM, the planner and answerer that read the question graph through soft tokens (RAS)."""
 
 from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample, RoleExample
 

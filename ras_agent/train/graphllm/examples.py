@@ -40,24 +40,30 @@ _MOST_CITED = 2
 
 
 class GraphLLMExample(Protocol):
-    """A prompt, the graph that is read with it, and the reply to learn."""
+    """Holds a prompt, the graph that is read with it, and the reply to learn."""
 
     @property
-    def turns(self) -> tuple[Turn, ...]: ...
+    def turns(self) -> tuple[Turn, ...]:
+        """Return the prompt."""
+        ...
+
     @property
-    def reply(self) -> str: ...
+    def reply(self) -> str:
+        """Return the reply to learn."""
+        ...
+
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the graph as an encoder reads it."""
+        """Return the graph as arrays for a graph encoder. `vectors` embeds the texts of nodes and edges."""
         ...
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Return the scores of a model's reply, each in 0..1."""
+        """Return the scores of a model's reply by name, each from 0 to 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RoleExample:
-    """An example of a planner's or an answerer's prompt."""
+    """Holds an example of a planner's or an answerer's prompt."""
 
     sample: SubqSample
     turns: tuple[Turn, ...]
@@ -67,7 +73,7 @@ class RoleExample:
     """For an answerer, the answer with the numbers of the facts that contain it."""
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the graph, with a sub-graph for each search."""
+        """Return the graph as arrays for a graph encoder, with a sub-graph for each search."""
         return vectors.of_steps(self.graph)
 
     def scores(self, reply: str) -> Mapping[str, float]:
@@ -86,7 +92,8 @@ class RoleExample:
 
 
 class ExampleMaker:
-    """A maker of training examples from samples. The code of the roles renders and trims the prompts, as in the loop.
+    """Makes training examples from samples. The code of the roles renders and cuts the prompts, as it does in the
+    loop.
 
     Args:
         window: The maximum number of tokens of a prompt with its reply.
@@ -119,7 +126,7 @@ class ExampleMaker:
         self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
-        """Tell whether the role of a sample would call its model. An answerer without facts to show does not."""
+        """Tell whether the role of a sample calls its model; an answerer without facts to show does not."""
         return (
             sample.kind == "plan"
             or not sample.steps
@@ -127,7 +134,7 @@ class ExampleMaker:
         )
 
     def example(self, sample: SubqSample) -> RoleExample:
-        """Return the example of a sample for which the role calls its model. Examples are cached."""
+        """Return the example of a sample, whose role must call its model (see `asks`). Examples are cached."""
         if sample.id not in self._examples:
             self._examples[sample.id] = self._make(sample)
         return self._examples[sample.id]

@@ -16,8 +16,7 @@ from ras_agent.tools.graph_tokens.roles import PROMPTS
 
 
 def merge(folder: Path, out: Path) -> None:
-    """Write the GraphLLM in `folder` to `out`, with its adapter merged. Raises the errors of GraphLLM's `load` and
-    `merged`."""
+    """Write the GraphLLM in `folder` to `out`, with its adapter merged. Raises as GraphLLM's `load` and `merged` do."""
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
     GraphLLM.load(folder).merged().save(out)
@@ -26,7 +25,7 @@ def merge(folder: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Run the command."""
+    """Merge the model that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.train.graphllm.merge", description=__doc__
     )

@@ -1,4 +1,4 @@
-"""The options of every training of a GraphLLM: the form of the model, where it starts from, and how it is trained."""
+"""Defines the options of every training of a GraphLLM: the form of the model, where it starts from, how it is trained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMOptions(FitConfig):
-    """Options of a GraphLLM and of its training. Raises SettingsError for contradictions."""
+    """Holds the options of a GraphLLM and of its training. Raises SettingsError for options that contradict each
+    other.
+    """
 
     # language_model may be a folder, whose place does not matter
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
@@ -97,7 +99,7 @@ class GraphLLMOptions(FitConfig):
             )
 
     def model(self) -> GraphLLMConfig:
-        """Return the configuration of the model to train."""
+        """Return the configuration of the GraphLLM to train."""
         from ras_agent.tools.embed.embedders import resolve_embedder
         from ras_agent.tools.graph_tokens.encoders import (
             EncoderConfig,

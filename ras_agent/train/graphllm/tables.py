@@ -48,7 +48,7 @@ _OF_TEXTS = "chain-of-text"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table."""
+    """Describes a row of a table: the trainings that it needs."""
 
     name: str
     changes: Changes = field(default_factory=dict)
@@ -76,7 +76,7 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMTablesConfig(GraphLLMTrainingConfig):
-    """Options of the tables, and of every training."""
+    """Holds the options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("training",)
     """Which tables: training, volume."""
@@ -106,7 +106,7 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
         check_tables(self.tables, TABLES, self.seeds)
 
     def training(self, row: Row, tasks: str, seed: int) -> GraphLLMTrainingConfig:
-        """Return the training of a row's model for its tasks."""
+        """Return the options of the training of a row's model for `tasks`: "plan", "answer" or "both"."""
         options: dict[str, Any] = {}
         for option in fields(GraphLLMTrainingConfig):
             if option.init:
@@ -122,7 +122,7 @@ def write_tables(config: GraphLLMTablesConfig) -> JSON:
     """Train and score all rows, write the tables, and return their figures.
 
     Raises:
-        RasError: a file cannot be read, or the options do not fit.
+        RasError: If a file cannot be read, or the options do not fit.
     """
     _refuse_learnt(config)
     tables: dict[str, Sequence[Row]] = {}

@@ -50,7 +50,9 @@ _LAYOUTS = ("chain", "searches", "chain-of-text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMTrainingConfig(GraphLLMOptions):
-    """Options of a planner's and answerer's training. The defaults are those of RAS's paper and training script."""
+    """Holds the options of a planner's and answerer's training. The defaults are those of RAS's paper and training
+    script.
+    """
 
     data: Path
     """Samples of ras_agent.train.subq.build."""
@@ -105,17 +107,17 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
             )
 
     def model(self) -> GraphLLMConfig:
-        """Return the configuration of the model to train."""
+        """Return the configuration of the GraphLLM to train."""
         return replace(
             GraphLLMOptions.model(self), layout=cast(EvidenceLayout, self.layout)
         )
 
 
 def train(config: GraphLLMTrainingConfig) -> FitResult:
-    """Train the model and write its folder. Return the outcome of the training.
+    """Train the model, write its folder, and return the outcome.
 
     Raises:
-        RasError: a file cannot be read, or the options do not fit.
+        RasError: If a file cannot be read, or the options do not fit.
     """
     from ras_agent.tools.graph_tokens.roles import PROMPTS as PROMPTS_FOLDER
 
@@ -157,18 +159,25 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The GraphLLM that a training begins with."""
+    """Holds the GraphLLM that a training begins with."""
 
     model: GraphLLM
     digests: Mapping[str, str]
-    """Digests of the files that the model was made from."""
+    """Hashes of the files that the model was made from."""
     stored_type: Any
     """The data type of its language model's weights."""
 
     def write_card(
         self, what: str, made_by: str, config: GraphLLMOptions, facts: Mapping[str, Any]
     ) -> None:
-        """Write training.json, with `facts` added."""
+        """Write training.json into the training's folder.
+
+        Args:
+            what: What the model does, as a sentence.
+            made_by: The module of the training.
+            config: The options of the training.
+            facts: Further entries, such as scores.
+        """
         import torch
 
         weights = list(self.model.parameters())
@@ -217,10 +226,15 @@ def train_on(
     config: GraphLLMOptions,
     digests: Mapping[str, str],
 ) -> FitResult:
-    """Train the model on the samples of the part "train". It ends with the best weights.
+    """Train the model on the samples of the part "train"; those of "validation" choose the weights that it has in the
+    end.
 
-    The samples of the part "validation" choose the weights. digests: digests of the other inputs that affect the
-    weights.
+    Args:
+        start: The model to train.
+        example_of: Returns the example of a sample.
+        parts: The samples by part.
+        config: The options.
+        digests: Hashes of other inputs that affect the weights; a training with other hashes is not resumed.
     """
     from ras_agent.train.graphllm.trainable import TrainableGraphLLM
 
@@ -250,10 +264,10 @@ def train_on(
 def samples_by_part(
     config: GraphLLMTrainingConfig, maker: ExampleMaker
 ) -> dict[str, list[SubqSample]]:
-    """Return the samples to train on and to validate by, from the file `config.data`, under "train" and "validation".
+    """Return the samples to train on and to validate with, under "train" and "validation".
 
-    They are the samples of `config.tasks`, planning or answering, without the steps that planner and answerer do
-    without asking a model. Raises SettingsError if there are no samples to train on.
+    They are read from the file `config.data`, for the tasks of `config.tasks`, without the steps for which planner or
+    answerer would ask no model. Raises SettingsError if there are no samples to train on.
     """
     parts: dict[str, list[SubqSample]] = {"train": [], "validation": []}
     for sample in read_samples(config.data):
@@ -313,7 +327,7 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
 
 
 def digest_of_weights(folder: Path) -> str:
-    """Return a digest of the weights in a GraphLLM's folder."""
+    """Return a hash of the weights in a GraphLLM's folder."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.safetensors")):
         if "training" not in file.relative_to(folder).parts:

@@ -16,7 +16,7 @@ _NEW_TOKENS = 100  # RAS's
 
 
 class TrainableGraphLLM(nn.Module):
-    """A GraphLLM with the loss of samples."""
+    """Is a torch module: a GraphLLM with the loss of samples."""
 
     def __init__(
         self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]
@@ -27,7 +27,7 @@ class TrainableGraphLLM(nn.Module):
         self._example_of = example_of
 
     def loss(self, batch: Sequence[Any]) -> Tensor:
-        """Return the mean cross-entropy of the replies' tokens."""
+        """Return the mean cross entropy of the tokens of the replies to learn."""
         examples = self._examples(batch)
         return cast(
             Tensor,
@@ -39,12 +39,11 @@ class TrainableGraphLLM(nn.Module):
     def validation(
         self, samples: Sequence[Any], size: int, asked: int
     ) -> Mapping[str, float]:
-        """Return loss and accuracy of all target tokens, and the scores of `asked` generated replies, spread over the
-        samples.
+        """Return the measures of a validation on `samples`, in batches of `size`.
 
-        "loss" and "token_accuracy" are of each token given the right tokens before it. "actions" is the share of plans
-        with the right action, "plans" the share of plans that are right word for word, and "answers" the score of
-        answers.
+        "loss" and "token_accuracy" are of each token of the replies to learn, given the right tokens before it. The
+        model also generates `asked` replies, spread over the samples: "actions" is the share of plans with the right
+        action, "plans" the share of plans that are right word for word, and "answers" the score of answers.
         """
         loss = 0.0
         right = 0

@@ -1,1 +1,1 @@
-"""Training of a GraphLLM that answers questions about graphs, and the papers' tables (G-Retriever, Align-GRAG)."""
+"""Trains a GraphLLM that answers questions about graphs, and makes the papers' tables (G-Retriever, Align-GRAG)."""

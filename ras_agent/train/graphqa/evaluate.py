@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQAEvaluation:
-    """Options of an evaluation."""
+    """Holds the options of an evaluation."""
 
     model: Path
     """The folder of a training."""
@@ -68,13 +68,19 @@ def evaluate(
     cite: bool = False,
     batch: int = 8,
 ) -> Mapping[str, Any]:
-    """Ask the questions of a set's file, and write the folder of the run. Return its summary.
+    """Ask the questions of a set, write the folder of the run, and return its summary.
 
     Results are stored after each batch; the same call resumes a killed run.
 
     Args:
-        folder: the folder of the reader, by whose name the run names the reader.
-        questions: the questions of the file that are asked; by default all.
+        reader: The trained model.
+        folder: Its folder, by whose name the run names it.
+        name: The set.
+        data: The set's file.
+        out: The folder of the run.
+        questions: The questions that are asked; by default all of the file.
+        cite: Whether replies list the nodes and edges that they are based on, and are scored by these too.
+        batch: The number of questions at once.
     """
     replies: dict[str, str] = {}
     shown: dict[str, Sequence[str]] = {}
@@ -122,7 +128,9 @@ def evaluate(
 def graph_sizes(
     prompts: GraphPrompts, questions: Sequence[Question]
 ) -> dict[str, float]:
-    """Return the mean number of nodes of the graphs that a reader is shown, and of tokens of their complete texts."""
+    """Return means over questions: the nodes of the graph that the reader is shown, and the tokens of its complete
+    text.
+    """
     nodes = []
     tokens = []
     for question in questions:
@@ -133,7 +141,7 @@ def graph_sizes(
 
 
 def forget_other_weights(out: Path, folder: Path) -> None:
-    """Remove the run at `out` if it is of weights that `folder` had before more training, since they no longer exist.
+    """Delete the run at `out` if `folder` had other weights then, which more training has replaced.
 
     A run of the current weights stays, and is resumed. Raises RunError if the manifest cannot be read.
     """
@@ -158,7 +166,7 @@ def _variant(folder: Path) -> dict[str, str]:
 
 
 def citing_tokens(name: str) -> int:
-    """Return the maximum number of tokens of a reply that lists its evidence."""
+    """Return the largest number of tokens of a reply to the set `name` that lists its evidence."""
     return benchmark(name).instructed("answer_citing").answer_tokens
 
 

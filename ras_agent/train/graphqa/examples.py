@@ -1,5 +1,6 @@
 """Makes training examples of a GraphLLM from questions with graphs: the part of the graph that is shown, and the
-reply."""
+reply.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from ras_agent.train.data import names_any
 
 @dataclass(frozen=True, slots=True)
 class GraphQAExample:
-    """A question about a graph, with its prompt and the reply to learn."""
+    """Holds a question about a graph, with its prompt and the reply to learn."""
 
     question: Question
     input: GraphInput
@@ -34,7 +35,7 @@ class GraphQAExample:
         return self.input.turns
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return the part of the graph that is shown, as an encoder reads it."""
+        """Return the part of the graph that is shown, as arrays for a graph encoder."""
         return self.input.features(vectors)
 
     def scores(self, reply: str) -> Mapping[str, float]:
@@ -51,7 +52,7 @@ class GraphQAExample:
 
 
 class GraphQAExamples:
-    """A maker of examples from a set's questions. Examples are cached."""
+    """Makes the examples of a set's questions. Examples are cached."""
 
     def __init__(
         self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
@@ -81,9 +82,9 @@ def graph_of(question: Question) -> Graph:
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
     """Return the reply to learn: the answers, one a line.
 
-    cite: whether the nodes and edges that the reply is based on follow, in the form that `answer_citing` asks for.
-    These are the shown edges that name an answer, or all shown edges if none does, and their ends. Objects of a scene
-    are cited by name in edges, since their texts contain the separator of an edge's parts.
+    With `cite`, the nodes and edges that the reply is based on follow, in the form that `answer_citing` asks for.
+    These are the edges shown in `item` that name an answer, or all of them if none does, with their ends. Edges name
+    the objects of a scene by name, since their texts contain the separator of an edge's parts.
     """
     reply = "\n".join(question.answers)
     if not cite:

@@ -1,5 +1,4 @@
-"""Splits the questions of a set into those to learn from, those that choose the weights and the test, equally for every
-training.
+"""Splits the questions of a set into those to learn from, those that choose the weights, and the test.
 
 The reader of graphs, its aligner and the papers' tables all use `read_parts`, so none of them learns from a held-out
 question. An aligner's folder lists the keys of the questions that it was made with (`Learnt`); a reader refuses an
@@ -56,10 +55,10 @@ PUBLISHED_PRIZES: Mapping[str, Prizes] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PartsOptions:
-    """The options of how a set's file is split and which part of a graph is selected. Raises SettingsError for
-    contradictions.
+    """Holds the options of how a set's file is split, and which part of a graph is selected.
 
-    A training's configuration class inherits from it and from FitConfig, so it has no slots.
+    A training's configuration class inherits from it and from FitConfig, so it has no slots. Raises SettingsError for
+    options that contradict each other.
     """
 
     benchmark: str = ""
@@ -88,8 +87,9 @@ class PartsOptions:
             )
 
     def prizes(self) -> Prizes:
-        """Return the numbers of nodes and edges with a prize and the cost of an edge: those given, or else the
-        published ones."""
+        """Return how the Steiner tree is selected: by the given numbers, or else by those that the paper has for the
+        set.
+        """
         nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
         return (
             nodes if self.top_nodes is None else self.top_nodes,
@@ -103,7 +103,7 @@ def read_parts(
 ) -> dict[Part, list[Question]]:
     """Return the questions of a set's file by part. "test" is empty if no questions are held out for it.
 
-    Raises SettingsError if the questions have no graphs.
+    `name` is the set. Raises SettingsError if the questions have no graphs.
     """
     set_ = benchmark(name)
     questions = set_.load(data)
@@ -161,13 +161,15 @@ def _drawn_part(question: Question, to_validate: float, to_test: float) -> Part:
 
 
 def image_of(question: Question) -> str:
-    """Return the name of the image that the question's graph describes; "" without one. Questions may share an
-    image."""
+    """Return the name of the image that the question's graph describes, or "" if it describes no image.
+
+    Questions may share an image.
+    """
     return str(question.metadata.get("image") or "")
 
 
 def key_of(question: str, image: str = "") -> str:
-    """Return a short key of a question, which is equal for equal words about the same image."""
+    """Return a short key of a question. Questions with the same words about the same image have the same key."""
     words = " ".join(question.casefold().split())
     text = f"{words}\n{image}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -175,13 +177,15 @@ def key_of(question: str, image: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """The keys of the questions that weights were made with: those learnt from, and those that chose the weights."""
+    """Holds the keys of the questions that weights were made with: those learnt from, and those that chose the
+    weights.
+    """
 
     train: frozenset[str]
     validation: frozenset[str]
 
     def write(self, folder: Path) -> None:
-        """Write the keys into the folder of the weights, for `read`."""
+        """Write the keys into the folder of the weights, from which `read` reads them."""
         keys = {"train": sorted(self.train), "validation": sorted(self.validation)}
         replace_file(folder / LEARNT, f"{json.dumps(keys, indent=0)}\n".encode())
 
@@ -190,7 +194,7 @@ class Learnt:
         """Return the keys in a folder of weights.
 
         Raises:
-            SettingsError: the file is missing or holds something else.
+            SettingsError: If the file is missing or holds something else.
         """
         path = folder / LEARNT
         try:
@@ -206,7 +210,7 @@ class Learnt:
         """Raise SettingsError if a held-out question of `parts` was learnt from, or if a test question chose the
         weights.
 
-        source: the folder or the file of samples, for the error.
+        `source` is the folder or file of the keys, which the message names.
         """
         seen_before: dict[Part, frozenset[str]] = {
             "test": self.train | self.validation,

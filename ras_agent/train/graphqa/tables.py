@@ -54,7 +54,7 @@ _SAME_PARTS = ("benchmark", "validation", "shares", "split", "embedder")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table."""
+    """Describes a row of a table: the training that it needs."""
 
     name: str
     changes: Changes = field(default_factory=dict)
@@ -147,7 +147,7 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQATablesConfig(GraphQATrainingConfig):
-    """Options of the tables, and of every training."""
+    """Holds the options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("main",)
     """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes, top-k, efficiency."""
@@ -181,10 +181,9 @@ class GraphQATablesConfig(GraphQATrainingConfig):
     def training(
         self, row: Row, seed: int, shape: Changes | None = None
     ) -> GraphQATrainingConfig:
-        """Return the training of a row. If the row has an aligner, the aligner is trained first.
+        """Return the options of the training of a row. If the row has an aligner, it is trained first.
 
-        Args:
-            shape: options of the graph encoder that all rows of a table share, in place of the command's.
+        `shape` has options of the graph encoder that all rows of a table share, in place of the command's.
         """
         options: dict[str, Any] = {}
         for option in fields(GraphQATrainingConfig):
@@ -259,7 +258,7 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
     """Train and score all rows, write the tables, and return their figures.
 
     Raises:
-        RasError: a file cannot be read, or the options do not fit.
+        RasError: If a file cannot be read, or the options do not fit.
     """
     # texts are embedded once for all rows
     vectors = GraphVectors(resolve_embedder(config.embedder))

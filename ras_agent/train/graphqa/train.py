@@ -61,7 +61,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
-    """Options of a training on questions with graphs. The defaults are G-Retriever's."""
+    """Holds the options of a training on questions with graphs. The defaults are G-Retriever's."""
 
     benchmark: str = "explagraphs"
     data: Path
@@ -111,15 +111,17 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
             )
 
     def refuse_learnt(self, learnt: Learnt, source: Path) -> None:
-        """Raise SettingsError if an aligner made with the questions of `learnt` has seen questions of the test or the
-        validation."""
+        """Raise SettingsError if an aligner was made with questions of the test or the validation.
+
+        `learnt` has the questions that the aligner in the folder `source` was made with.
+        """
         parts = read_parts(self.benchmark, self.data, self)
         if self.test is not None:
             parts["test"] = benchmark(self.benchmark).load(self.test)
         learnt.refuse(parts, source)
 
     def view(self) -> GraphView:
-        """Return how a graph is shown to the model."""
+        """Return how a graph is selected and shown to the model."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
         nodes, edges, cost = self.prizes()
@@ -143,7 +145,7 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
 
 
 def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
-    """Return a reader with the model of a start, which shows graphs as the options say."""
+    """Return a reader of graphs with the model of `start`, which shows graphs as the options say."""
     from ras_agent.tools.graph_tokens.aligner import GraphAligner
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
 
@@ -159,10 +161,14 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
 def train(
     config: GraphQATrainingConfig, vectors: GraphVectors | None = None
 ) -> Mapping[str, Any]:
-    """Train, write the folder and score the test. Return the result and the scores of the card. Raises RasError if a
-    file cannot be read or the options do not fit.
+    """Train a model, write its folder, score the test, and return the outcome and the scores.
 
-    vectors: the vectors of another training with the same embedder, so that texts are embedded only once.
+    Args:
+        config: The options.
+        vectors: The vectors of another training with the same embedder, so that texts are embedded only once.
+
+    Raises:
+        RasError: If a file cannot be read, or the options do not fit.
     """
     if config.aligner and config.n_seed:
         learnt = Learnt.read(config.aligner)

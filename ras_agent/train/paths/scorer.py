@@ -36,7 +36,7 @@ from ras_agent.train.ranges import check_choices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerTrainingConfig(GraphLLMOptions, PathData):
-    """Options of a scorer's training on a language model. Raises SettingsError for contradictions."""
+    """Holds the options of a scorer's training on a language model. Raises SettingsError for options that contradict."""
 
     wording: str = "facts"
     """What candidates are: facts or relations."""
@@ -58,7 +58,7 @@ class ScorerTrainingConfig(GraphLLMOptions, PathData):
 
 @dataclass(frozen=True, slots=True)
 class ShareExample:
-    """The candidates of a question, in the order in which the model reads them."""
+    """Holds the candidates of a question, in the order in which the model reads them."""
 
     question: str
     candidates: tuple[str, ...]
@@ -69,7 +69,7 @@ class ShareExample:
 
     @property
     def reply(self) -> str:
-        """Return the shares to learn, one a line: equal shares for the right candidates, 0 for the others."""
+        """Return the reply to learn, one score a line: equal shares of 1 for the right candidates, 0 for the others."""
         share = f"{1 / len(self.right):.2f}".rstrip("0").rstrip(".")
         lines = []
         for place in range(len(self.candidates)):
@@ -78,12 +78,14 @@ class ShareExample:
         return "\n".join(lines)
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
-        """Return an empty graph, since the scorer's model only reads text."""
+        """Return an empty graph, since the scorer's model reads only text."""
         return vectors.of_facts(())
 
     def scores(self, reply: str) -> Mapping[str, float]:
-        """Return the scores of a reply: "read" is 1.0 if it has a share for each candidate, "best" if a right one has
-        the largest."""
+        """Return two scores of a reply, each 1.0 or 0.0.
+
+        "read" tells whether it has a score for each candidate, "best" whether a right candidate has the highest.
+        """
         shares = read_shares(reply, len(self.candidates))
         best = min(shares, key=lambda number: (-shares[number], number), default=0)
         return {
@@ -126,10 +128,11 @@ def share_examples(
 
 
 def train(config: ScorerTrainingConfig) -> FitResult:
-    """Train on the questions of `config`, and write the folder. Return the outcome.
+    """Train on the questions of `config`, write the folder, and return the outcome.
 
-    Raises SettingsError if no question has a gold path in its knowledge base, and other RasErrors if a file cannot be
-    read.
+    Raises:
+        SettingsError: If no question has a gold path in its knowledge base.
+        RasError: If a file cannot be read.
     """
     examples = examples_of_parts(config, [cast(Wording, config.wording)])
     parts = {

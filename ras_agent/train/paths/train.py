@@ -64,9 +64,10 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class PathData:
-    """The options that choose the examples of a training on paths. Raises SettingsError for contradictions.
+    """Holds the options that choose the examples of a training on paths.
 
-    A training's configuration class inherits from it and from FitConfig, so it has no slots.
+    A training's configuration class inherits from it and from FitConfig, so it has no slots. Raises SettingsError for
+    options that contradict each other.
     """
 
     questions: tuple[Path, ...]
@@ -102,7 +103,7 @@ class PathData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathTrainingConfig(FitConfig, PathData):
-    """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
+    """Holds the options of a path encoder's training. Raises SettingsError for a number out of its range."""
 
     out: Path
     """The folder to write; the same command resumes a training in it."""
@@ -139,8 +140,9 @@ class PathTrainingConfig(FitConfig, PathData):
 
 @dataclass(frozen=True, slots=True)
 class PathExample:
-    """The texts of triplets for the loss, as a scorer reads them. Negatives are of the positive's kind, facts or
-    paths."""
+    """Holds the texts of triplets for the loss, as a scorer reads them. Positive and negatives are all facts or all
+    paths.
+    """
 
     question: str
     positive: str
@@ -155,11 +157,18 @@ def path_examples(
     seed: int = 0,
     wording: Wording = "facts",
 ) -> list[PathExample]:
-    """Return triplets for each question: its gold paths with other paths from the start, and its gold facts with other
-    facts.
+    """Return triplets for each question: its gold paths against other paths, and its gold facts against other facts.
 
-    The other facts are those that lead away from a gold path. A path that ends in an answer is not used as a negative,
-    nor is a gold fact. A question is left out if no gold path is in the graph. See `gold_paths`.
+    The other paths begin at the same entity, and the other facts lead away from a gold path. A path that ends in an
+    answer is not used as a negative, nor is a gold fact. A question is left out if no gold path is in the graph (see
+    `gold_paths`).
+
+    Args:
+        graph: The knowledge base.
+        questions: Questions with gold paths or answers.
+        negatives: The number of negatives for each positive.
+        seed: The seed by which negatives are drawn.
+        wording: How facts and paths are written as texts.
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
@@ -195,7 +204,7 @@ def path_examples(
 
 
 def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
-    """Return the paths that lead to a question's answers: the path named by the benchmark, or else shortest paths.
+    """Return the paths that lead to a question's answers: the path that the benchmark names, or else shortest paths.
 
     Shortest paths lead from the question's entities, one to each answer; at most eight are taken. The list is empty if
     the graph lacks the path, the entities or the answers.
@@ -284,9 +293,10 @@ def train_head(
     embedder: Embedder,
     config: PathTrainingConfig,
 ) -> tuple[PathHead, FitResult]:
-    """Train on `train_part`. Return the head of the epoch that orders the most triplets of `dev_part` correctly.
+    """Train on `train_part`, and return the weights of the epoch that orders the most triplets of `dev_part`
+    correctly.
 
-    The head before the first epoch is included. Raises SettingsError if a part has no examples.
+    The untrained weights compete too. Raises SettingsError if a part has no examples.
     """
     import torch
 
@@ -331,7 +341,7 @@ def train_head(
 
 
 def train(config: PathTrainingConfig) -> FitResult:
-    """Train on the questions of `config`, and write the head and its card into `config.out`."""
+    """Train on the questions of `config`, write the weights and their card into `config.out`, and return the outcome."""
     wordings = [wording for wording in _WORDINGS if config.wording in (wording, "both")]
     parts = examples_of_parts(config, wordings)
     head, result = train_head(
@@ -346,7 +356,7 @@ def train(config: PathTrainingConfig) -> FitResult:
 def examples_of_parts(
     config: PathData, wordings: Iterable[Wording]
 ) -> dict[str, list[PathExample]]:
-    """Return the examples of all files by part, "train" and "dev".
+    """Return the examples of all files by part, "train" and "dev", in each of the wordings.
 
     Raises SettingsError for a file whose questions have no graph.
     """

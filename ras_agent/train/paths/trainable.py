@@ -16,14 +16,16 @@ from ras_agent.train.named_weights import NamedWeights
 
 @dataclass(frozen=True, slots=True)
 class Triplets:
-    """The vectors (V, d) of all texts, and rows (T, 3) of indexes of them: question, right text, wrong text."""
+    """Holds triplets of texts as vectors."""
 
     vectors: Tensor
+    """(V, d), the vectors of all texts"""
     rows: Tensor
+    """(T, 3), the indexes of question, right text and wrong text"""
 
 
 class TrainablePathHead(NamedWeights):
-    """The weights of a PathHead, with the loss of triplets, whose margin is `margin`."""
+    """Is a torch module with the weights of a PathHead and the loss of triplets, whose margin is `margin`."""
 
     vectors: Tensor
 
@@ -41,11 +43,15 @@ class TrainablePathHead(NamedWeights):
         self._margin = margin
 
     def loss(self, rows: Tensor) -> Tensor:
-        """Return the mean over rows (T, 3) of max(0, margin - S(right) + S(wrong)), S being the cosine."""
+        """Return the mean over triplets of max(0, margin - S(right) + S(wrong)), where S is the cosine to the
+        question.
+
+        `rows` is (T, 3), as in Triplets.
+        """
         return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
-        """Return the loss of other triplets, and "order", the share in which the right text scores higher."""
+        """Return the loss of other triplets, and "order", the share of them whose right text scores higher."""
         device = self.vectors.device
         right, wrong = self._cosines(
             triplets.vectors.to(device), triplets.rows.to(device)
@@ -57,7 +63,7 @@ class TrainablePathHead(NamedWeights):
         }
 
     def arrays(self) -> dict[str, Floats]:
-        """Return the weights by their names in PathHead."""
+        """Return the weights as arrays, by the names that PathHead gives them."""
         return {
             name: tensor.detach().cpu().numpy().copy()
             for name, tensor in self.tensors().items()

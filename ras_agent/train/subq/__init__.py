@@ -1,4 +1,4 @@
-"""Training samples for a planner and an answerer that read the question's graph, labelled as in RAS's HotpotQA-SUBQ."""
+"""Makes training samples for a planner and an answerer that read the question graph, as in RAS's HotpotQA-SUBQ."""
 
 from ras_agent.train.subq.samples import SubqSample, SubqStep, read_samples
 

@@ -72,7 +72,7 @@ _EVERY = 100  # questions between two lines of progress
 
 @dataclass(frozen=True, slots=True)
 class SubqConfig:
-    """Options of a build. Raises SettingsError for a number out of its range, or for a missing option."""
+    """Holds the options of a build. Raises SettingsError for a number out of its range, or for a missing option."""
 
     out: Path
     """The samples; their card is next to them (.json)."""
@@ -135,10 +135,10 @@ class SubqConfig:
 
 
 def build(config: SubqConfig) -> dict[str, Any]:
-    """Write the samples and their card. Return the card.
+    """Write the samples and their card, and return the card.
 
     Raises:
-        RasError: a file cannot be read or a model call fails.
+        RasError: If a file cannot be read or a model call fails.
     """
     left_out: list[str] = []
     samples: list[SubqSample] = []

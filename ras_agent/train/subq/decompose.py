@@ -38,7 +38,7 @@ _LABEL = re.compile(
 
 
 class Decomposer:
-    """A chat model that picks a question's documents and writes a search for each."""
+    """Asks a chat model for the documents that a question needs, and for a search that finds each of them."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -49,9 +49,10 @@ class Decomposer:
     async def documents(
         self, question: Question, documents: Sequence[Passage]
     ) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; () if there are none.
+        """Return the documents that the model finds necessary, in the order of the searches; () if it finds none
+        necessary.
 
-        Raises ParseError if the second reply does not name documents either, and the errors of the call.
+        Raises ParseError if neither of two replies names documents, and the errors of the calls.
         """
         turns = self._pick.fill(
             documents=passage_block(documents), question=as_data(question.question)
@@ -75,9 +76,17 @@ class Decomposer:
         searches: Sequence[str],
         documents: Sequence[Passage],
     ) -> str:
-        """Return the search for `document`, after the earlier `searches`, which have found `documents`.
+        """Return a search question that finds `document`.
 
-        Raises ParseError if the second reply is not such a search either, and the errors of the call.
+        Args:
+            question: The question.
+            document: The document to find.
+            searches: The searches before this one.
+            documents: The documents that these have found.
+
+        Raises:
+            ParseError: If neither of two replies is such a search.
+            RasError: If a call fails.
         """
         lines = "\n".join(f"{SUBQ} {as_line(text)}" for text in searches)
         turns = self._search.fill(
@@ -111,12 +120,12 @@ class Decomposer:
 
 
 def read_numbers(reply: str, count: int) -> tuple[int, ...]:
-    """Return the numbers from 1 to `count` that a reply lists on one line, each once; () for [NONE].
+    """Return the numbers from 1 to `count` that a reply lists on one line, each once; () for the reply [NONE].
 
     >>> read_numbers("Helpful documents: [2], [1]", 2)
     (2, 1)
 
-    Raises ParseError for a reply without numbers, or with another number.
+    Raises ParseError for a reply without numbers, or with a number out of this range.
     """
     text = without_thinking(reply)
     last = ""
@@ -158,8 +167,12 @@ def problem_of(
 ) -> str:
     """Return the reason why `search` cannot be a planner's next sub-query, or "" if it can.
 
-    So far the planner has made the searches `searches` and read `texts`. The next sub-query must not repeat a search,
-    must not state the answer before a text contains it, and may only use names that occur in a text.
+    Args:
+        search: The sub-query. It must not repeat a search, must not state the answer before a text contains it, and may
+            only use names that occur in a text.
+        question: The question, with its answers.
+        searches: The planner's searches so far.
+        texts: The texts that the planner has read so far.
     """
     if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"
@@ -172,7 +185,7 @@ def problem_of(
 
 
 def unknown_names(search: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in a search that have a word that no text contains."""
+    """Return the names in a search of which some word occurs in no text."""
     words = set(FUNCTION_WORDS)
     for text in texts:
         words.update(canonical_key(text).split())

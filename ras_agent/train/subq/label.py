@@ -1,4 +1,4 @@
-"""Makes planning and answering samples from a question with its searches, by Algorithm 1 of RAS (appendix C.3)."""
+"""Makes the samples to plan and to answer from a question with its searches, by Algorithm 1 of RAS (appendix C.3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_retrieval_samples(
 def answer_sample(
     item: SubqQuestion, step: SubqStep | None, split: Split
 ) -> SubqSample:
-    """Return a sample that teaches to answer from the results of one search, or from memory without a search.
+    """Return a sample that teaches to answer from the results of one search, or, if `step` is None, from memory.
 
     RAS adds such samples of ARC-Easy and ASQA to those of Algorithm 1 (section 4.1).
     """
@@ -103,11 +103,10 @@ def retrieval_samples(
 
 
 def as_subquery(text: str) -> str:
-    """Return a search question in the form that the planner's grammar parses. Raises ParseError if the text is not a
-    question.
+    """Return a search question in the form that the planner's grammar parses.
 
     A text that begins like a question gets a capital and a question mark. Without the mark, "when ..." would read as a
-    clause.
+    clause. Raises ParseError if the text cannot be a question.
 
     >>> as_subquery("who won the world series in 2015 ")
     'Who won the world series in 2015?'

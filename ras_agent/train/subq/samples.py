@@ -1,4 +1,4 @@
-"""The samples on which planner and answerer are trained, and their file: JSON Lines, one object a line.
+"""Reads and writes the samples on which planner and answerer are trained: JSON Lines, one object a line.
 
     {"id": "musique/2hop__1_2/plan-1",        unique in the file
      "source": "musique", "question_id": "2hop__1_2", "hops": 2,
@@ -13,8 +13,8 @@
      "target": "[SUBQ] When was CrossGen launched?",
      "answers": ["1998"]}                     gold answers of the question, the target of "answer" first
 
-The target of a "plan" is a planner's reply in the grammar of ras_agent.tools.plan.grammar; the target of an "answer" is
-only the answer. The label of an "answer" is the plan before it: "sufficient", or "no_retrieval" without steps.
+The target of a "plan" is a planner's reply in the grammar of ras_agent.tools.plan.grammar; the target of an "answer"
+is only the answer. The label of an "answer" is the plan before it: "sufficient", or "no_retrieval" without steps.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ _BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class SubqStep:
-    """A search of a sample: the sub-query, the passages that it should find, and their triples."""
+    """Holds a search of a sample: the sub-query, the passages that it should find, and their triples."""
 
     subquery: str
     passages: tuple[Passage, ...] = ()
     triples: tuple[Fact, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the step as JSON."""
         return {
             "subquery": self.subquery,
             "passages": list(map(_described, self.passages)),
@@ -57,7 +58,8 @@ class SubqStep:
 
 @dataclass(frozen=True, slots=True)
 class SubqSample:
-    """The input of a planner or an answerer, and the reply to learn. The module's docstring describes the fields.
+    """Holds the input of a planner or an answerer, and the reply to learn. The module's docstring describes the
+    fields.
 
     Passages have an id and a title, and also a text if the file was made with `build --texts`.
     """
@@ -76,8 +78,9 @@ class SubqSample:
     added: bool = False
 
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
-        """Return the graph and the steps that the loop would have at this point, so that the role's prompt is the
-        same."""
+        """Return the question graph and the steps that the loop would have at this point, from which the role's prompt
+        is made.
+        """
         graph = QuestionGraph()
         steps = list[Step]()
         for hop, step in enumerate(self.steps, start=1):
@@ -99,6 +102,7 @@ class SubqSample:
         return graph, tuple(steps)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the sample as JSON."""
         return {
             "id": self.id,
             "source": self.source,
@@ -116,10 +120,10 @@ class SubqSample:
 
     @classmethod
     def from_record(cls, record: QuestionRecord) -> Self:
-        """Return the sample of a record.
+        """Return the sample that a record describes.
 
         Raises:
-            IngestError: the record is not a sample; the message names its place and the problem.
+            IngestError: If the record is not a sample; the message names its place and the problem.
         """
         sample = cls(
             id=record.text("id"),
@@ -168,10 +172,10 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
 
 
 def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
-    """Write a file that `read_samples` reads, completely or not at all.
+    """Write a file that `read_samples` reads. The file is replaced as a whole or left unchanged.
 
     Raises:
-        StoreError: the file cannot be written.
+        StoreError: If the file cannot be written.
     """
     lines = (
         json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples
@@ -182,8 +186,7 @@ def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
 def split_of(question: str, validation: float) -> Split:
     """Return the split of a question by a hash of its words, so that it is the same in every file, run and source.
 
-    Args:
-        validation: the share of questions in the split "validation".
+    `validation` is the share of questions in the split "validation".
     """
     words = " ".join(question.casefold().split())
     digest = hashlib.blake2b(
@@ -216,7 +219,7 @@ def _contradiction(sample: SubqSample) -> str:
 
 
 def plan_of(target: str) -> Plan | None:
-    """Return the plan in a target, parsed as the loop parses replies; None if it has no plan."""
+    """Return the plan that a target states, parsed as the loop parses replies; None if it states no plan."""
     try:
         return parse_plan(target)
     except ParseError:

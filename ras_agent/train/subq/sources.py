@@ -1,5 +1,4 @@
-"""Reads the questions to make samples from, with the documents that each needs and the sub-queries if they are
-known."""
+"""Reads the questions to make samples from, with the documents that each needs and, if known, its sub-queries."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SubqQuestion:
-    """A question, the documents that together contain its answer, and a sub-query for each if sub-queries are known.
+    """Holds a question, the documents that together contain its answer, and a sub-query for each if sub-queries are
+    known.
 
     The documents of a question without sub-queries are in no particular order, and may be more than it needs.
     """
@@ -42,16 +42,16 @@ class SubqQuestion:
 
 
 class SubqSource(NamedTuple):
-    """The questions of a file, and the passages that the loop would search for them."""
+    """Holds the questions of a file, and the passages that the loop would search for them."""
 
     questions: tuple[SubqQuestion, ...]
     passages: tuple[Passage, ...]
 
 
 def musique(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read MuSiQue's questions with their gold decompositions, in which #1, #2 are replaced by the gold answers.
+    """Read MuSiQue's questions with their gold decompositions, in which #1 and #2 are replaced by the gold answers.
 
-    on_bad: is called with the problem of each record or question that is left out.
+    `on_bad` is called with the problem of each record or question that is left out.
     """
     training_set = questions_and_corpus("musique", file, on_bad)
     questions = []
@@ -84,7 +84,8 @@ def _to_subq_question(question: Question) -> SubqQuestion:
 def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
     """Read questions with their supporting documents, from HotpotQA or another set in one of its two formats.
 
-    The documents come from the questions' contexts, or from a corpus.jsonl next to the file. on_bad: as for `musique`.
+    The documents come from the questions' contexts, or from a corpus.jsonl next to the file. `on_bad` is as for
+    `musique`.
     """
     training_set = questions_and_corpus("hotpotqa", file, on_bad)
     questions = []
@@ -107,7 +108,7 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
 def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
     """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and `sub_queries`, one for each document.
 
-    A sub-query is left out if its document has no text. on_bad: as for `musique`.
+    A sub-query is left out if its document has no text. `on_bad` is as for `musique`.
     """
     questions = []
     for record in read_records(file, on_bad=on_bad):
@@ -152,13 +153,15 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
 
 
 def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ARC-Easy's questions, from which only answers are learnt, with the first five passages of a record if it has
-    any."""
+    """Read ARC-Easy's questions, from which only answers are learnt.
+
+    The first five passages of a record are read, if it has any. `on_bad` is as for `musique`.
+    """
     return _to_answer("arc-easy", "arc-challenge", file, on_bad)
 
 
 def asqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ASQA's questions with their long answers. As with ARC-Easy, only answers are learnt."""
+    """Read ASQA's questions with their long answers, from which only answers are learnt. `on_bad` is as for `musique`."""
     return _to_answer("asqa", "asqa", file, on_bad)
 
 
@@ -176,12 +179,11 @@ def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read StrategyQA's questions whose last step compares the results of all other steps, and whose other steps do not
-    refer to any step.
+    """Read those questions of StrategyQA whose last step compares the results of all others, which refer to no step.
 
-    Only these have searches that are known without the answers of single steps, which the set lacks. A question's facts
-    are its documents: each is assigned to the step that shares most of its words. The set's development part is left
-    out. on_bad: as for `musique`; it is also told the number of questions of other kinds.
+    Only these have searches that are known without the answers of single steps, which the set lacks. A question's
+    facts are its documents: each is assigned to the step that shares most of its words. The set's development part is
+    left out. `on_bad` is as for `musique`; it is also called with the number of questions of other kinds.
     """
     questions = []
     others = 0
@@ -253,8 +255,10 @@ ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
 
 
 def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
-    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line. on_bad: is called with the error of a
-    line."""
+    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line.
+
+    `on_bad` is called with the error of a line that cannot be read.
+    """
     triples: dict[tuple[str, str], list[list[str]]] = {}
     for file in files:
         for entry in load_openie(file, str(file)):
@@ -272,7 +276,7 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
 def with_triples(
     documents: Iterable[Passage], triples: ReadyTriples
 ) -> tuple[Passage, ...]:
-    """Return the documents with their given triples. Documents without triples are unchanged."""
+    """Return the documents with the triples that `ready_triples` has read for them. Other documents are unchanged."""
     stating = []
     for document in documents:
         rows = triples.get(_content(document))

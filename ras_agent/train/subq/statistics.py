@@ -1,4 +1,4 @@
-"""Statistics of samples, in the rows of RAS's Table 4."""
+"""Counts samples in the rows of RAS's Table 4."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SPREADS = (
 def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
     """Return the figures of planning and of answering samples, and the counts by hops and by split.
 
-    They include the number of validation questions that share a document with a training question, since these do not
-    reveal a planner that has memorised documents. Tokens are estimates (ras_agent.text.tokens). The input is the
+    They include the number of validation questions that share a document with a training question, because a planner
+    that has memorised documents does well on these. Tokens are estimates (ras_agent.text.tokens). The input is the
     history and the question, without the instruction.
     """
     of_kind: dict[str, list[SubqSample]] = {kind: [] for kind in get_args(Kind)}

@@ -1,1 +1,1 @@
-"""Training of text-to-triples models, seq2seq and causal."""
+"""Trains text-to-triples models, seq2seq and causal."""

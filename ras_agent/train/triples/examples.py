@@ -1,4 +1,4 @@
-"""Reads texts with the triples they state, as a text-to-triples model learns from them."""
+"""Reads texts with the triples that they state, from which a text-to-triples model learns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POOL = 64  # the number of batches whose examples are sorted by length together
 
 @dataclass(frozen=True, slots=True)
 class TripleExample:
-    """A text with its title and the triples it states."""
+    """Holds a text with its title and the triples that it states."""
 
     title: str
     text: str
@@ -30,10 +30,12 @@ class TripleExample:
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """The tokens of an example: the prompt and the target."""
+    """Holds the token ids of an example."""
 
     source: list[int]
+    """the prompt"""
     target: list[int]
+    """the reply to learn"""
 
 
 def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
@@ -71,7 +73,10 @@ def _gold(file: Path) -> Iterator[TripleExample]:
 def split(
     examples: Sequence[TripleExample], share: float
 ) -> tuple[list[TripleExample], list[TripleExample]]:
-    """Split examples by a hash of their texts, so that a text's part does not depend on the other texts."""
+    """Split examples into those to train on and a share `share` that is held out.
+
+    The part of an example depends only on a hash of its text, not on the other examples.
+    """
     parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
     for example in examples:
         place = (
@@ -95,7 +100,9 @@ def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
 def encode(
     example: TripleExample, text: TripleText, target_tokens: int
 ) -> EncodedExample:
-    """Return an example as tokens: a text that is too long is truncated, and as many triples are kept as fit."""
+    """Return an example as tokens. A text that is too long is cut, and triples that exceed `target_tokens` are left
+    out.
+    """
     _, source = text.fitting(titled_text(example.title, example.text))
     count = len(example.triples)
     target = text.target(example.triples)
@@ -106,7 +113,9 @@ def encode(
 
 
 class BatchesByLength:
-    """The batches of an epoch: examples of similar length together, in random order, encoded when they are accessed."""
+    """Is the sequence of an epoch's batches: examples of similar length together, in random order, encoded when
+    accessed.
+    """
 
     def __init__(
         self,

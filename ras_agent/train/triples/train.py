@@ -58,7 +58,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriplesTrainingConfig(FitConfig):
-    """Options of a text-to-triples model's training.
+    """Holds the options of a text-to-triples model's training.
 
     Raises SettingsError for a number out of range, or unless exactly one of `model` and `scratch` is given.
     """
@@ -102,9 +102,12 @@ class TriplesTrainingConfig(FitConfig):
 
 
 def train(config: TriplesTrainingConfig) -> FitResult:
-    """Train the model, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
+    """Train the model, write `model`, held_out.jsonl and training.json into `config.out`, and return the outcome.
 
-    Raises IngestError if the data cannot be read, WeightsError if the model cannot be loaded, and the errors of `fit`.
+    Raises:
+        IngestError: If the data cannot be read.
+        WeightsError: If the model cannot be loaded.
+        RasError: As `fit` raises it.
     """
     import torch
 

@@ -16,7 +16,7 @@ _IGNORED = -100  # a label that the loss ignores
 
 
 class TrainableTriples(nn.Module):
-    """A transformers model with the loss of encoded examples. `text` is the form of their texts."""
+    """Is a torch module: a transformers model with the loss of encoded examples. `text` is the form of their texts."""
 
     def __init__(self, model: Any, text: TripleText) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class TrainableTriples(nn.Module):
         self._text = text
 
     def loss(self, batch: Sequence[EncodedExample]) -> Tensor:
-        """Return the mean cross-entropy of the targets' tokens."""
+        """Return the mean cross entropy of the targets' tokens."""
         loss: Tensor = self.model(
             **model_inputs(batch, self._text, next(self.parameters()).device)
         ).loss
@@ -34,7 +34,8 @@ class TrainableTriples(nn.Module):
 def model_inputs(
     batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu"
 ) -> dict[str, Tensor]:
-    """Return the inputs from which a transformers model computes its loss: padded tokens (B, T), and labels.
+    """Return the inputs from which a transformers model computes its loss: padded tokens (B, T), their mask, and
+    labels.
 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
     the target's tokens have labels.

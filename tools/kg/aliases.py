@@ -1,4 +1,4 @@
-"""Finds the entities that a name may mean: by their names, by other names stated in facts, or by a split."""
+"""Finds the entities that a name may mean: by their names, by other names that facts state, or by a split."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ _GLOSSES = ("is described as", "is a", "instance of", "occupation")
 
 
 def entities_called(graph: KGIndex, name: str, question: str = "") -> list[int]:
-    """Return the entities that a name may mean. If there are several, the words of the question decide between them.
+    """Return the numbers of the entities that a name may mean, those whose facts share most words with the question.
 
-    An entity that only serves as another entity's name is not returned.
+    An entity that is nothing but another name of some entity is replaced by that entity. An entity that a person
+    split in two is returned with both parts.
+
+    Args:
+        question: decides between several entities; if no word is shared, all of them are returned.
     """
     found: list[int] = []
     entity = graph.entity_id(name)

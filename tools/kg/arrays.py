@@ -40,7 +40,9 @@ class StringTable(Sequence[str]):
     def __init__(
         self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
     ) -> None:
-        """`starts` has one entry more than there are strings."""
+        """Take the UTF-8 bytes of all strings, and the offset of each string, with one entry more than there are
+        strings.
+        """
         self.text = text
         self.starts = starts
 
@@ -96,7 +98,7 @@ class StringTable(Sequence[str]):
         return [text[start:end] for start, end in pairwise(starts)]
 
     def take(self, numbers: _AnyInts) -> Self:
-        """Return a table of the strings with the given numbers (n,), in that order."""
+        """Return a table of the strings with these numbers (n,), in that order."""
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(sizes, out=starts[1:])
@@ -121,7 +123,8 @@ class StringTable(Sequence[str]):
 
     def find(self, string: str) -> int | None:
         """Return the number of `string`, or None if it is missing. The strings of the table must ascend by code
-        points."""
+        points.
+        """
         wanted = string.encode(*_HOW)
         low = 0
         high = len(self)
@@ -159,14 +162,16 @@ class SparseRows:
     """Stores a sparse matrix row by row (CSR).
 
     Row `r` holds `values[starts[r]:starts[r + 1]]` in the columns `columns[starts[r]:starts[r + 1]]`.
-
-    starts: (rows + 1,) int64; columns: (nonzero,) int32; values: (nonzero,); width: the number of columns.
     """
 
     starts: npt.NDArray[np.int64]
+    """(rows + 1,) int64, the offset of each row in `columns` and `values`."""
     columns: npt.NDArray[np.int32]
+    """(nonzero,) int32, the column of each entry."""
     values: npt.NDArray[Any]
+    """(nonzero,), the value of each entry."""
     width: int
+    """The number of columns."""
 
     @classmethod
     def counted(
@@ -176,7 +181,13 @@ class SparseRows:
         shape: tuple[int, int],
         counts: _AnyInts | None = None,
     ) -> Self:
-        """Count pairs (row, column): each adds 1 to its cell, or its entry of `counts`."""
+        """Count how often each pair (row, column) occurs.
+
+        Args:
+            rows, columns: the pairs, (n,) each.
+            shape: the numbers of rows and columns of the matrix.
+            counts: (n,), how much each pair adds to its cell; by default 1.
+        """
         height, width = shape
         flat = rows.astype(np.int64) * max(width, 1) + columns
         cells, inverse = np.unique(flat, return_inverse=True)
@@ -196,7 +207,12 @@ class SparseRows:
         values: npt.NDArray[Any],
         shape: tuple[int, int],
     ) -> Self:
-        """Make the matrix from cells that ascend by row, then column."""
+        """Build the matrix from cells that ascend by row, then column.
+
+        Args:
+            rows, columns, values: one entry for each cell.
+            shape: the numbers of rows and columns of the matrix.
+        """
         starts = np.zeros(shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
         return cls(starts, columns.astype(np.int32), values, shape[1])
@@ -207,11 +223,11 @@ class SparseRows:
         return len(self.starts) - 1, self.width
 
     def row(self, number: int) -> npt.NDArray[np.int32]:
-        """Return the columns of the entries of a row."""
+        """Return the columns of the entries in a row."""
         return self.columns[self.starts[number] : self.starts[number + 1]]
 
     def row_values(self, number: int) -> npt.NDArray[Any]:
-        """Return the values of a row, in the order of `row`."""
+        """Return the values of the entries in a row, in the order of `row`."""
         return self.values[self.starts[number] : self.starts[number + 1]]
 
     def row_sizes(self) -> npt.NDArray[np.int64]:
@@ -229,36 +245,46 @@ class SparseRows:
 
 @dataclass(frozen=True, slots=True)
 class KGArrays:
-    """Holds N entities, R relations, E edges and D documents, sorted so that the same facts give the same arrays.
-
-    entities: the most frequent surface forms; keys: their canonical keys, or the same names in an exact graph, ascending.
-    relations: ascending by canonical key, `relation_keys`; the last is the equivalence relation, which no text states.
-    edges: (E, 3) head, relation, tail; the facts ascend and come first, then the equivalences, with head < tail unless
-        they were imported.
-    similarities: (equivalences,) the cosines of the last edges.
-    mentions: N x D, how often each document names each entity.
-    source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`; equivalences have none.
-    documents: passage ids, ascending. notes: "", then JSON about sources, ascending; see notes.py.
-    entity_vectors: (N, d), relation_vectors: (R, d), of unit length.
-    near: N x N, the nearest entities, from which equivalences are chosen. All three are None without an embedder.
-    texts: (D,) uint64, the hash of the text that was read, as in a passage index; 0 if unknown.
+    """Holds a knowledge graph of N entities, R relations, E edges and D documents. The same facts give the same
+    arrays.
     """
 
     entities: StringTable
+    """The names of the entities, each in its most frequent spelling."""
     keys: StringTable
+    """The canonical keys of the entities, ascending; in an exact graph, their names."""
     relations: StringTable
+    """The names of the relations, by ascending `relation_keys`. The last is the equivalence relation, which no text
+    states.
+    """
     relation_keys: StringTable
+    """The canonical keys of the relations, without the equivalence relation."""
     edges: Edges
+    """(E, 3), head, relation and tail. First the facts, ascending, then the equivalences, with head < tail unless they
+    were imported.
+    """
     similarities: npt.NDArray[np.float32]
+    """(equivalences,), the cosine of each equivalence."""
     mentions: SparseRows
+    """N x D, how often each document names each entity."""
     source_starts: npt.NDArray[np.int64]
+    """(E + 1,). Edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, an empty range for
+    equivalences.
+    """
     sources: npt.NDArray[np.void]
+    """Where the edges were read, in records of the form `SOURCE`."""
     documents: StringTable
+    """The ids of the passages that were read, ascending."""
     notes: StringTable
+    """Notes about sources: "", then JSON texts, ascending; see notes.py."""
     entity_vectors: Vectors | None = None
+    """(N, d), of unit length; None without an embedder."""
     relation_vectors: Vectors | None = None
+    """(R, d), of unit length; None without an embedder."""
     near: SparseRows | None = None
+    """N x N, the nearest entities of each entity, from which equivalences are chosen; None without an embedder."""
     texts: npt.NDArray[np.uint64] | None = None
+    """(D,) uint64, the hash of each document's text when it was read, as in a passage index; 0 if unknown."""
 
     @property
     def facts(self) -> int:

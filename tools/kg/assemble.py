@@ -1,4 +1,4 @@
-"""Makes a graph's arrays from the facts of passages: a pure function of the set of facts, regardless of their order."""
+"""Builds a graph's arrays from the facts of passages. The result depends on the facts, and not on their order."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ EQUIVALENT = "equivalent"
 
 
 class Occurrences:
-    """Holds facts as they were read, with names and documents numbered.
+    """Holds facts as they were read, with names and documents replaced by numbers.
 
-    names: distinct; keys: their canonical keys. By default the keys are computed, which takes as long as all other steps.
-        Names and keys are processed fastest in the order of keys.
-    facts: (F, 7) document, subject, predicate, object, start, end, note; mentions: (M, 3) document, name, count.
-    edges: (U, 3) subject, predicate, object, which no document states; similarities: (U,), NaN for facts.
-    notes: the notes about the places of facts; the first is "", for facts without a note.
+    Args:
+        names: distinct names; the facts, mentions and edges refer to them by number.
+        documents: the ids of the documents.
+        facts: (F, 7), document, subject, predicate, object, start, end, note.
+        mentions: (M, 3), document, name, count.
+        edges: (U, 3), subject, predicate and object of edges that no document states.
+        similarities: (U,), the cosine of each of these edges that is an equivalence, NaN for facts.
+        keys: the canonical key of each name; by default computed, which takes as long as all other steps. Names in
+            the order of their keys are processed fastest.
+        notes: notes about where facts were read; the first is "", for facts without a note.
     """
 
     def __init__(
@@ -53,7 +58,9 @@ class Occurrences:
         self.notes = notes
 
     def told_apart_by(self, *, exact: bool = False) -> StringTable:
-        """Return the keys by which names are told apart: the canonical keys or, if `exact`, the names themselves."""
+        """Return the key of each name. Names with the same key are one entity: the canonical keys, or the names if
+        `exact`.
+        """
         if exact:
             return self.names
         return (
@@ -66,7 +73,7 @@ class Occurrences:
 def occurrences_of(
     passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdge] = ()
 ) -> Occurrences:
-    """Number the names in the facts of passages, and in edges that no passage states.
+    """Number the names and documents in the facts of passages, and in edges that no passage states.
 
     A fact that a passage states twice occurs twice.
     """
@@ -108,26 +115,27 @@ def occurrences_of(
 
 
 class Assembled(NamedTuple):
-    """Holds a graph without vectors, and where its names and documents are in the occurrences.
-
-    entities (E,), relations (R,): numbers of names there, and -1 for the last relation, equivalence; documents (D,):
-    numbers of documents there.
-    """
+    """Holds a graph without vectors, and the numbers that its names and documents have in the Occurrences."""
 
     graph: KGArrays
     entities: Ints
+    """(E,), the number of each entity's name."""
     relations: Ints
+    """(R,), the number of each relation's name; -1 for the last one, equivalence."""
     documents: Ints
+    """(D,), the number of each document."""
 
 
 def assemble(
     found: Occurrences, *, exact: bool = False, equivalences: bool = False
 ) -> Assembled:
-    """Make the graph of the occurrences that were read. Names that no fact, mention or edge uses are left out.
+    """Build the graph of the occurrences. Names that no fact, mention or edge uses are left out.
 
-    A document without facts and mentions is kept: it was read, and states nothing. exact: names are one entity only if
-    they are equal, instead of by their canonical keys. equivalences: whether to include the imported equivalences;
-    without them the graph has none.
+    A document without facts and mentions is kept, since it was read.
+
+    Args:
+        exact: whether names are one entity only if they are equal; by default, if their canonical keys are equal.
+        equivalences: whether to include the imported equivalences; otherwise the graph has no equivalences.
     """
     facts = found.facts
     mentions = found.mentions
@@ -229,7 +237,12 @@ def with_equivalences(
     pairs: npt.NDArray[np.integer[Any]],
     similarities: npt.NDArray[np.float32],
 ) -> KGArrays:
-    """Return `graph` with other equivalences, its last edges: `pairs` (P, 2) of head and tail, each pair once."""
+    """Return `graph` with its equivalences replaced.
+
+    Args:
+        pairs: (P, 2), head and tail of each equivalence, each pair once.
+        similarities: (P,), their cosines.
+    """
     pairs = pairs.reshape(-1, 2)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
@@ -247,9 +260,12 @@ def with_equivalences(
 
 
 def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
-    """Return `graph` without the facts and mentions that only the documents in the mask `gone` (D,) have.
+    """Return `graph` without the facts and mentions that only certain documents have.
 
     Entities, relations and documents keep their numbers.
+
+    Args:
+        gone: (D,), True for these documents.
     """
     edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
     stated = ~gone[graph.sources["document"]]
@@ -274,10 +290,13 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
 def part_of(
     graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False
 ) -> KGArrays:
-    """Return a separate graph of the documents in the mask `admitted` (D,) only, without names from other documents.
+    """Return a smaller graph with only the admitted documents, the facts that they state, and the names in these.
 
-    Names are renumbered in the same order. Facts that no document states are left out, and so are equivalences of names
-    that are left out. imported: whether the equivalences were imported; they are then left out, too.
+    Names keep their order, but get new numbers. An equivalence stays if both of its names do.
+
+    Args:
+        admitted: (D,), True for these documents.
+        imported: whether the equivalences were imported; then they are left out.
     """
     left = without_documents(graph, ~admitted)
     stated = np.diff(left.source_starts) > 0
@@ -336,16 +355,14 @@ def part_of(
 
 
 class _Numbered(NamedTuple):
-    """Holds K names that are used, in ascending order of their distinct keys.
-
-    chosen: (K,) the number of each among all names. of: (all names,) the number of a name's key, or -1 if no name with
-    that key is used.
-    """
+    """Holds K names that are used, in ascending order of their distinct keys."""
 
     chosen: Ints
+    """(K,) the number of each among all names."""
     names: StringTable
     keys: StringTable
     of: Ints
+    """(all names,) the number of a name's key, or -1 if no name with that key is used."""
 
 
 class _Names:

@@ -1,6 +1,6 @@
-"""Keeps the knowledge graph of a passage index up to date: adds files of triples, and deletes documents.
+"""Adds files of triples to the knowledge graph of an index, and deletes documents from both.
 
-The function build_graph of ras_agent.tools.structure extracts facts from the passages themselves.
+build_graph of ras_agent.tools.structure extracts facts from the passages themselves.
 """
 
 from __future__ import annotations
@@ -36,21 +36,19 @@ OnProgress = Callable[[KGProgress], None] | None
 
 @dataclass(frozen=True, slots=True)
 class KGReport:
-    """Reports how a graph was brought up to date; the numbers count passages.
-
-    graph: the updated graph; an empty one in memory if `delete_documents` found no graph. skipped: the parts of files
-    that could not be used. edits_gone: how many edits of persons were dropped because the texts that they rested on are
-    gone.
-    """
+    """Reports how a graph was brought up to date. The numbers count passages."""
 
     graph: KGIndex
+    """The updated graph; an empty one in memory if `delete_documents` found no graph."""
     read: int = 0
     imported: int = 0
     unchanged: int = 0
     erased: int = 0
     failures: tuple[Failure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    """The parts of files that could not be used, with the reasons."""
     edits_gone: int = 0
+    """The number of persons' edits that were dropped because the texts that they were based on were deleted."""
 
 
 def add_triples(
@@ -60,11 +58,18 @@ def add_triples(
     embedder: object = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Add files of triples to the index at `index`, which is created if it does not exist, and to its graph.
+    """Add files of triples to the index at `index`, which is created if it does not exist, and to its knowledge graph.
 
-    Each file becomes a document. Each of its passages states the facts about one entity, so that any retriever finds
-    them. A file that was added before is replaced. embedder: for a new index and a new graph, by name or object. Raises
-    IngestError for a file without triples, and for a file with the same name as another one that was added.
+    Each file becomes a document. Each passage of the document states the facts about one entity, so that any
+    retriever finds them. A file that was added before is replaced.
+
+    Args:
+        files: one path or several; see `load_triples` for the formats.
+        embedder: the embedder of a new index and a new graph, by name or as an object.
+        on_progress: receives progress reports.
+
+    Raises:
+        IngestError: for a file without triples, or with the name of another file that was added.
     """
     place = place_of(index)
     skipped: list[Skipped] = []
@@ -130,11 +135,17 @@ def delete_documents(
     compact: Compact = "now",
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Delete documents from the index and its journal of files, and everything in its graph that rests only on them.
+    """Delete documents from the index, and the part of its knowledge graph that is based only on them.
 
-    The next `ingest` of their files reads them again. compact: when the deleted texts are gone from all files of the
-    index: "now", before this function returns, or "later", with the next write that compacts. Raises IngestError for a
-    document that is not in the index.
+    The next `ingest` of their files reads them again.
+
+    Args:
+        compact: when the deleted texts are gone from all files of the index: "now", before this function returns,
+            or "later", with the next write that compacts.
+        on_progress: not used.
+
+    Raises:
+        IngestError: for a document that is not in the index.
     """
     place = place_of(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
@@ -170,7 +181,7 @@ def _edits(store: PassageIndex) -> int:
 
 
 def regular_file(path: str | Path) -> Path:
-    """Return the path. Raises IngestError if it is not a regular file."""
+    """Return the path of a file. Raises IngestError if it does not exist or is no regular file."""
     if not Path(path).is_file():
         raise IngestError(
             f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read"
@@ -179,7 +190,7 @@ def regular_file(path: str | Path) -> Path:
 
 
 def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
-    """Return the items that could be loaded; append those that could not to `skipped`."""
+    """Return the items that could be read, and append those that could not to `skipped`."""
     good: list[_T] = []
     for item in items:
         if isinstance(item, Skipped):
@@ -190,7 +201,9 @@ def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
 
 
 def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
-    """Open the index at a place; it is created if it does not exist."""
+    """Open the index at a place, or create it there. `embedder` is for a new index, or replaces one that cannot be
+    loaded.
+    """
     if not PassageIndex.exists(place):
         return PassageIndex.create(place, embedder or None)
     index = PassageIndex.open(place)
@@ -210,8 +223,13 @@ def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | No
 
 
 def graph_embedder(passages: PassageIndex, chosen: object) -> object:
-    """Return the embedder for a graph: the chosen one ("" for no embedder), None to keep that of an existing graph, or
-    the index's for a new graph."""
+    """Return the embedder for a graph: the chosen one if there is one.
+
+    Otherwise return the index's embedder for a new graph, and None for an existing one, which keeps its own.
+
+    Args:
+        chosen: a name or an object; "" for no embedder, None for no choice.
+    """
     if chosen is not None:
         return chosen
     return None if KGIndex.exists(passages) else passages.embedder

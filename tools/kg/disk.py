@@ -27,13 +27,7 @@ _ABOUT = "ras-agent knowledge graph, version 4"
 
 @dataclass(frozen=True, slots=True)
 class KGManifest:
-    """Describes a graph, with the numbers of its documents, entities, relations, facts and equivalences.
-
-    fingerprint: a digest of its tables, edges, similarities, mentions and sources: equal for equal graphs. extractor:
-    the name of the reader of the facts; embedder: the embedder that made the vectors. texts: whether the hashes of the
-    texts that were read are recorded. exact: whether names are one entity only if they are equal, instead of by their
-    canonical keys.
-    """
+    """Describes a graph: its size, and how it was made."""
 
     documents: int = 0
     entities: int = 0
@@ -41,14 +35,20 @@ class KGManifest:
     facts: int = 0
     equivalences: int = 0
     fingerprint: str = ""
+    """A digest of names, edges, similarities, mentions and sources; equal for equal graphs."""
     extractor: str = ""
+    """The names of the extractors that read the facts, separated by commas."""
     embedder: EmbedderIdentity | None = None
+    """The embedder that made the vectors; None for a graph without vectors."""
     equivalence: Equivalence = field(default_factory=Equivalence)
     texts: bool = False
+    """Whether the graph records the hash of each document's text."""
     exact: bool = False
+    """Whether names are one entity only if they are equal; otherwise if their canonical keys are equal."""
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the manifest that `asdict` turned into a dictionary. The dictionary is changed."""
         embedder = data.pop("embedder")
         return cls(
             embedder=EmbedderIdentity(**embedder) if embedder else None,
@@ -58,19 +58,18 @@ class KGManifest:
 
 
 class SavedGraph(NamedTuple):
-    """Holds a graph, its manifest, and the numbers of its names in the database.
-
-    names: (N + R,) for the entities, then the relations; -1 for a name without a number. Empty for a graph that was
-    never in a database.
-    """
+    """Holds a graph, its manifest, and the numbers of its names in the database."""
 
     arrays: KGArrays
     manifest: KGManifest
     names: Ints = np.empty(0, np.int64)
+    """(N + R,), the number of each entity's and then of each relation's name; -1 for a name without a number. Empty
+    for a graph that was never in a database.
+    """
 
 
 def write_graph(path: Path, graph: SavedGraph) -> None:
-    """Write a graph into the file `path`. If this is interrupted, the file is as before."""
+    """Write a graph into the file `path`. If writing is interrupted, the file stays as it was."""
     fresh = path.with_name(f"{path.name}.new")
     about = {_ABOUT: json.dumps(asdict(graph.manifest), ensure_ascii=False)}
     with writing(path):
@@ -86,8 +85,12 @@ def write_graph(path: Path, graph: SavedGraph) -> None:
 def read_graph(path: Path, remedy: str) -> SavedGraph:
     """Open the graph in a file, memory-mapped.
 
-    Raises IndexNotFound if the file is missing, and IndexMismatch if it is damaged or of another version. The messages
-    end with `remedy`.
+    Args:
+        remedy: ends the messages of errors, such as "delete it".
+
+    Raises:
+        IndexNotFound: if the file is missing.
+        IndexMismatch: if it is damaged or of another version.
     """
     try:
         arrays, about = read_arrays(path)
@@ -138,7 +141,7 @@ def described(
     *,
     exact: bool = False,
 ) -> KGManifest:
-    """Return the manifest of a graph."""
+    """Return the manifest of a graph, with its counts and its fingerprint."""
     return KGManifest(
         documents=len(graph.documents),
         entities=len(graph.entities),
@@ -155,7 +158,7 @@ def described(
 
 
 def digest_of(graph: KGArrays) -> str:
-    """Return a digest of everything except vectors and texts: equal for equal graphs."""
+    """Return a digest of all arrays but the vectors and the hashes of texts; equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
     tables = [
         part

@@ -43,7 +43,7 @@ class EditReport:
     graph: KGIndex
     edit: Edit
     left_out: tuple[Triple, ...] = ()
-    """The facts between two entities that were merged into one, which the graph no longer has"""
+    """The facts between two entities that were merged into one; the graph no longer has them."""
 
 
 def edits_of(index: str | Path | Address) -> tuple[Edit, ...]:
@@ -75,9 +75,17 @@ def remove_fact(
 ) -> EditReport:
     """Remove a fact from the graph of the index at `index`, and from every graph that is built there later.
 
-    by: the name of the person who edits. embedder: embeds new names, if its name in the graph is not enough to load it.
-    Raises EditError for a fact that the graph does not have, IndexNotFound, IndexMismatch, and IngestError while
-    another process writes.
+    Args:
+        fact: subject, predicate and object.
+        by: the name of the person who edits.
+        embedder: embeds new names. It is needed if the graph has vectors and their embedder cannot be loaded by its
+            name.
+        on_progress: receives progress reports.
+
+    Raises:
+        EditError: for a fact that the graph does not have.
+        IndexNotFound, IndexMismatch: if there is no graph, or it is damaged.
+        IngestError: while another process writes.
     """
     with _editing(index, embedder, on_progress) as work:
         return work.done(
@@ -96,7 +104,10 @@ def replace_fact(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Correct a fact: `by_fact` takes its place in the graph, with the same passages. Otherwise as remove_fact."""
+    """Correct a fact: `by_fact` replaces `fact`, and the same passages are its sources.
+
+    Other arguments and errors are those of `remove_fact`.
+    """
     with _editing(index, embedder, on_progress) as work:
         edit = Edit(
             0,
@@ -119,9 +130,11 @@ def add_fact(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Add a fact. Otherwise as remove_fact.
+    """Add a fact to the graph of the index at `index`. Other arguments and errors are those of `remove_fact`.
 
-    passage_id: the passage that states the fact, if there is one. quote: the words in the passage that state it.
+    Args:
+        passage_id: the passage that states the fact; "" if there is no such passage.
+        quote: the words in the passage that state it, exactly.
     """
     with _editing(index, embedder, on_progress) as work:
         anchors, start, end = work.place(passage_id, quote)
@@ -146,9 +159,10 @@ def merge_entities(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Merge two entities into one: all facts about `name` become facts about `into`. Otherwise as remove_fact.
+    """Merge two entities into one: all facts about `name` become facts about `into`.
 
-    A question that contains `name` then finds `into`.
+    A question that contains `name` then finds `into`. Facts between the two are dropped; the report lists them.
+    Raises EditError for an unknown entity; other arguments and errors are those of `remove_fact`.
     """
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
@@ -178,10 +192,13 @@ def split_entity(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Split an entity in two: in the given passages, or in those of the given documents, `name` then means `into`.
+    """Split an entity in two: in some passages, `name` then means the new entity `into`.
 
-    A question that contains `name` finds both entities; its other words decide between them. Otherwise as
-    merge_entities.
+    A question that contains `name` finds both entities; its other words decide between them. Raises EditError for
+    an unknown entity or passage; other arguments and errors are those of `remove_fact`.
+
+    Args:
+        passages: ids of passages, or of documents for all of their passages.
     """
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
@@ -207,8 +224,10 @@ def undo_edit(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Undo the last edit, or the edit with the given number. Raises EditError if it is missing; otherwise as
-    remove_fact."""
+    """Undo an edit, by default the last one. Other arguments and errors are those of `remove_fact`.
+
+    Raises EditError if there is no edit, or no edit with the given number.
+    """
     with _editing(index, embedder, on_progress) as work:
         edits = work.edits
         if number is None and not edits:

@@ -1,4 +1,4 @@
-"""Rows of the edits that persons made in a knowledge graph, and of the files that triples were added from."""
+"""Stores the edits that persons made in a knowledge graph, and the paths of the files of triples that were added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
-    """Return the edits that persons made, in order. Raises IndexMismatch for a damaged edit."""
+    """Return the edits that persons made, oldest first. Raises IndexMismatch for a damaged edit."""
     found = []
     query = "SELECT number, edit FROM kg_edits ORDER BY number"
     for number, data in connection.execute(query).fetchall():
@@ -26,7 +26,7 @@ def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
 
 
 def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
-    """Replace the stored edits."""
+    """Replace the stored edits by `edits`."""
     connection.execute("DELETE FROM kg_edits")
     rows = []
     for edit in edits:
@@ -37,7 +37,7 @@ def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
 
 
 def origin_of(connection: Connection, file: str) -> str:
-    """Return the path that a file of triples was added from, or "" if no file of this name was added."""
+    """Return the path from which a file of triples was added, by its name; "" if no file of this name was added."""
     row = connection.execute(
         "SELECT path FROM kg_files WHERE name = ?", (file,)
     ).fetchone()
@@ -45,13 +45,13 @@ def origin_of(connection: Connection, file: str) -> str:
 
 
 def put_origins(connection: Connection, origins: Mapping[str, str]) -> None:
-    """Store the paths that files of triples were added from, by file name."""
+    """Store the paths from which files of triples were added, by file name."""
     query = "INSERT INTO kg_files VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET path = excluded.path"
     connection.executemany(query, origins.items())
 
 
 def erase_origins(connection: Connection) -> None:
-    """Delete the paths of files of triples of which the index no longer has passages."""
+    """Delete the paths of files of triples that have no passages in the index any longer."""
     query = "DELETE FROM kg_files WHERE name NOT IN (SELECT document FROM passages)"
     if connection.execute(query).rowcount:
         leave_remains(connection)

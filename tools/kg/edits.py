@@ -1,10 +1,8 @@
-"""A person's edits of a knowledge graph: their records, and how they are applied to a graph.
+"""A person's edits of a knowledge graph: the records of edits, and how edits are applied to a graph.
 
 A graph is always assembled from the facts that were read, to which the edits are then applied in order. So edits
-survive every build.
-
-An edit is dropped when nothing is left of its subject: the fact or name that it changes is no longer read, and none of
-the passages in which it was read still exists with the same text. So no edit keeps words of a deleted text.
+survive every build. An edit is dropped once its subject is gone: the fact or name that it changes is no longer
+read, and no passage in which it was read still exists with the same text. So no edit keeps words of a deleted text.
 """
 
 from __future__ import annotations
@@ -30,13 +28,11 @@ MOST_ANCHORS = 8  # kept per edit: a frequent name is in thousands of passages
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Names a passage that contains the fact or name of an edit.
-
-    text: the hash of the passage's text, as in a passage index; 0 if unknown.
-    """
+    """Names a passage that contains the fact or name of an edit."""
 
     passage_id: str
     text: int = 0
+    """The hash of the passage's text, as in a passage index; 0 if unknown."""
 
 
 PassageLookup = Callable[[Iterable[Anchor]], set[Anchor]]
@@ -74,6 +70,7 @@ class Edit:
     end: int = 0
 
     def to_dict(self) -> JSON:
+        """Return the edit as JSON values, which `from_dict` reads."""
         return {
             "number": self.number,
             "kind": self.kind,
@@ -91,6 +88,7 @@ class Edit:
 
     @classmethod
     def from_dict(cls, data: JSON) -> Self:
+        """Return the edit that `to_dict` wrote."""
         anchors = {
             name: tuple(Anchor(*one) for one in data[name])
             for name in ("anchors", "new_anchors")
@@ -127,12 +125,15 @@ def _words_of(words: Sequence[str]) -> str:
 
 
 def key_of(name: str, *, exact: bool = False) -> str:
-    """Return the key by which a graph tells names apart: the name itself if `exact`, otherwise its canonical key."""
+    """Return the key of a name. A graph takes names with the same key for one entity.
+
+    The key is the canonical key, or the name itself if `exact`.
+    """
     return name if exact else canonical_key(name)
 
 
 class MergedNames:
-    """Holds the current names of entities that were merged into others."""
+    """Maps the names of entities that persons merged into others to the current names."""
 
     def __init__(self, edits: Iterable[Edit] = (), *, exact: bool = False) -> None:
         self._exact = exact
@@ -145,7 +146,7 @@ class MergedNames:
         return bool(self._names)
 
     def of(self, name: str) -> str:
-        """Return the current name of an entity."""
+        """Return the current name of an entity; a name that was not merged is returned unchanged."""
         return self._names.get(self._key(name), name)
 
     def of_fact(self, words: Sequence[str]) -> tuple[str, str, str]:
@@ -154,8 +155,9 @@ class MergedNames:
         return self.of(subject), predicate, self.of(object_)
 
     def merge(self, name: str, into: str) -> tuple[str, str]:
-        """Record that the entity `name` is merged into the entity `into`; return the current names of both, in that
-        order."""
+        """Record that the entity `name` was merged into the entity `into`. Returns the current names of both, in that
+        order.
+        """
         old = self.of(name)
         new = self.of(into)
         key = self._key(old)
@@ -180,11 +182,14 @@ def edited(
     *,
     exact: bool = False,
 ) -> tuple[Occurrences, tuple[Edit, ...]]:
-    """Apply edits to the occurrences that were read. Return the changed occurrences, and the edits that are kept, with
-    the passages that they now rest on.
+    """Apply edits to the occurrences that were read, which are not modified.
 
-    held: tells which passages still exist. texts: the hash of each passage's text when it was read, by passage id. The
-    arguments are not modified.
+    Args:
+        held: returns which of the given passages still exist with the same text.
+        texts: the hash of each passage's text when it was read, by passage id.
+
+    Returns:
+        The changed occurrences, and the edits that still apply, with the passages that state their subjects now.
     """
     there = held(
         anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors)
@@ -271,7 +276,8 @@ class _Replay:
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
         """Apply an edit. Return the edit as it is kept, or None if it is dropped.
 
-        before: the same edit, with the passages that no longer exist.
+        Args:
+            before: the same edit, with the passages that no longer exist.
         """
         if edit.kind == "add":
             return self._add(edit, before)
@@ -459,8 +465,9 @@ def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:
 def persons_of(
     edits: Iterable[Edit], *, exact: bool = False
 ) -> dict[tuple[str, ...], Edit]:
-    """Return the last edit that added each fact or replaced another by it, by the keys of subject, predicate and
-    object."""
+    """Return the last edit that added each fact, or replaced another fact by it, keyed by the keys of subject,
+    predicate and object.
+    """
     edits = list(edits)
     merged = MergedNames(edits, exact=exact)
     made: dict[tuple[str, ...], Edit] = {}
@@ -484,7 +491,7 @@ def split_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, list
 
 
 def shown(edit: Edit) -> dict[str, Any]:
-    """Return an edit for a listing: its number, kind, facts or names, person, time and passages."""
+    """Return an edit as a dictionary for listings: its number, kind, facts or names, person, time and passages."""
     return {
         "number": edit.number,
         "kind": edit.kind,

@@ -1,6 +1,6 @@
-"""Equivalence edges: pairs of entities with nearly the same vector, at most a few per entity.
+"""Finds equivalence edges: pairs of entities whose names have nearly the same vector, at most a few for each entity.
 
-For each entity, the nearest entities above a cosine threshold are searched: among all pairs or, if there are many
+For each entity, the nearest entities above a cosine threshold are found: among all pairs or, if there are many
 entities, in clusters.
 """
 
@@ -40,17 +40,20 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Sets when two entities are equivalent: when their cosine is at least `threshold` and each is among the other's
-    nearest.
-
-    threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the maximum number of equivalences
-    of an entity. kind: how they are searched: "exact" among all pairs, "ivf" in clusters, "auto" for "exact" up to
-    100,000 entities and "ivf" beyond, or "imported" for only those of an imported graph, in the directions given there.
+    """Sets when two entities are equivalent: if their cosine is at least `threshold`, and each is among the nearest of
+    the other.
     """
 
     threshold: float = 0.8
+    """The least cosine. A good value depends on the embedder; the 0.8 of the papers is for ColBERTv2."""
     neighbours: int = 10
+    """The maximum number of equivalences of an entity."""
     kind: str = "auto"
+    """How pairs are found.
+
+    "exact" compares all pairs, "ivf" pairs in the same clusters, and "auto" is "exact" up to 100,000 entities and
+    "ivf" beyond. "imported" takes only the equivalences of an imported graph, in the directions given there.
+    """
 
     def __post_init__(self) -> None:
         known = ("auto", "exact", "ivf", IMPORTED)
@@ -62,18 +65,18 @@ class Equivalence:
 
 
 class Pairs(NamedTuple):
-    """Holds pairs of entities (P, 2) int32, each pair once with the lower number first, and their cosines (P,)
-    float32."""
+    """Holds pairs of entities (P, 2) int32, each once with the lower number first, and their cosines (P,) float32."""
 
     entities: npt.NDArray[np.int32]
     similarities: npt.NDArray[np.float32]
 
 
 def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Return a class for each name: only names of the same class can be equivalent, and none of a negative class.
+    """Return the class of each name, (N,). Only names of the same class can be equivalent; a negative class is never
+    equivalent.
 
-    Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so the numbers and months in two
-    names must agree. A name without a letter, which has only figures, is equivalent to no other.
+    Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so the numbers and months in
+    two names must agree. A name without letters is equivalent to no other.
     """
     # the class of names without figures and months, which a single search recognises
     plain = _figures("name")
@@ -91,9 +94,12 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
 def near_lists(
     vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence
 ) -> NearLists:
-    """Return for each entity the nearest ones above the threshold.
+    """Return, for each entity, the nearest other entities whose cosine reaches the threshold.
 
-    vectors: (N, d), of unit length. classes: (N,), as returned by `comparable`.
+    Args:
+        vectors: (N, d), of unit length.
+        classes: (N,), as returned by `comparable`.
+        how: the threshold, the length of the lists and the kind of search.
     """
     every = np.arange(len(vectors))
     if how.neighbours == 0 or how.kind == IMPORTED or len(vectors) < 2:
@@ -112,10 +118,15 @@ def near_lists_after(
     classes: npt.NDArray[np.int64],
     how: Equivalence,
 ) -> NearLists:
-    """Update lists after entities were added and removed, comparing only the added entities with all.
+    """Update lists of nearest entities after entities were added and removed. Only the added ones are compared with
+    all.
 
-    before: the lists before the change. came_from: (N,) the number that each present entity had in `before`, -1 for a
-    new one. If `before` was exact, the result equals that of `near_lists`.
+    If `before` was exact, the result is the same as that of `near_lists`.
+
+    Args:
+        before: the lists before the change.
+        came_from: (N,), the number that each present entity had in `before`, -1 for a new one.
+        vectors, classes, how: see `near_lists`.
     """
     now = np.full(before.shape[0], -1, dtype=np.int64)
     old = np.flatnonzero(came_from >= 0)
@@ -143,7 +154,7 @@ def near_lists_after(
 
 
 def mutual(lists: SparseRows) -> Pairs:
-    """Return the pairs of entities that are in each other's lists."""
+    """Return the pairs of entities of which each is in the other's list."""
     cells = cells_of(lists)
     size = max(lists.width, 1)
     one_way = np.flatnonzero(cells.rows < cells.columns)
@@ -168,15 +179,16 @@ def _figures(name: str) -> int:
 
 
 def cells_of(lists: NearLists) -> Cells:
-    """Return the lists as cells: one per entry, in ascending order."""
+    """Return the entries of the lists as pairs of entities with their cosines, in ascending order."""
     rows = np.repeat(np.arange(lists.shape[0]), lists.row_sizes())
     return Cells(rows, lists.columns.astype(np.int64), lists.values)
 
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
-    """Return lists for `size` entities, each with at most its `longest` nearest; ties go to the lower number.
+    """Return lists for `size` entities, each with the `longest` nearest at most; of equal cosines, the lower number
+    wins.
 
-    Repeated cells count once.
+    Repeated pairs count once.
     """
     # also sorts them
     _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)
@@ -193,9 +205,16 @@ def capped(cells: Cells, size: int, longest: int) -> NearLists:
 def touching(
     vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, longest: int
 ) -> NearLists:
-    """Return exact lists from all pairs with at least one end in `fresh` (ascending); the rows in `fresh` are complete.
+    """Return exact lists of nearest entities, compared by all pairs with at least one end in `fresh`.
 
-    vectors: (N, d), of unit length. classes: (N,); only entities of the same class, 0 or above, are paired.
+    The lists of entities in `fresh` are complete.
+
+    Args:
+        vectors: (N, d), of unit length.
+        classes: (N,); only entities of the same class, 0 or above, are paired.
+        fresh: numbers of entities, ascending.
+        threshold: the least cosine.
+        longest: the maximum length of a list.
     """
     return _kept(all_pairs(vectors, classes, fresh, threshold), len(vectors), longest)
 

@@ -22,14 +22,16 @@ from ras_agent.tools.store.sqlite import ANEW, FILE, SqliteDatabase
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """Reports how a file is damaged and how to repair it; `problem` is empty for an undamaged file."""
+    """Reports how a file is damaged and how to repair it. `problem` is empty for an undamaged file."""
 
     path: Path
     problem: str = ""
 
 
 def examine(folder: Path) -> list[FileReport]:
-    """Read the whole index and its graph. Raises IndexNotFound if there is no index."""
+    """Read every file of the index in `folder` and of its graph, and report on each. Raises IndexNotFound if there is
+    no index.
+    """
     reports = list(_index(folder))
     if any(report.problem for report in reports):
         # a second time: a writer may have replaced a file during the first

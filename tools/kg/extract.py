@@ -1,4 +1,4 @@
-"""Reads the facts of passages one passage at a time, so that they do not depend on which other passages are read."""
+"""Extracts the facts of passages, one passage at a time, so that its facts do not depend on the others."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _BATCHES = 2  # how many batches a process holds: one being read, one waiting
 
 
 def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Extract:
-    """Return a function that reads passages with `extractor` and yields them in order, each with its facts.
+    """Return a function that extracts the facts of passages with `extractor`, and yields passages with facts in order.
 
-    A passage whose metadata states its facts is not given to the extractor. A call that raises a RasError becomes a
-    Failure of its passage. at_once: how many calls run at the same time, for an extractor that waits for a model.
-    workers: how many processes read, for an extractor that computes; each has a copy of the extractor, which must
-    survive pickling, and a script then calls this under `if __name__ == "__main__":`. If the run is killed, the
-    passages being read are lost, at most 16 per process. The returned function raises RunError if a process ends early.
+    A passage whose metadata states its facts is not given to the extractor. A RasError of the extractor becomes a
+    Failure of the passage. The returned function raises RunError if a process ends early.
+
+    Args:
+        at_once: the number of simultaneous calls, for an extractor that waits for a model.
+        workers: the number of processes, for an extractor that computes. Each has a copy of the extractor, which
+            must survive pickling; a script then calls this under `if __name__ == "__main__":`. If the run is
+            killed, at most 16 passages of each process have to be read again.
     """
     for name, number in (("at_once", at_once), ("workers", workers)):
         if number < 1:
@@ -46,7 +49,7 @@ def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Ex
 
 
 def batch_reader(*, extractor: Extractor) -> Work:
-    """Return a function that reads a batch of passages one after another, for a worker process."""
+    """Return a function that extracts the facts of a batch of passages, one after another, in a worker process."""
 
     async def read(batch: Sequence[Passage]) -> list[Extraction]:
         return [_read(extractor, passage) for passage in batch]

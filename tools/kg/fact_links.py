@@ -1,7 +1,7 @@
-"""A linker that enters a knowledge graph also through its facts: at the ends of the facts nearest to a question.
+"""Links a question to entities by the facts that are nearest to it, as well as by the names in it.
 
-HippoRAG 2 (Gutiérrez et al., 2025) links by facts only, after a chat model has left some of them out. Here the names in
-the question have half of the weight, and no model is asked (lab/linking.md).
+HippoRAG 2 (Gutiérrez et al., 2025) links by facts only, after a chat model has discarded some of them. Here the
+names in the question have half of the weight, and no model is called (lab/linking.md).
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _LEAST = 1e-6
 
 
 class FactLinker:
-    """Linker of questions to the entities that they name, and to the ends of the facts whose vectors are nearest.
+    """Links questions to the entities that they name, and to the subjects and objects of the facts with the nearest
+    vectors.
 
-    Names and facts have half of the weight each. For the facts, the weight of an entity is the sum of its facts'
-    cosines. The vectors of facts are stored with those of the graph.
+    Names and facts have half of the weight each. The weight of an entity by facts is the sum of its facts' cosines.
+    The vectors of facts are stored with the graph.
     """
 
     name = "facts"
@@ -41,14 +42,19 @@ class FactLinker:
         graph: KGIndex | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """most: how many facts are used. graph, embedder: set by `over`."""
+        """Set how many facts count. The other arguments are set by `over`.
+
+        Args:
+            most: the number of nearest facts; 5 by default.
+            graph, embedder: the graph whose entities are linked, and the embedder of its vectors.
+        """
         self._most = most
         self._graph = graph
         self._embedder = embedder
         self._names = None if graph is None else EntityLinker(graph, embedder)
 
     def over(self, graph: KGIndex, embedder: Embedder | None) -> FactLinker:
-        """Return this linker for a graph. Raises SettingsError for a graph without vectors."""
+        """Return a copy of this linker for a graph. Raises SettingsError for a graph without vectors."""
         if embedder is None:
             raise SettingsError(
                 "--linker facts compares vectors, and this graph has none: make the index with --embedder, build the "
@@ -57,8 +63,10 @@ class FactLinker:
         return FactLinker(self._most, graph, embedder)
 
     def links(self, question: str) -> Mapping[str, float]:
-        """Return the weights of the entities named in the question and of those in the nearest facts; {} without a
-        graph."""
+        """Return the names of entities with their weights: those named in the question and those in the nearest facts.
+
+        Without a graph, the result is empty.
+        """
         weights: dict[str, float] = {}
         for part in (self._of_names(question), self._of_facts(question)):
             total = sum(part.values())
@@ -124,7 +132,7 @@ def _owner(graph: KGIndex, place: int, head: str) -> str:
 
 
 def fact_linker(argument: str, options: RoleOptions) -> FactLinker:
-    """Return the linker "facts", or "facts:N" with the N nearest facts. Raises SettingsError for another argument."""
+    """Build the linker "facts", or "facts:N" with the N nearest facts. Raises SettingsError for another argument."""
     if not argument:
         return FactLinker()
     if not argument.isdecimal() or int(argument) < 1:

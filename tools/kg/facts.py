@@ -1,9 +1,9 @@
-"""Rows of a knowledge graph in the database of its index: the names, the facts of each passage, and the functions that
-read and write them.
+"""Stores a knowledge graph in the database of its index: the names, and the facts of each passage.
 
-A reading is what was read in one version of a passage. It is committed as soon as the passage was read, but readers see
-it only once the next graph is published, so a build that is killed leaves the graph unchanged. A name's number is never
-used again, and neither is a cell, the number of a passage's row in the index.
+A reading is the set of facts that were read in one version of a passage. It is committed as soon as the passage is
+read, but readers of the graph see it only once the next graph is published; so a build that is killed leaves the
+graph unchanged. The number of a name is never used again, and neither is a cell, the number of a passage's row in
+the index.
 """
 
 from __future__ import annotations
@@ -38,26 +38,31 @@ _UNNAMED = {"subject": 1, "object": 2}
 
 
 class PassageRecord(NamedTuple):
-    """Describes a passage whose facts are stored: a digest of its contents, and the reader (extractor) that read it.
-
-    text: the hash that the passage index has for the same text; 0 if unknown. cell: the cell of the index that held the
-    passage when it was read, -1 if unknown; a passage that changes moves to another cell.
-    """
+    """Describes a passage whose facts are stored."""
 
     digest: bytes
+    """A digest of the passage's contents."""
     reader: str
+    """The name of the extractor that read it."""
     text: int = 0
+    """The hash that the passage index has for the same text; 0 if unknown."""
     cell: int = -1
+    """The cell of the index that held the passage when it was read, -1 if unknown. A passage that changes moves to
+    another cell.
+    """
 
 
 class Reading(NamedTuple):
-    """Holds everything that was read: the occurrences of names in facts and mentions, the hash of each document's text
-    (as in PassageRecord), the readers in use, and the number of each name."""
+    """Holds everything that was read."""
 
     found: Occurrences
+    """The occurrences of names in facts and mentions."""
     texts: npt.NDArray[np.uint64]
+    """The hash of each document's text, as in PassageRecord."""
     readers: tuple[str, ...]
+    """The names of the extractors that read the facts."""
     names: Ints
+    """The number of each name in the database."""
 
     def text_of(self) -> dict[str, int]:
         """Return the hash of each document's text, by document id."""
@@ -76,7 +81,7 @@ class Reading(NamedTuple):
 
 
 def name_numbers(connection: Connection, names: Iterable[str]) -> list[int]:
-    """Return the number of each name, in the given order; names that are not stored yet are added."""
+    """Return the number of each name, in the given order. Names that are not stored yet are stored."""
     listed = list(map(storable, names))
     distinct = dict.fromkeys(listed)
     numbers: dict[str, int] = {}
@@ -142,7 +147,7 @@ def passages_gone(connection: Connection) -> list[str]:
 
 
 def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) -> None:
-    """Update `text` and `cell` (see PassageRecord) of passages whose facts are stored, by passage id."""
+    """Store new values of `text` and `cell` (see PassageRecord) for passages whose facts are stored, by passage id."""
     rows = [(*place, passage) for passage, place in places.items()]
     connection.executemany(
         "UPDATE kg_passages SET text = ?, cell = ? WHERE passage = ?", rows
@@ -152,8 +157,11 @@ def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) ->
 def erase_passages(
     connection: Connection, passage_ids: Iterable[str]
 ) -> tuple[int, set[int]]:
-    """Delete everything that was read in the given passages; return how many of them were stored, and the numbers of
-    the names that occurred in them."""
+    """Delete everything that was read in the given passages.
+
+    Returns:
+        How many of them were stored, and the numbers of the names that occurred in them.
+    """
     numbers: list[int] = []
     gone: set[str] = set()
     for marks, part in parts_of(list(map(storable, passage_ids))):
@@ -165,7 +173,7 @@ def erase_passages(
 
 
 def erase_superseded(connection: Connection) -> set[int]:
-    """Delete the older readings of passages that were read again; return the numbers of the names in those readings."""
+    """Delete the older readings of passages that were read again. Returns the numbers of the names in these readings."""
     query = """SELECT number FROM kg_passages AS earlier WHERE EXISTS (
         SELECT 1 FROM kg_passages WHERE passage = earlier.passage AND since > earlier.since)"""
     rows = connection.execute(query).fetchall()
@@ -195,9 +203,11 @@ def put_facts(
     known: PassageRecord,
     since: int,
 ) -> None:
-    """Store the facts of a passage. They replace the facts that were read in it since the last graph was published.
+    """Store the facts of a passage. They replace facts that were read in it since the last graph was published.
 
-    since: the number of the first published graph that shows these facts.
+    Args:
+        known: the record of the passage.
+        since: the number of the first published graph that shows these facts.
     """
     passage = storable(facts.passage_id)
     query = "SELECT number FROM kg_passages WHERE passage = ? AND since = ?"
@@ -231,10 +241,11 @@ def put_facts(
 def read_facts(
     connection: Connection, database: Database, upto: int | None = None
 ) -> Reading:
-    """Return everything that was read.
+    """Return everything that was read. Raises IndexMismatch for a damaged row.
 
-    upto: the number of a published graph, to read only its rows; by default, rows added since the last published graph
-    are read as well. Raises IndexMismatch for a damaged row.
+    Args:
+        upto: the number of a published graph, to read only its rows; by default, rows added since the last
+            published graph are read too.
     """
     readings, passages, texts, readers = _read_passages(connection, upto)
     numbers, names, keys = _read_names(connection)
@@ -327,7 +338,8 @@ def _read_notes(
 ) -> Iterator[tuple[int, str]]:
     """Yield the position of each fact that has a note, among all facts, with the note as JSON.
 
-    reading: (facts,) the reading of each fact, ascending.
+    Args:
+        reading: (facts,) the reading of each fact, ascending.
     """
     columns = ", ".join(NoteColumns._fields)
     some = " OR ".join(f"{name} IS NOT NULL" for name in NoteColumns._fields)
@@ -370,8 +382,8 @@ def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
 def put_edges(connection: Connection, edges: Iterable[UnstatedEdge]) -> None:
     """Replace the stored edges that no document states.
 
-    Such an edge is deleted when no document names one of its ends any longer. Ends that no document names at the time
-    of this call are exempt.
+    Such an edge is deleted once no document names one of its ends any longer. This does not apply to an end that no
+    document names at the time of this call.
     """
     listed = list(edges)
     words = [
@@ -452,10 +464,12 @@ def _erase_unused_others(connection: Connection, database: Database) -> None:
 def erase_unused(
     connection: Connection, database: Database, numbers: Collection[int]
 ) -> None:
-    """Erase the given names that nothing refers to any longer, and the edges whose ends no passage names any longer.
+    """Delete those of the given names that nothing refers to, and the edges at names that no passage names.
 
-    The vectors and the lists of nearest names are erased with them. numbers: of all names that may have lost a
-    reference.
+    Their vectors and lists of nearest names are deleted too.
+
+    Args:
+        numbers: the numbers of all names that may have lost a reference.
     """
     spoken_of = {EQUIVALENT}
     for edit in read_edits(connection, database):

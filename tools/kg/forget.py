@@ -1,4 +1,4 @@
-"""Removes what rests on deleted passages from a graph, in the transaction that deletes the passages from the index.
+"""Deletes from a graph the part that is based on deleted passages, in the transaction that deletes the passages.
 
 The index finds this module through the registry; see `ras_agent.tools.index.attached`.
 """
@@ -24,10 +24,12 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 def forget_passages(connection: Connection, database: Database, table: Table) -> None:
-    """Erase what the graph holds of passages that are not in `table` or have another text there.
+    """Delete what the graph has read in passages that are not in `table`, or that have another text there.
 
-    That is their facts, the names and edits that rest on nothing else, and the vectors of both. table: the passages
-    that the index holds now.
+    This includes names and edits that are based on nothing else, and all vectors.
+
+    Args:
+        table: the passages that the index holds now.
     """
     if read_graph_state(connection, database) is None:
         return
@@ -46,9 +48,10 @@ def erase_read(
     passage_ids: Iterable[str],
     held: PassageLookup,
 ) -> int:
-    """Erase everything that was read in some passages, and what rests only on it; return how many passages there were.
+    """Delete everything that was read in some passages, and what is based only on it. Returns the number of passages.
 
-    held: tells which passages still exist with the text that an edit refers to.
+    Args:
+        held: returns which passages still exist with the text that an edit refers to.
     """
     listed = list(passage_ids)
     erased, numbers = erase_passages(connection, listed)
@@ -69,7 +72,7 @@ def erase_read(
 
 
 def held_in(table: Table) -> PassageLookup:
-    """Return a lookup of the passages that an index still holds with the text that an edit refers to."""
+    """Return a function that returns which passages an index still holds with the text that an edit refers to."""
 
     def held(anchors: Iterable[Anchor]) -> set[Anchor]:
         asked = list(anchors)
@@ -86,15 +89,16 @@ def held_in(table: Table) -> PassageLookup:
 
 
 class AttachedGraph:
-    """The graph of an index, as seen by the index: how to forget deleted passages, and how to keep the graph's
-    arrays."""
+    """Implements the index's interface to parts that are attached to it, for the graph."""
 
     folder = make.CACHE
 
     def forget(self, connection: Connection, database: Database, table: Table) -> None:
+        """Delete what the graph has read in passages that the index no longer has; see `forget_passages`."""
         forget_passages(connection, database, table)
 
     def keep(self, database: Database, cache: Path | None) -> None:
+        """Save the graph's arrays in the cache; see `keep_graph`."""
         make.keep_graph(database, cache)
 
 

@@ -1,4 +1,4 @@
-"""State of a knowledge graph in the database of its index: its settings, and which of its rows readers see."""
+"""The state of a knowledge graph in the database of its index: its settings, and which of its rows readers see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ras_agent.tools.store.database import Connection, Database
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """Sets how a graph is made from its facts; see KGManifest."""
+    """Sets how a graph is made from its facts; KGManifest describes the fields."""
 
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
@@ -23,7 +23,7 @@ class GraphSettings:
 
     @property
     def maker(self) -> int:
-        """Return the number under which the embedder's vectors are stored, 0 without an embedder."""
+        """Return the number under which the embedder's vectors are stored; 0 without an embedder."""
         return (
             hash_of(f"{self.embedder.name} {self.embedder.dimension}")
             if self.embedder
@@ -47,7 +47,7 @@ class GraphSettings:
 
 
 class GraphState(NamedTuple):
-    """The columns of the table `kg_state`; schema.py says what they mean."""
+    """Holds the columns of the table `kg_state`; schema.py describes them."""
 
     published: int
     stamp: int
@@ -80,7 +80,7 @@ def begin(connection: Connection) -> None:
 
 
 def publish(connection: Connection, settings: GraphSettings) -> int:
-    """Make everything that was read visible to readers as the next graph, and return the stamp of that graph."""
+    """Make everything that was read visible to readers, as the next graph. Returns the stamp of that graph."""
     stamp = _stamp()
     connection.execute(
         """UPDATE kg_state SET published = published + 1, stamp = ?, changes = changes + 1, made = changes + 1,
@@ -92,8 +92,11 @@ def publish(connection: Connection, settings: GraphSettings) -> int:
 
 
 def changed(connection: Connection, *, visible: bool) -> None:
-    """Record a change of the stored rows. visible: whether it changes the graph that readers see, which gets a new
-    stamp."""
+    """Record a change of the stored rows.
+
+    Args:
+        visible: whether it changes the graph that readers see, which then gets a new stamp.
+    """
     if visible:
         made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
         connection.execute(

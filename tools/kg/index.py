@@ -54,14 +54,14 @@ from ras_agent.tools.store.database import Database
 
 
 class KGIndex:
-    """Gives access to the entities, relations and edges of a graph and to the documents that name them; KGArrays says
-    their shapes and order.
+    """Reads a knowledge graph: its entities, relations and edges, and the documents that name the entities.
 
-    A KGIndex never changes: writing publishes another graph. It may be read from several threads at once.
+    KGArrays describes the shapes and the order. A KGIndex never changes: writing publishes another graph. It may be
+    read from several threads at once.
     """
 
     is_part = False
-    """Whether this graph is a part of the one in the database, made by `within`"""
+    """Whether this graph is a part of the one in the database, made by `within`."""
 
     def __init__(
         self,
@@ -72,10 +72,14 @@ class KGIndex:
         edits: tuple[Edit, ...] = (),
         others: OtherNodes | None = None,
     ) -> None:
-        """`embedder` embeds queries; without it, the embedder named in the manifest is loaded when first needed.
+        """Combine the parts of a graph; `open`, `of_file` and `in_memory` build them.
 
-        database: the database of the graph's index. edits: the edits that persons made, oldest first. others: the nodes
-        of an imported graph that are neither entities nor documents, and their edges.
+        Args:
+            embedder: embeds queries; by default the embedder that the manifest names is loaded when it is first
+                needed.
+            database: the database of the graph's index.
+            edits: the edits that persons made, oldest first.
+            others: the nodes of an imported graph that are neither entities nor documents, and their edges.
         """
         self.arrays = arrays
         self.manifest = manifest
@@ -90,8 +94,12 @@ class KGIndex:
     ) -> Self:
         """Open the graph that was last published in an index.
 
-        Raises IndexNotFound if there is no index, and IndexMismatch if the graph is damaged, of another version, or
-        made with another embedder.
+        Args:
+            embedder: embeds queries, by name or as an object; by default the embedder of the graph's vectors.
+
+        Raises:
+            IndexNotFound: if there is no index or no graph.
+            IndexMismatch: if the graph is damaged, of another version, or made with another embedder.
         """
         resolved = None if embedder is None else resolve_embedder(embedder)
         if isinstance(index, PassageIndex):
@@ -141,7 +149,11 @@ class KGIndex:
     ) -> Self:
         """Build a graph from the facts of `passages`, and from imported `edges` that no passage states.
 
-        With an embedder the graph has vectors, and equivalence edges unless these are imported. exact: see KGManifest.
+        Args:
+            embedder: gives the graph vectors, and equivalence edges unless these are imported.
+            equivalence: sets which entities are equivalent.
+            extractor: the name of the extractor that read the facts.
+            exact: see KGManifest.
         """
         how = equivalence or Equivalence()
         graph = assemble(
@@ -173,7 +185,9 @@ class KGIndex:
 
     @staticmethod
     def exists(index: str | Path | Address | PassageIndex) -> bool:
-        """Return whether there is an index with a graph. Raises StoreError for a database that cannot be reached."""
+        """Return whether there is an index with a published graph. Raises StoreError for a database that cannot be
+        reached.
+        """
         if not isinstance(index, PassageIndex) and not PassageIndex.exists(index):
             return False
         database = (
@@ -189,12 +203,12 @@ class KGIndex:
 
     @property
     def where(self) -> str:
-        """Return the place of the graph's index, in the form that commands take."""
+        """Return the path or address of the graph's index, as commands take it; "INDEX" for a graph in memory."""
         return self.database.where if self.database else "INDEX"
 
     @property
     def entities(self) -> Sequence[str]:
-        """Return the N surface forms, in ascending order of their canonical keys."""
+        """Return the N names of the entities, in ascending order of their canonical keys."""
         return self.arrays.entities
 
     @property
@@ -214,8 +228,9 @@ class KGIndex:
 
     @property
     def edges(self) -> Edges:
-        """Return the edges, (E, 3) int32: head, relation, tail, without inverses; the facts come first, then the
-        equivalences."""
+        """Return the edges, (E, 3) int32: head, relation and tail. The facts come first, then the equivalences; no
+        inverses.
+        """
         return self.arrays.edges
 
     @property
@@ -227,8 +242,7 @@ class KGIndex:
     def equivalences(self) -> range:
         """Return the numbers of the edges that are equivalences.
 
-        Each pair occurs once, with the lower number as its head; imported equivalences keep the directions they came
-        with.
+        Each pair occurs once, with the lower number as its head; imported equivalences keep their directions.
         """
         return range(self.arrays.facts, len(self.arrays.edges))
 
@@ -239,7 +253,7 @@ class KGIndex:
 
     @property
     def mentions(self) -> SparseRows:
-        """Return the inverted index M, entity x document: how often each document names each entity."""
+        """Return how often each document names each entity, as a sparse matrix (N, D)."""
         return self.arrays.mentions
 
     @property
@@ -259,14 +273,17 @@ class KGIndex:
 
     @property
     def fingerprint(self) -> str:
-        """Return a digest of the graph, its extractor and its embedder: a cache key for results computed from it."""
+        """Return a digest of the graph, its extractor and its embedder, to be a cache key of results computed from the
+        graph.
+        """
         manifest = self.manifest
         return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
 
     def without(self, documents: npt.NDArray[np.bool_]) -> Self:
-        """Return this graph without the facts of the documents marked in the mask `documents`, (D,).
+        """Return this graph without the facts of certain documents. Entities and relations keep their numbers.
 
-        Entities and relations keep their numbers.
+        Args:
+            documents: (D,), True for these documents.
         """
         arrays = without_documents(self.arrays, documents)
         manifest = replace(
@@ -282,10 +299,13 @@ class KGIndex:
         )
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
-        """Return a separate graph with only the documents marked in the mask `admitted`, (D,), and the names in their
-        facts.
+        """Return a smaller graph with only the admitted documents and the names in their facts, which get new numbers.
 
-        Nodes that are neither entities nor documents are left out, since they may say something about any document.
+        Nodes that are neither entities nor documents are left out, since they may reveal something about any
+        document.
+
+        Args:
+            admitted: (D,), True for these documents.
         """
         arrays = part_of(
             self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED
@@ -305,18 +325,18 @@ class KGIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return the embedder of queries, or None for a graph without vectors. Raises RasError if it cannot be
-        loaded."""
+        """Return the embedder of queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
         if self._embedder is None and self.manifest.embedder:
             known = self.manifest.embedder
             self._embedder = reopened_embedder(known.name, known.dimension, self.where)
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:
-        """Return the number of the entity with the canonical key of `text`, or None.
+        """Return the number of the entity with this name, compared by canonical keys; None if the graph does not
+        contain it.
 
-        If names are distinguished exactly, the entity with exactly this name is preferred, then the one with the same
-        canonical key that most documents name.
+        In an exact graph, the entity with exactly this name is preferred to the one with the same canonical key
+        that most documents name. The name of an entity that a person merged leads to the other entity.
         """
         if not self.manifest.exact:
             found = self.arrays.keys.find(canonical_key(_name(text, "entity")))
@@ -328,7 +348,9 @@ class KGIndex:
         )
 
     def relation_id(self, text: str) -> int | None:
-        """Return the number of the relation with the key of `text`, or None; never the equivalence relation."""
+        """Return the number of the relation with this name; None if the graph has no such relation. Equivalence is
+        never returned.
+        """
         key = (
             _name(text, "relation")
             if self.manifest.exact
@@ -340,7 +362,8 @@ class KGIndex:
     def edits(self) -> tuple[Edit, ...]:
         """Return the edits that persons made, oldest first; a graph in memory has no edits.
 
-        A part has only the edits that rest on one of its passages: the other edits would reveal facts stated elsewhere.
+        A part of a graph has only the edits that refer to one of its passages, since others would reveal facts of
+        other texts.
         """
         if not self.is_part:
             return self._edits
@@ -351,7 +374,9 @@ class KGIndex:
         )
 
     def made_by(self, triple: Triple) -> Edit | None:
-        """Return the edit in which a person added or replaced this fact, or None if the fact was read in a text."""
+        """Return the edit by which a person added this fact or replaced another by it; None for a fact that was read
+        in a text.
+        """
         if not self._made:
             return None
         words = triple.subject, triple.predicate, triple.object
@@ -392,7 +417,7 @@ class KGIndex:
         return {canonical_key(names[entity]): entity for entity in ascending}
 
     def document_id(self, passage_id: str) -> int | None:
-        """Return the number of the document with this passage id, or None."""
+        """Return the number of the document with this passage id; None if the graph does not contain it."""
         return self.arrays.documents.find(_name(passage_id, "document"))
 
     @cached_property
@@ -407,7 +432,7 @@ class KGIndex:
 
     @cached_property
     def documents_to_entities(self) -> SparseRows:
-        """Return the transpose of `mentions`: document x entity."""
+        """Return how often each document names each entity, as a sparse matrix (D, N): the transpose of `mentions`."""
         mentions = self.arrays.mentions
         rows = np.repeat(np.arange(mentions.shape[0]), mentions.row_sizes())
         return SparseRows.counted(
@@ -418,8 +443,9 @@ class KGIndex:
         )
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
-        """Return the entities one edge away, in either direction, ascending. Raises UnknownName if no entity has this
-        number."""
+        """Return the entities that an edge joins to this one, ascending. Raises UnknownName if no entity has this
+        number.
+        """
         rows = self.edges[self.edges_of(entity)]
         return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
 
@@ -430,9 +456,9 @@ class KGIndex:
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """Return an edge as a triple, with the passages that state it; equivalences and some imported facts have none.
+        """Return an edge as a triple, with the passages that state it. Raises UnknownName if no edge has this number.
 
-        Raises UnknownName if no edge has this number.
+        Equivalences and some imported facts have no sources.
         """
         _check(edge, len(self.edges), "edge", "edges_of")
         ends: list[int] = self.edges[edge].tolist()

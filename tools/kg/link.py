@@ -1,4 +1,4 @@
-"""Links a question to entities: finds the spans that are names, and the entities that they mean, with weights."""
+"""Links a question to entities of a graph: finds the names in it, and the entities that they mean, with weights."""
 
 from __future__ import annotations
 
@@ -44,28 +44,37 @@ _QUOTES = frozenset('"“”')
 
 @dataclass(frozen=True, slots=True)
 class LinkedEntity:
-    """Names an entity that a question is about. The weights of all candidates for one mention add up to 1."""
+    """Holds an entity that a question is about. The weights of all candidates for one mention sum to 1."""
 
     entity: int
+    """The number of the entity in the graph."""
     weight: float
     mention: str
+    """The words of the question that mean it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """Sets how questions are linked. A mention that is not the name of an entity is linked to up to `candidates`
-    entities with a cosine of at least `threshold`, whose weights are proportional to exp(cosine / temperature).
+    """Sets how the names in a question are linked to entities.
 
-    starts: the nodes of questions that are linked already, names by type; each entity has weight 1. A question with
-    only unknown names there is linked by its text. Documents are for a network in whose graph they are nodes. linker:
-    names the entities of all other questions; None to find them by capitals and by the names in the graph.
+    A name that no entity has is linked by its vector to the nearest entities, with weights proportional to
+    exp(cosine / temperature).
     """
 
     candidates: int = 3
+    """The maximum number of entities for such a name."""
     threshold: float = 0.6
+    """The least cosine of these entities."""
     temperature: float = 0.05
+    """Small values give the nearest entity most of the weight."""
     starts: Mapping[str, Mapping[str, Sequence[str]]] | None = None
+    """Links that are already known: for each question, names of nodes by type. Each entity has weight 1.
+
+    A question with only unknown names is linked by its text. Documents among the nodes are for a network in whose
+    graph they are nodes.
+    """
     linker: Linker | None = None
+    """Finds the names in all other questions; None to find them by capitals and by the names in the graph."""
 
     def __post_init__(self) -> None:
         if (
@@ -80,7 +89,7 @@ class Linking:
 
 
 class EntityLinker:
-    """Finds the entities that questions name, and caches the results. May be used from several threads at once."""
+    """Finds the entities that questions name, and caches the results. Safe for use by several threads."""
 
     def __init__(
         self,
@@ -90,9 +99,13 @@ class EntityLinker:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> None:
-        """Link with `embedder`, which made the graph's vectors; without one, names are linked only by their spelling.
+        """Prepare linking to the entities of a graph.
 
-        mentions: finds the names; by default they are found by capitals and by the names in the graph.
+        Args:
+            embedder: the embedder of the graph's vectors; without it, names are linked only by their spelling.
+            linking: by default `Linking()`.
+            mentions: finds the names in a question; by default they are found by capitals and by the names in the
+                graph.
         """
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
@@ -104,10 +117,10 @@ class EntityLinker:
         self._known = lru_cache(1024)(partial(self._find, linker=self._linking.linker))
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities of all mentions, the likeliest of each mention first. If nothing is found, the whole
-        question counts as a mention.
+        """Return the entities of all names in the question; of each name, the likeliest comes first.
 
-        If the linker of the settings fails, the question is linked without it, and the failure is noted in the run.
+        If no entity is found, the whole question is linked like a name. If the linker of the settings fails, the
+        question is linked without it, and the failure is noted in the run's ledger.
         """
         try:
             return self._known(question)
@@ -116,7 +129,7 @@ class EntityLinker:
         return self._find(question, None)
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
-        """Return the nodes that the settings give for this question, names by type; {} if there are none."""
+        """Return the nodes that the settings give for this question, names by type; {} without any."""
         return (self._linking.starts or {}).get(question, {})
 
 
@@ -200,7 +213,8 @@ class _Finder:
     ) -> list[LinkedEntity]:
         """Return for each of `names` the candidates with the nearest vectors.
 
-        least: the lowest cosine of a candidate, by default the threshold of the settings.
+        Args:
+            least: the lowest cosine of a candidate, by default the threshold of the settings.
         """
         if not names or self.embedder is None or not len(self.graph.entities):
             return []
@@ -247,7 +261,7 @@ def _weighted(link: LinkedEntity, weights: Mapping[str, float]) -> LinkedEntity:
 
 
 class LinkerFailed(RasError):
-    """Raised if a linker returns nothing usable; the question is then linked without it."""
+    """Reports that a linker returned nothing usable. The question is then linked without it."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(
@@ -256,24 +270,28 @@ class LinkerFailed(RasError):
 
 
 class QueryMention(NamedTuple):
-    """Marks the characters `start` to `end` of a question. `known`: whether they are exactly the name of an entity."""
+    """Holds a name in a question, at the characters `start` to `end`."""
 
     text: str
     start: int
     end: int
     known: bool
+    """Whether it is exactly the name of an entity."""
 
 
 def query_mentions(
     question: str, is_entity: Callable[[str], bool]
 ) -> list[QueryMention]:
-    """Return the names in a question, found by capitals, and phrases of several words that are entities, in their order
-    there.
+    """Return the names in a question, in order: those found by capitals, and phrases of several words that are
+    entities.
 
-    Of overlapping phrases, the longest counts. A phrase that begins with a capital or a figure also wins over a shorter
-    name ("Beaver and Erie Canal" over "Erie Canal"); any other phrase loses to a name that is an entity. If part of an
-    unknown name is taken, the rest of the name counts if it is an entity. If nothing at all is found, single words that
-    are entities count.
+    Of overlapping phrases, the longest counts. A phrase that begins with a capital or a figure also wins over a
+    shorter name ("Beaver and Erie Canal" over "Erie Canal"); any other phrase loses to a name that is an entity. If
+    part of an unknown name is taken, the rest of the name counts if it is an entity. If nothing at all is found,
+    single words that are entities count.
+
+    Args:
+        is_entity: returns whether an entity has this name.
     """
     names = [
         QueryMention(question[a:b], a, b, is_entity(question[a:b]))
@@ -316,8 +334,9 @@ def query_mentions(
 
 
 def phrases_of(question: str) -> list[str]:
-    """Return all runs of words in a question that may be names: first the names by capitals, then all phrases, longest
-    first."""
+    """Return all runs of words in a question that may be names: first those with capitals, then all others, longest
+    first.
+    """
     words = list(_WORD.finditer(question))
     found = []
     for start, end in name_spans(question):
@@ -328,9 +347,9 @@ def phrases_of(question: str) -> list[str]:
 
 
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
-    """Return the entities that a name consists of, taking the longest at each place: "Scotland Edinburgh" is two.
+    """Return the entities of which a name consists, taking the longest at each place: "Scotland Edinburgh" is two.
 
-    Returns [] unless every word belongs to an entity; function words between entities need not.
+    Returns [] unless every word belongs to an entity, except for function words between entities.
     """
     words = list(_WORD.finditer(name))
     parts = []

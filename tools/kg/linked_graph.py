@@ -1,4 +1,4 @@
-"""Connects a passage index with the knowledge graph of its passages, to get from questions to entities to passages."""
+"""Connects a passage index with the knowledge graph of its passages: from questions to entities to passages."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from ras_agent.tools.store.sqlite import IN_MEMORY
 
 @dataclass(frozen=True, slots=True)
 class LinkedGraph:
-    """Shares one graph and its linker between combined retrievers, so that a question is linked and embedded only once.
-
-    rows: (D,) the row of each document of the graph in the index, -1 if it is not there. embedder: the embedder of the
-    graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same embedder if it also
-    made the index's vectors, for use in dense search; otherwise None. linking, mentions: the arguments that the linker
-    was made with. filter: admits the passages with facts in the graph.
-    """
+    """Holds a graph and its linker for several retrievers, so that a question is linked and embedded only once."""
 
     graph: KGIndex
     rows: npt.NDArray[np.int64]
+    """(D,), the row of each of the graph's documents in the index, -1 for a document that is not there."""
     linker: EntityLinker
     embedder: Embedder | None
+    """The embedder of the graph's vectors, which caches queries; None for a graph without vectors."""
     queries: Embedder | None
+    """The same embedder if it also made the index's vectors, for dense search; otherwise None."""
     linking: Linking | None = None
+    """The argument `linking` with which the linker was made."""
     mentions: Mentions | None = None
+    """The argument `mentions` with which the linker was made."""
     filter: Filter = ALL
+    """The filter of the index; the graph has only facts of passages that it admits."""
 
     @classmethod
     def of(
@@ -50,10 +50,16 @@ class LinkedGraph:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> LinkedGraph:
-        """Link the graph of the index, or `graph`; a LinkedGraph with the filter of the index is returned unchanged.
+        """Return the index's graph, or `graph`, with its linker. A LinkedGraph with the filter of the index is
+        returned unchanged.
 
-        If the index has a filter, the facts of other passages are left out. Raises IndexMismatch if there is no graph,
-        or if its vectors were made by another embedder.
+        If the index has a filter, the facts of other passages are left out.
+
+        Args:
+            linking, mentions: see `EntityLinker`.
+
+        Raises:
+            IndexMismatch: if there is no graph, or if its vectors were made by another embedder.
         """
         if isinstance(graph, LinkedGraph):
             if graph.filter == index.filter:
@@ -88,7 +94,7 @@ def _way_to_a_graph(index: PassageIndex) -> str:
 def graph_of(index: PassageIndex) -> KGIndex:
     """Open the graph of an index, without the facts of texts that are no longer in the index.
 
-    Raises IndexMismatch, with the remedy, if there is no graph.
+    Raises IndexMismatch if there is no graph.
     """
     if not KGIndex.exists(index):
         raise IndexMismatch(f"{index} has no knowledge graph: {_way_to_a_graph(index)}")
@@ -105,8 +111,7 @@ def graph_of(index: PassageIndex) -> KGIndex:
 
 
 def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
-    """Return the part of `graph` that the passages of `index` state if the index has a filter, otherwise the whole
-    graph."""
+    """Return the part of `graph` that the passages of `index` state; the whole graph if the index has no filter."""
     if not index.filter:
         return graph
     rows = _rows(index, graph)
@@ -119,7 +124,7 @@ def linker_for(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> EntityLinker:
-    """Make a linker; it shares the embedder of the index if that embedder also made the graph's vectors.
+    """Build the linker of a graph. It shares the embedder of the index if that embedder also made the graph's vectors.
 
     Raises IndexMismatch if the graph's vectors were made by another embedder.
     """
@@ -142,10 +147,10 @@ def linker_for(
 
 
 def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
-    """Return the row in the index of each document of the graph, (D,): -1 if the passage is gone or its text has
+    """Return the row in the index of each of the graph's documents, (D,); -1 if the passage is gone or its text has
     changed.
 
-    Warns if passages of the index are missing from the graph or outdated there, and so cannot be found through the
+    Warns if the graph lacks passages of the index, or has read older versions of them: these cannot be found by the
     graph.
     """
     count = len(index)

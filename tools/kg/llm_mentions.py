@@ -26,10 +26,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 class LLMMentions:
-    """Linker that asks a chat model for the names in a question; may also be given to EntityLinker as `mentions`.
-
-    prompts_dir: a folder whose prompts "mentions" and "repair" replace the built-in ones.
-    """
+    """Asks a chat model for the names in a question. May be used as a linker, or as `mentions` of an EntityLinker."""
 
     def __init__(
         self,
@@ -38,17 +35,25 @@ class LLMMentions:
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
+        """Take the model and the prompts.
+
+        Args:
+            model: a chat model, by name or as an object.
+            prompts_dir: a folder whose prompts "mentions" and "repair" replace the built-in ones.
+        """
         self._chat = as_chat(model, settings)
         self._prompt = load("mentions", prompts_dir)
         self._repair = load("repair", prompts_dir)
 
     def __call__(self, question: str) -> list[str]:
-        """Return the names that the model finds in the question. Raises ParseError if no reply has any, and
-        ModelCallError."""
+        """Return the names that the model finds in the question.
+
+        Raises ParseError if no reply lists any, and ModelCallError.
+        """
         return converse(self._chat, self._dialogue(question))
 
     def links(self, question: str) -> dict[str, float]:
-        """Return the names, each with weight 1. Raises as a call does."""
+        """Return the names, each with weight 1. Raises ParseError and ModelCallError."""
         return dict.fromkeys(self(question), 1.0)
 
     def _dialogue(self, question: str) -> Dialogue[list[str]]:
@@ -73,12 +78,13 @@ class LLMMentions:
 
 
 def llm_linker(model: object, options: RoleOptions) -> LLMMentions:
-    """Make the linker that asks a chat model, with the options of an agent."""
+    """Build the linker that asks a chat model, with an agent's options."""
     return LLMMentions(model, prompts_dir=options.prompts_dir, settings=options.chat)
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:
-    """Return the lines of a reply that occur in the question; None if the reply has lines, but none of them does.
+    r"""Return the lines of a reply that occur in the question; None if no line does, [] if the reply says that there
+    are no names.
 
     >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
     ['Alexander Graham Bell']

@@ -1,8 +1,8 @@
-"""Makes the arrays of an index's graph from the rows of its database; they can be made again at any time.
+"""Builds the arrays of an index's graph from the rows of its database, whenever they are needed.
 
-The slow results, the vectors of names and each entity's list of nearest entities, are stored, so that they are computed
-again only for new names. For an index in a folder, the arrays are a file in its cache, named by the stamp of the graph;
-for any other index, each process makes its own arrays.
+The slow results, the vectors of names and each entity's list of nearest entities, are stored, so that they are
+computed only for new names. For an index in a folder, the arrays are a file in its cache, named by the stamp of the
+graph; for any other index, each process builds its own arrays.
 """
 
 from __future__ import annotations
@@ -61,21 +61,20 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class Stored(NamedTuple):
-    """Holds the parts of an earlier graph that can be used again: vectors of names and, unless None, lists of nearest
-    names.
-
-    Further vectors are read from the database on demand. maker: the number of the embedder that made the vectors;
-    dimension: the number of components of a vector.
-    """
+    """Holds the parts of an earlier graph that can be used again. Other vectors are read from the database on demand."""
 
     database: Database
     maker: int
+    """The number of the embedder that made the vectors."""
     dimension: int
+    """The number of components of a vector."""
     vectors: Numbered
+    """The vectors of names."""
     near: NearNames | None
+    """The lists of nearest names; None if they have to be computed from scratch."""
 
     def of(self, names: Ints) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """Return the vectors (n, d) of the names with these numbers, and a mask (n,) of the names that have one."""
+        """Return the vectors (n, d) of the names with these numbers, and a mask (n,) of the names that have a vector."""
         vectors = np.zeros((len(names), self.dimension), dtype=np.float16)
         places = self.vectors.at(names)
         known = places >= 0
@@ -103,7 +102,8 @@ def read_stored(
 ) -> Stored:
     """Return the stored parts that a graph with the settings `now` can use again.
 
-    before: the arrays of the last graph, if they are in memory or in the cache.
+    Args:
+        before: the last graph, if it is in memory or in the cache.
     """
     was = state.settings
     vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
@@ -139,9 +139,9 @@ class _Picked:
 
 
 def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
-    """Return the saved lists of nearest names for each entity, with every name given by its number.
+    """Return the lists of nearest names in a saved graph, with every name given by its number.
 
-    Returns NO_LISTS if none are saved, or if the equivalences are imported.
+    Returns NO_LISTS if the graph has no lists, or if its equivalences are imported.
     """
     lists = saved.arrays.near
     count = len(saved.arrays.entities)
@@ -161,15 +161,13 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
 
 @dataclass(frozen=True, slots=True)
 class MadeGraph:
-    """Holds a new graph, with the data about it that has to be stored.
-
-    saved: the graph; names that have no number yet have -1. fresh: the positions of the names that were newly embedded,
-    entities first, then relations.
-    """
+    """Holds a new graph, and the data about it that are to be stored."""
 
     saved: SavedGraph
+    """The graph. A name that has no number yet has the number -1."""
     settings: GraphSettings
     fresh: Ints
+    """The positions of the names that were newly embedded, entities first, then relations."""
 
     def names_without_number(self) -> list[str]:
         """Return the names that have no number yet."""
@@ -188,7 +186,8 @@ class MadeGraph:
 
     def store(self, connection: Connection, before: NearNames | None) -> None:
         """Store the vectors of newly embedded names, and the lists of nearest names that differ from `before`; see
-        put_near."""
+        `put_near`.
+        """
         arrays = self.saved.arrays
         if (
             len(self.fresh)
@@ -219,10 +218,15 @@ def make_graph(
     embed: Callable[[list[str], list[int]], Vectors],
     report: OnProgress = lambda *_: None,
 ) -> MadeGraph:
-    """Make the graph from what was read (`reading`) and from its occurrences after all edits (`found`).
+    """Build the graph from the rows that were read and their occurrences after all edits.
 
-    stored: the parts that can be used again. embed: receives the names without a vector and their numbers, -1 for a
-    name without a number, and returns their vectors.
+    Args:
+        reading: the rows that were read.
+        found: the occurrences after all edits.
+        stored: the parts of an earlier graph that can be used again.
+        embed: takes names without a vector, and their numbers (-1 for a name without a number); returns their
+            vectors.
+        report: receives the stage, the number of its finished steps, and the number of all its steps.
     """
     how = settings.equivalence
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
@@ -302,8 +306,9 @@ def _near(
 
 
 def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vectors:
-    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch if the embedder's vectors are of
-    another size."""
+    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch if the embedder's vectors have
+    another size.
+    """
     vectors: Vectors = np.asarray(embedder.embed(list(names)), dtype=np.float16)
     if vectors.shape != (len(names), dimension):
         raise IndexMismatch(
@@ -321,8 +326,13 @@ def open_graph(
 ) -> tuple[SavedGraph, tuple[Edit, ...]]:
     """Return the last published graph, and the edits of persons in it.
 
-    cache: the cache folder of the index, None without one. embedder: embeds names that lack a vector; by default the
-    embedder that the graph names. Raises IndexNotFound if there is no graph, and IndexMismatch for a damaged one.
+    Args:
+        cache: the cache folder of the index; None if it has no such folder.
+        embedder: embeds names without a vector; by default the embedder that the graph names.
+
+    Raises:
+        IndexNotFound: if there is no graph.
+        IndexMismatch: for a damaged graph.
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
@@ -342,10 +352,11 @@ def open_graph(
 
 
 def keep_graph(database: Database, cache: Path | None) -> None:
-    """Save the arrays of the last published graph, unless they are saved already, and delete all other arrays.
+    """Save the arrays of the last published graph, unless they are saved already, and delete the arrays of earlier
+    ones.
 
-    If a vector is missing and the embedder cannot be loaded, nothing is saved: whoever opens the graph makes the
-    arrays.
+    If a vector is missing and the embedder cannot be loaded, nothing is saved; the arrays are then built when the
+    graph is opened.
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
@@ -372,7 +383,9 @@ def keep_graph(database: Database, cache: Path | None) -> None:
 
 
 def clear_away(cache: Path | None, state: GraphState | None) -> None:
-    """Delete the saved arrays of all other graphs. Readers that have memory-mapped them can still read."""
+    """Delete the saved arrays of all other graphs than the one in `state`. Readers that have mapped them can still
+    read.
+    """
     keep = _file(Path(), state.stamp).name if state else ""
     for path in (
         (cache / CACHE).iterdir()
@@ -384,7 +397,12 @@ def clear_away(cache: Path | None, state: GraphState | None) -> None:
 
 
 def save_made(cache: Path | None, stamp: int, made: SavedGraph) -> None:
-    """Save the arrays of a graph that is about to be committed or already is."""
+    """Save the arrays of a graph that is committed or about to be.
+
+    Args:
+        cache: the cache folder of the index; None to keep the arrays in memory.
+        stamp: the stamp of the graph.
+    """
     if cache is None:
         _hold(stamp, made)
     else:
@@ -471,7 +489,9 @@ def _hold(stamp: int, saved: SavedGraph) -> None:
 
 
 def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
-    """Return the arrays of the last graph, or None if they have to be made; damaged files are deleted."""
+    """Return the arrays of the last graph, from the cache or from memory; None if they have to be built. Damaged files
+    are deleted.
+    """
     if cache is None:
         return _held.get(state.stamp)
     path = _file(cache, state.stamp)

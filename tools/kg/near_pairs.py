@@ -1,8 +1,8 @@
 """Finds pairs of vectors whose cosine reaches a threshold: among all pairs or, in clusters, among nearly all.
 
-The vectors are rotated so that their first components hold most of their length. The product of those components plus
-the product of the lengths of the rest is an upper bound of the cosine. For nearly all pairs this bound is below the
-threshold, and the cosine itself is not computed.
+The vectors are rotated so that their first components hold most of their length. The product of those components
+plus the product of the lengths of the rest is an upper bound of the cosine. For nearly all pairs this bound is
+below the threshold, and the cosine itself is not computed.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ class Cells(NamedTuple):
 
     @classmethod
     def none(cls) -> Self:
+        """Return no pairs."""
         return cls(
             np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Self:
+        """Return the pairs of all `parts`."""
         return cls(
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.columns for part in parts]),
@@ -49,9 +51,11 @@ class Cells(NamedTuple):
         )
 
     def at(self, places: Ints) -> Cells:
+        """Return the pairs at these positions."""
         return Cells(self.rows[places], self.columns[places], self.cosines[places])
 
     def both_ways(self) -> Cells:
+        """Return each pair in both directions."""
         return Cells.joined([self, Cells(self.columns, self.rows, self.cosines)])
 
 
@@ -88,7 +92,8 @@ class _Comparison(NamedTuple):
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
         """Return the pairs of a row and a column whose cosine, rounded to multiples of STEP, reaches the threshold.
 
-        block: the bounds of the columns.
+        Args:
+            block: the bounds of the columns.
         """
         row, column = np.divmod(
             np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),
@@ -118,8 +123,13 @@ class _Comparison(NamedTuple):
 def all_pairs(
     vectors: Vectors, classes: Ints, fresh: Ints, threshold: float
 ) -> Iterator[Cells]:
-    """Yield every pair with a cosine from `threshold` on and at least one end in `fresh` (ascending), each pair
-    once."""
+    """Yield every pair whose cosine reaches `threshold` and with at least one end in `fresh`, each pair once.
+
+    Args:
+        vectors: (N, d), of unit length.
+        classes: (N,); only entities of the same class, 0 or above, are paired.
+        fresh: numbers of entities, ascending.
+    """
     comparison = _Comparison.of(vectors, classes, threshold, len(fresh))
     is_fresh = np.zeros(len(vectors), dtype=np.bool_)
     is_fresh[fresh] = True
@@ -147,10 +157,13 @@ def all_pairs(
 def clustered_pairs(
     vectors: Vectors, classes: Ints, threshold: float, probes: int = _PROBES
 ) -> Iterator[Cells]:
-    """Yield nearly all pairs, some of them twice: each entity is compared with those in the `probes` clusters nearest
-    to it.
+    """Yield nearly all pairs whose cosine reaches `threshold`, some of them twice.
 
-    The number of clusters grows with the square root of the number of entities N, so the time grows with N^1.5.
+    Each entity is compared with those in the `probes` clusters nearest to it. The number of clusters grows with the
+    square root of the number of entities N, so the time grows with N^1.5.
+
+    Args:
+        vectors, classes: see `all_pairs`.
     """
     comparison = _Comparison.of(vectors, classes, threshold, len(vectors))
     entities = np.flatnonzero(classes >= 0)

@@ -1,4 +1,6 @@
-"""Parts of a stored knowledge graph for display: the neighbourhood of an entity, and names with a given beginning."""
+"""Parts of a stored knowledge graph for display: the neighbourhood of an entity, and names that begin with some
+letters.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,20 @@ from ras_agent.tools.kg.picture import most_connected, nearby
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Node of a neighbourhood. passages: how many passages name it. steps: how many edges it is from the requested
-    entity."""
+    """Describes an entity in a neighbourhood."""
 
     name: str
     passages: int
+    """The number of passages that name it."""
     steps: int | None = None
+    """The number of edges between it and the entity in the middle; None if no entity is in the middle or no path leads
+    there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Edge of a neighbourhood, with the passages that it was read in."""
+    """Describes a fact in a neighbourhood, with the passages in which it was read."""
 
     id: str
     subject: str
@@ -39,7 +44,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Two entities that are probably the same."""
+    """Describes two entities that are probably the same."""
 
     one: str
     other: str
@@ -48,10 +53,10 @@ class Equivalence:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Part of a knowledge graph. entity: the entity in the middle, by its name in the graph; empty if none was
-    requested."""
+    """Holds a part of a knowledge graph around an entity."""
 
     entity: str
+    """The name of the entity in the middle; "" if no entity is."""
     entities: list[Entity]
     facts: list[Fact]
     equivalences: list[Equivalence]
@@ -60,10 +65,11 @@ class Neighbourhood:
 
 
 def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
-    """Return up to `limit` entities around `entity`, or the best connected ones if it is "", and the edges between
-    them.
+    """Return up to `limit` entities around `entity`, and the edges between them. Raises KeyError for an unknown
+    entity.
 
-    Raises KeyError for an entity that the graph does not have.
+    Args:
+        entity: a name; "" for the entities with the most edges.
     """
     number = graph.entity_id(entity) if entity else None
     if entity and number is None:

@@ -1,5 +1,4 @@
-"""Notes of a knowledge graph about a place where a fact was read: the attributes of the fact and of the place, and
-whether the place is unchecked."""
+"""Notes about a place where a fact was read: the attributes of the fact and of the place, and whether it is unchecked."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from ras_agent.text.normal_form import storable
 
 
 def note_of(triple: Triple, source: Source) -> str:
-    """Return the note about a place where a fact was read, as JSON, or "" if there is nothing to note."""
+    """Return the note about a place where a fact was read, as JSON; "" if there is nothing to note."""
     fact = all_attributes(triple)
     return _note(fact, _more(source))
 
@@ -33,7 +32,7 @@ def _note(fact: Mapping[str, Any], more: Mapping[str, Any]) -> str:
 
 
 def noted(triple: Triple, notes: Sequence[str]) -> Triple:
-    """Return a fact with the attributes in the notes about its sources, one note per source.
+    """Return a fact with the attributes in the notes about its sources, one note for each source.
 
     An attribute whose values differ between sources becomes an attribute of each source.
     """
@@ -56,7 +55,7 @@ def noted(triple: Triple, notes: Sequence[str]) -> Triple:
 
 
 class NoteColumns(NamedTuple):
-    """The columns of the table `kg_facts` that hold a note; schema.py says what they mean."""
+    """Holds the columns of the table `kg_facts` that store a note; schema.py describes them."""
 
     attributes: str | None = None
     valid_from: str | None = None
@@ -68,7 +67,7 @@ _NO_NOTE = NoteColumns()
 
 
 def note_columns(triple: Triple, source: Source) -> NoteColumns:
-    """Return the note about a place where a fact was read, in the columns of its row."""
+    """Return the note about a place where a fact was read, as columns of its row."""
     fact = dict(all_attributes(triple))
     more = _more(source)
     if not fact and not more:
@@ -106,7 +105,7 @@ def _dumped(attributes: Mapping[str, Any]) -> str | None:
 
 
 def place_of(source: Source) -> list[Any]:
-    """Return [passage, start, end] of a source, followed by an object with any further details about the source."""
+    """Return a source as the list [passage, start, end], followed by an object if there are more details."""
     place: list[Any] = [source.passage_id, source.start, source.end]
     if more := _more(source):
         place.append(more)

@@ -1,7 +1,8 @@
-"""Layers of a graph made by gfm-rag, other than its entities, documents and facts.
+"""Nodes and edges of a graph made by gfm-rag, other than its entities, documents and facts.
 
-The graphs of G-reasoner have four: attributes, entities, documents, communities. Nodes may be of any type, and edges
-may join any two of them. The network of GFM-RAG and the walks of this package read only entities and mentions.
+The graphs of G-reasoner have four types of nodes: attributes, entities, documents, communities. Nodes may be of any
+type, and edges may join any two of them. The network of GFM-RAG and the walks of this package read only entities
+and mentions.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Attributes = Mapping[str, Any]
 
 
 class Node(NamedTuple):
-    """Names a node by its type and its name; the name of a document is its id."""
+    """Identifies a node by its type and its name; the name of a document is its id."""
 
     type: str
     name: str
 
 
 class Link(NamedTuple):
-    """Names an edge that is neither a fact nor a mention."""
+    """Describes an edge that is neither a fact nor a mention."""
 
     source: Node
     relation: str
@@ -34,30 +35,30 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OtherNodes:
-    """Holds the nodes that are neither entities nor documents of the graph, and the edges that are not facts.
-
-    nodes: the attributes of each; an entity that no fact and no document names is one of them. links: between any two
-    nodes. about: attributes of the graph's own entities, by name. relations: attributes of relations, by name.
-    """
+    """Holds the nodes of a graph that are neither entities nor documents, and the edges that are not facts."""
 
     nodes: Mapping[Node, Attributes] = field(default_factory=dict)
+    """The attributes of each node. An entity that no fact and no document names is among them."""
     links: tuple[Link, ...] = ()
+    """Edges between any two nodes."""
     about: Mapping[str, Attributes] = field(default_factory=dict)
+    """The attributes of the graph's own entities, by name."""
     relations: Mapping[str, Attributes] = field(default_factory=dict)
+    """The attributes of relations, by name."""
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.links or self.about or self.relations)
 
     def ends(self) -> set[Node]:
-        """Return the graph's own entities and documents that links lead to."""
+        """Return the graph's own entities and documents at the ends of links."""
         return {
             end for link in self.links for end in (link.source, link.target)
         } - self.nodes.keys()
 
     def without(self, gone: Collection[Node]) -> Self:
-        """Return a copy without the given entities and documents, and without the nodes that rested only on them.
+        """Return a copy without the given entities and documents, and without the nodes that depend only on them.
 
-        A node rests on the entities and documents that it is connected to, over any number of links.
+        A node depends on the entities and documents to which links connect it, over any number of steps.
         """
         before = _joined(self.links, self.ends())
         links = [
@@ -91,7 +92,7 @@ class OtherNodes:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the nodes that `to_json` wrote."""
+        """Return the nodes that `to_json` wrote. Raises ValueError or TypeError for any other text."""
         nodes, links, about, relations = json.loads(text)
         return cls(
             {Node(kind, name): attributes for kind, name, attributes in nodes},
@@ -102,8 +103,12 @@ class OtherNodes:
 
 
 def node_text(attributes: Attributes, **first: str) -> str:
-    """Return the text of a node or relation, one "key: value" per line, with `first` at the start; nulls are left
-    out."""
+    """Return the text of a node or relation that is embedded: a line "key: value" for each attribute; nulls are left
+    out.
+
+    Args:
+        first: pairs that come before the attributes.
+    """
     pairs = [*first.items(), *attributes.items()]
     return "\n".join(
         f"{key}: {value}" for key, value in pairs if value is not None

@@ -1,4 +1,4 @@
-"""Computes personalised PageRank: how often a random walk that restarts at the seeds visits each entity."""
+"""Computes personalised PageRank: how often a random walk that restarts at given entities visits each entity."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
-    """Return the weights of the undirected graph, (N, N): 1 for each fact between two entities, its cosine for an
-    equivalence.
+    """Return the weights of the undirected graph, (N, N): 1 for each fact, the scaled cosine for an equivalence.
 
-    equivalence: the weight of equivalences relative to facts; 0 leaves them out. Loops never count. Raises MissingExtra
-    without scipy.
+    Loops do not count. Raises MissingExtra without scipy.
+
+    Args:
+        equivalence: the factor of the cosines; 0 leaves equivalences out.
     """
     try:
         from scipy.sparse import csr_matrix
@@ -42,16 +43,18 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
 
 
 class PageRank:
-    """Computes walks on one matrix, whose transition probabilities are prepared once."""
+    """Computes random walks on one graph, whose transition probabilities are prepared once."""
 
     def __init__(
         self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6
     ) -> None:
-        """Prepare walks on `weights`, a symmetric (N, N) matrix as made by `walk_matrix`. The precision is that of
-        `weights`.
+        """Prepare walks on `weights`. The precision of results is that of `weights`. Raises SettingsError for an
+        invalid damping.
 
-        damping: the chance that a walk continues; otherwise (teleport, restart) it starts again at a seed. tolerance:
-        the iteration ends when the total change of the scores is smaller.
+        Args:
+            weights: a symmetric (N, N) matrix, as made by `walk_matrix`.
+            damping: the probability that a walk continues; otherwise it starts again at a seed.
+            tolerance: the iteration ends when the total change of the scores is smaller.
         """
         if not 0 <= damping <= 0.9999:
             raise SettingsError(
@@ -70,9 +73,13 @@ class PageRank:
         self._steps = steps
 
     def scores(self, seeds: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the probability of each entity, (N,), with the sum 1. seeds: (N,), weights from 0 on, not all 0.
+        """Return the probability of each entity, (N,), summing to 1. Raises ValueError if no seed has a weight above
+        0.
 
-        A walk that reaches an entity without edges restarts at the seeds.
+        A walk that reaches an entity without edges starts again at a seed.
+
+        Args:
+            seeds: (N,), the weights of the entities as starts, from 0 on.
         """
         total = float(seeds.sum())
         if not total > 0:

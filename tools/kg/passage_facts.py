@@ -1,4 +1,4 @@
-"""Facts of passages: extracted from them, stated in their metadata, or imported from a file and matched to them."""
+"""The facts of a passage: extracted from it, stated in its metadata, or imported from a file and matched to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PassageFacts:
-    """Holds the triples of a passage, and the entities named there, which need not occur in a triple.
+    """Holds the triples of a passage, and the entities named in it, which need not occur in a triple.
 
     The sources of a triple say where in the passage it was read; its sources in other passages are ignored.
     """
@@ -37,25 +37,23 @@ class PassageFacts:
     entities: tuple[str, ...] = ()
 
     def places(self, triple: Triple) -> list[Source]:
-        """Return the sources of a triple in this passage; if it has none here, a source at the passage's start."""
+        """Return the sources of a triple in this passage; if it has no source here, one at the passage's start."""
         own = [at for at in triple.sources if at.passage_id == self.passage_id]
         return own or [Source(self.passage_id)]
 
 
 class UnstatedEdge(NamedTuple):
-    """Holds an edge of an imported graph that no document states.
-
-    similarity: the similarity of its two ends if the edge is an equivalence, or None if it is a fact.
-    """
+    """Holds an edge of an imported graph that no document states."""
 
     subject: str
     relation: str
     target: str
     similarity: float | None = None
+    """The similarity of its two ends if the edge is an equivalence; None if it is a fact."""
 
 
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
-    """Return the facts extracted from a passage. Its title counts as an entity, unless that is the name of its file."""
+    """Return the facts extracted from a passage. Its title counts as an entity, unless it is the name of a file."""
     title = bare_title(passage.own_title)
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
@@ -63,10 +61,14 @@ def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
 def knowledge_passages(
     triples: Iterable[PlacedTriple], label: str, size: int = _SIZE
 ) -> list[Passage]:
-    """Turn triples into passages of at most about `size` characters, each titled with the head of its facts.
+    """Write triples out as passages, each with facts about one subject, which is its title.
 
-    The passages follow the order of the heads and belong to the document `label`. A head whose facts do not fit into
-    one passage gets several. Repeated facts with the same attributes occur once.
+    Passages follow the order of the subjects. A subject whose facts do not fit into one passage gets several.
+    Repeated facts with the same attributes occur once.
+
+    Args:
+        label: the id of the document to which the passages belong.
+        size: the approximate maximum length of a passage, in characters.
     """
     by_head: dict[str, dict[tuple[str, ...], PlacedTriple]] = {}
     for triple in triples:
@@ -119,17 +121,20 @@ def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTrip
 
 
 class ImportedFacts(NamedTuple):
-    """Holds the facts that a file lists for a passage, the file's name (`where`), and the passage's `text` if the file
-    has it."""
+    """Holds the facts that a file lists for a passage."""
 
     facts: PassageFacts
     where: str
+    """The name of the file."""
     text: str | None = None
+    """The passage's text, if the file has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
-    """Holds the matched facts of each passage, the passages by id, and reports of facts that could not be used."""
+    """Holds the facts that were matched to passages, these passages by id, and reports of facts that could not be
+    used.
+    """
 
     facts: list[PassageFacts] = field(default_factory=list)
     passages: dict[str, Passage] = field(default_factory=dict)
@@ -139,12 +144,12 @@ class MatchedFacts:
 def match_facts(
     imported: Sequence[ImportedFacts], passages: Iterable[Passage]
 ) -> MatchedFacts:
-    """Match each item of `imported` to the passage with its id, or otherwise to the only passage with that title.
+    """Match the facts of a file to passages: to the passage with the listed id, else to the only one with that title.
 
-    Facts of a document that was cut into pieces go to the pieces that contain their places, or otherwise to those that
-    name both ends, or otherwise to the first. Facts are skipped if their text differs from the passage's, or if their
-    place is outside the text. A passage for which no facts are left is not in the result. Facts of a passage that
-    several files list count once.
+    Facts of a document that was cut into pieces go to the piece that contains their place, else to the pieces that
+    name both ends, else to the first piece. Facts are skipped if the file's text differs from the passage's, or if
+    their place is outside the text. Facts that several files list for a passage count once. A passage without facts
+    is not in the result.
     """
     wanted = {item.facts.passage_id for item in imported}
     by_id: dict[str, Passage] = {}

@@ -1,5 +1,4 @@
-"""Draws a knowledge graph as one self-contained page: thousands of nodes on a canvas, with a layout computed
-beforehand."""
+"""Draws a knowledge graph as one self-contained HTML page: thousands of nodes on a canvas, with a computed layout."""
 
 from __future__ import annotations
 
@@ -25,14 +24,16 @@ _NAMED = 6  # how many passages the panel of an entity lists
 
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
-    """Return the `limit` entities with the most edges, ascending; ties go to the lower number."""
+    """Return the numbers of the `limit` entities with the most edges, ascending."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     return np.sort(np.argsort(-degree, kind="stable")[:limit])
 
 
 def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
-    """Return up to `limit` entities around `start`, ascending: nearest first and, at equal distance, best connected
-    first."""
+    """Return the numbers of up to `limit` entities around `start`, ascending.
+
+    The nearest are taken first and, at equal distance, those with the most edges.
+    """
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     found = list(dict.fromkeys(start))[:limit]
     seen = set(found)
@@ -60,11 +61,13 @@ def graph_page(
     around: Sequence[int] = (),
     name_of: Callable[[str], str] = str,
 ) -> str:
-    """Return the page of `entities` and the edges between them. Raises MissingExtra without networkx or rustworkx.
+    """Return an HTML page of `entities` and the edges between them. Raises MissingExtra without networkx or rustworkx.
 
-    seed: for the groups and the layout; the same graph and seed give the same page.
-
-    around: entities that are marked and placed in the middle. name_of: returns a passage's name by its id.
+    Args:
+        entities: the numbers of the entities to draw.
+        seed: for the groups and the layout; the same graph and seed give the same page.
+        around: the numbers of entities that are marked and placed in the middle.
+        name_of: returns a passage's name by its id.
     """
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))

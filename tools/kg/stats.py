@@ -46,7 +46,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
 
 
 def about(graph: KGIndex, entity: int) -> dict[str, Any]:
-    """Return an entity's facts, equivalent entities and passages, as lines to show."""
+    """Return the facts, the equivalent entities and the passages of an entity, as lines to show."""
     facts = []
     same = []
     for edge in graph.edges_of(entity).tolist():

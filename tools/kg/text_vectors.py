@@ -1,8 +1,7 @@
-"""Stores the vectors of a graph's texts in its database, so that each text is embedded only once, by the first command
-that needs it.
+"""Stores the vectors of a graph's texts in its database, so that each text is embedded only once.
 
 Each combination of a use and an embedder has separate rows. Vectors of new texts are added. Those of texts that no
-longer exist are deleted, also as soon as the name or passage that they are about is erased.
+longer exist are deleted, also as soon as the name or passage that they are about is deleted.
 """
 
 from __future__ import annotations
@@ -35,13 +34,15 @@ def stored_vectors(
     seconds: float = _SECONDS,
     part: bool = False,
 ) -> Floats:
-    """Return unit vectors of `texts`, shape (len(texts), dimension), float32; those that are not stored yet are
+    """Return unit vectors of `texts`, shape (len(texts), dimension), float32. Those that are not stored yet are
     embedded.
 
-    database: of the graph, or None for a graph in memory, for which nothing is stored. use: a word that distinguishes
-    these texts from those of other uses. owners: the name, or the passage id, that each text is about; by default the
-    texts are names themselves. seconds: new vectors are stored after about this time at the latest, so that an
-    interrupted run can continue. part: whether the graph has further texts whose stored vectors are to stay.
+    Args:
+        database: the graph's database; None for a graph in memory, for which nothing is stored.
+        use: a word under which the vectors are stored, such as "nodes".
+        owners: the name or the passage id that each text is about; by default the texts are names themselves.
+        seconds: new vectors are stored about this often, so that an interrupted run can continue.
+        part: whether the graph has other texts whose stored vectors are kept.
     """
     maker = hash_of(f"{use} {embedder.name}")
     keys = [hash_of(text) for text in texts]

@@ -1,7 +1,7 @@
-"""Vectors of a knowledge graph in the database of its index: of names, with the nearest names of each, and of texts.
+"""Stores vectors of a knowledge graph in the database of its index: those of names and texts, and the nearest names.
 
 They are stored as rows, so that a build that is killed embeds nothing twice, and so that lost array files can be
-restored without embedding or comparing again.
+restored without embedding or comparing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _MANY = 5000
 
 
 class Numbered(NamedTuple):
-    """Holds rows of arrays (`rows`) and the number of the name of each (`names`, ascending)."""
+    """Holds rows of an array, and the number of the name that each row belongs to."""
 
     names: Ints
+    """The numbers, ascending."""
     rows: Any
 
     def at(self, names: Ints) -> Ints:
-        """Return the positions of the given names, -1 for each name that is missing."""
+        """Return the positions of the given names in `rows`, -1 for each name that is missing."""
         if not len(self.names):
             return np.full(len(names), -1, dtype=np.int64)
         places = np.searchsorted(self.names, names).clip(max=len(self.names) - 1)
@@ -40,7 +41,11 @@ class Numbered(NamedTuple):
 def put_vectors(
     connection: Connection, maker: int, names: Sequence[int], vectors: Vectors
 ) -> None:
-    """Store the vectors (n, d) of names. maker: the number of the embedder that made them."""
+    """Store the vectors (n, d) of names.
+
+    Args:
+        maker: the number of the embedder that made them.
+    """
     listed = np.ascontiguousarray(vectors, "<f2")
     rows = [
         (name, maker, vector.tobytes())
@@ -54,10 +59,13 @@ def put_vectors(
 def read_vectors(
     connection: Connection, database: Database, maker: int, dimension: int, of: Ints
 ) -> Numbered:
-    """Return the vectors (n, d) that an embedder made of the names `of`. If many are asked for, other names are
-    included.
+    """Return the vectors (n, d) that an embedder made of the names `of`. Raises IndexMismatch for a vector of the
+    wrong size.
 
-    Raises IndexMismatch for a vector of the wrong size.
+    If many are requested, other names are included.
+
+    Args:
+        maker: the number of the embedder.
     """
     query = "SELECT name, data FROM kg_vectors WHERE maker = ?"
     found: list[tuple[int, bytes]] = []
@@ -78,14 +86,14 @@ def read_vectors(
 
 
 def erase_other_vectors(connection: Connection, maker: int) -> None:
-    """Delete the vectors of other embedders."""
+    """Delete the vectors that other embedders than `maker` made."""
     connection.execute("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
 
 
 class NearNames(NamedTuple):
     """Holds the nearest names of each entity: list `i` belongs to `names[i]` and is `others[starts[i]:starts[i + 1]]`.
 
-    All names are given by number; `cosines` runs parallel to `others`.
+    All names are given by number. `cosines[j]` belongs to `others[j]`.
     """
 
     names: Ints
@@ -125,10 +133,10 @@ def read_near(connection: Connection, database: Database) -> NearNames:
 
 
 def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
-    """Store the lists in `now` that differ from those in `before`, and delete the lists of names that no longer have
-    one.
+    """Store the lists in `now` that differ from those in `before`, and delete lists that `now` does not have.
 
-    before: the stored lists, or None if they were made with other settings, in which case all are replaced.
+    Args:
+        before: the stored lists; None if they were made with other settings, so that all are replaced.
     """
     if before is None:
         connection.execute("DELETE FROM kg_near")
@@ -171,7 +179,11 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
 def read_texts(
     connection: Connection, maker: int
 ) -> dict[int, npt.NDArray[np.float32]]:
-    """Return the vectors of texts that were made for one use by one embedder (`maker`), by the hashes of the texts."""
+    """Return the vectors of texts that one embedder made for one use, by the hashes of the texts.
+
+    Args:
+        maker: the number of this use and embedder.
+    """
     query = "SELECT text, data FROM kg_texts WHERE maker = ?"
     return {
         text: np.frombuffer(data, "<f4")
@@ -184,8 +196,12 @@ def put_texts_of(
     maker: int,
     rows: Iterable[tuple[int, str, npt.NDArray[np.float32]]],
 ) -> None:
-    """Store vectors of texts. rows: for each text its hash, its owner (the name or passage that it is about), and the
-    vector."""
+    """Store vectors of texts.
+
+    Args:
+        maker: the number of the use and the embedder.
+        rows: for each text its hash, its owner (the name or passage that it is about), and its vector.
+    """
     listed = []
     for text, owner, vector in rows:
         data = np.ascontiguousarray(vector, "<f4").tobytes()
@@ -204,7 +220,11 @@ def erase_texts(connection: Connection, owners: Iterable[str]) -> None:
 
 
 def erase_text_rows(connection: Connection, maker: int, texts: Collection[int]) -> None:
-    """Delete the vectors of the texts with these hashes that were made for one use by one embedder (`maker`)."""
+    """Delete the vectors of the texts with these hashes.
+
+    Args:
+        maker: the number of the use and the embedder.
+    """
     for marks, part in parts_of(texts):
         query = f"DELETE FROM kg_texts WHERE maker = ? AND text IN ({marks})"
         connection.execute(query, (maker, *part))

@@ -61,8 +61,9 @@ class KGProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """Reports the result of reading, as numbers of passages. A passage that gave only failures is read again next
-    time."""
+    """Reports the result of reading passages, in numbers of passages. A passage with only failures is read again next
+    time.
+    """
 
     read: int = 0
     unchanged: int = 0
@@ -71,7 +72,7 @@ class ReadReport:
 
 
 class KGWriter:
-    """The only writer of an index's graph; made by `open_writer`."""
+    """Changes the graph of an index. There is only one at a time, which `open_writer` makes."""
 
     def __init__(
         self,
@@ -80,7 +81,13 @@ class KGWriter:
         embedder: Embedder | None,
         on_progress: Callable[[KGProgress], None] | None = None,
     ) -> None:
-        """Take an index whose graph only this process writes. settings: the settings of the graph from now on."""
+        """Take an index whose graph only this process writes.
+
+        Args:
+            settings: the settings of the graph from now on.
+            embedder: embeds names; None for a graph without vectors.
+            on_progress: receives progress reports.
+        """
         self.index = index
         self.settings = settings
         self._database = index.database
@@ -90,9 +97,13 @@ class KGWriter:
         """How many edits of persons were dropped because the texts that they rested on were deleted"""
 
     def read_index(self, extract: Extract, reader: str) -> ReadReport:
-        """Read the facts of the index's passages, as `read` does, and erase those of passages that left the index.
+        """Read the facts of the index's passages, as `read` does, and delete those of passages that left the index.
 
-        A passage that is still in the cell where it was read counts as unchanged. reader: names the extractor.
+        A passage that is still in the cell where it was read counts as unchanged.
+
+        Args:
+            extract: extracts the facts of passages.
+            reader: the name of the extractor.
         """
         self.index.refresh()
         table = self.index.snapshot.table
@@ -213,10 +224,11 @@ class KGWriter:
         texts: Mapping[str, Passage] | None = None,
         origins: Mapping[str, str] | None = None,
     ) -> int:
-        """Import facts, replacing those stored for their passages; return the number of passages.
+        """Import facts, which replace those stored for their passages. Returns the number of passages.
 
-        texts: passages by id; their imported facts stay until the passage's text changes. origins: the paths of the
-        files of triples, by file name.
+        Args:
+            texts: passages by id, whose imported facts stay until their text changes.
+            origins: the paths of the files of triples, by file name.
         """
         count = 0
         with self._changing() as (connection, state):
@@ -231,7 +243,7 @@ class KGWriter:
         return count
 
     def origin_of(self, file: str) -> str:
-        """Return the path that a file of triples was added from, or "" if no file of this name was added."""
+        """Return the path from which a file of triples was added, by its name; "" if no file of this name was added."""
         with self._database.reading() as connection:
             return edit_rows.origin_of(connection, file)
 
@@ -241,18 +253,19 @@ class KGWriter:
             return edit_rows.read_edits(connection, self._database)
 
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
-        """Import edges that no document states, replacing the stored ones."""
+        """Import edges that no document states. They replace the stored ones."""
         with self._changing() as (connection, _):
             facts.put_edges(connection, edges)
 
     def put_others(self, others: OtherNodes) -> None:
-        """Import nodes that are neither entities nor documents, replacing the stored ones."""
+        """Import nodes that are neither entities nor documents. They replace the stored ones."""
         with self._changing() as (connection, _):
             facts.put_others(connection, others)
 
     def erase(self, passage_ids: Iterable[str]) -> int:
-        """Erase the facts of passages, and everything that rests only on them; return how many passages had stored
-        facts."""
+        """Delete the facts of passages, and everything that is based only on them. Returns how many passages had
+        facts.
+        """
         with self._changing() as (connection, _):
             before = len(self.edits())
             erased = erase_read(connection, self._database, passage_ids, self._held())
@@ -267,7 +280,8 @@ class KGWriter:
     def write(self, edits: Sequence[Edit] | None = None) -> KGIndex:
         """Publish a graph of everything that was read and edited, unless it is already published, and open it.
 
-        edits: all edits of persons from now on; by default the stored ones.
+        Args:
+            edits: all edits of persons from now on; by default the stored ones.
         """
         while not self._published(edits):
             pass  # another process has deleted passages in the meantime
@@ -386,7 +400,8 @@ class KGWriter:
     ) -> Iterator[tuple[Connection, GraphState]]:
         """Lend a connection for changing the stored rows, with the graph's state before the change.
 
-        changed: whether the change affects the graph, so that it must be published again.
+        Args:
+            changed: whether the change affects the graph, so that it must be published again.
         """
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
@@ -466,7 +481,7 @@ def _opened(place: Path | Address) -> PassageIndex:
 
 
 class NamedEmbedder:
-    """The embedder that a graph names; it is loaded only if a vector is missing."""
+    """Loads the embedder that a graph names only if a vector is missing."""
 
     def __init__(self, identity: EmbedderIdentity) -> None:
         self.name = identity.name
@@ -474,6 +489,7 @@ class NamedEmbedder:
         self._loaded: Embedder | None = None
 
     def embed(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of texts, (len(texts), dimension), of unit length."""
         if self._loaded is None:
             self._loaded = of_unit_length(resolve_embedder(self.name))
         return self._loaded.embed(texts)

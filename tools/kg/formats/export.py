@@ -1,7 +1,8 @@
 """Writes a knowledge graph for other programs: RDF, GraphML, node-link JSON, CSV, tab-separated values, JSON Lines.
 
-`kg add` can read each of these files again and gets the same entities and facts, whose places are then lines of the
-file. Each format has the attributes of facts, and the person who made or corrected a fact: "person", or "person:Ada".
+`kg add` can read each of these files again and gets the same entities and facts; their places are then lines of the
+file. Each format has the attributes of facts, and the person who made or corrected a fact: "person", or
+"person:Ada".
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ _PLAIN_PLACE = 3
 
 
 def write_graphml(graph: KGIndex, path: Path) -> None:
-    """Write the entities with their document frequency, the facts with their passages, and the equivalences with their
-    cosine.
+    """Write a graph as GraphML: entities with their document frequency, facts with their passages, equivalences with
+    cosines.
 
-    The `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids; `by` is a person. The file is
-    written edge by edge, since a graph may be larger than memory. Characters that XML cannot hold become U+FFFD.
+    The `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids; `by` is a person. The
+    file is written edge by edge, since a graph may be larger than memory. Characters that XML cannot hold become
+    U+FFFD.
     """
 
     def lines() -> Iterator[str]:
@@ -69,8 +71,10 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """Write head, relation, tail, passage, by, attributes: one line for each passage that states a fact, at least one
-    per fact."""
+    """Write the columns head, relation, tail, passage, by and attributes, separated by tabs.
+
+    There is a line for each passage that states a fact, and at least one for each fact.
+    """
 
     def lines() -> Iterator[str]:
         for row in _rows(graph):
@@ -104,8 +108,9 @@ def _rows(graph: KGIndex) -> Iterator[list[str]]:
 
 
 def write_neo4j(graph: KGIndex, folder: Path) -> None:
-    """Write nodes.csv and relationships.csv for the import of Neo4j: the names of entities, and facts whose type is the
-    relation."""
+    """Write nodes.csv and relationships.csv, which Neo4j imports: entities with their names, and facts with the
+    relation as type.
+    """
     folder.mkdir(exist_ok=True)
     with _table(folder / "nodes.csv") as nodes:
         nodes.writerow([":ID", "name"])
@@ -138,10 +143,11 @@ def _table(path: Path) -> Iterator[Any]:
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
-    """Write {"head", "relation", "tail", "sources"} per line; a source is a list of passage id, start and end.
+    """Write {"head", "relation", "tail", "sources"} for each fact, one a line; a source is a list of passage id, start
+    and end.
 
-    A fact that a person made also has "by", and a fact with attributes "attributes". A source that is unchecked or has
-    attributes ends with an object of these.
+    A fact that a person made also has "by", and a fact with attributes "attributes". A source that is unchecked or
+    has attributes ends with an object of these.
     """
 
     def lines() -> Iterator[str]:
@@ -211,7 +217,7 @@ def _separated(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def write_nt(graph: KGIndex, path: Path) -> None:
-    """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label.
+    """Write N-Triples: entities and relations are IRIs of their canonical keys, with their names as rdfs:label.
 
     A fact that a person made or that has attributes is also described by an rdf:Statement with these details.
     """
@@ -219,8 +225,10 @@ def write_nt(graph: KGIndex, path: Path) -> None:
 
 
 def write_rdf(graph: KGIndex, path: Path) -> None:
-    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD; the suffix decides. Raises MissingExtra without
-    pyoxigraph."""
+    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD, by the suffix of `path`.
+
+    Raises MissingExtra without pyoxigraph.
+    """
     try:
         import pyoxigraph
     except ImportError as error:

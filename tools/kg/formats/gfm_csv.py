@@ -56,19 +56,19 @@ _NAMED = 3  # how many of the things left out are named
 
 @dataclass(frozen=True, slots=True)
 class GFMFiles:
-    """Holds the contents of a folder.
-
-    facts: the facts of each document, in the order of the nodes. edges: the edges that no document states:
-    equivalences, and facts whose ends share no document. passages: the documents that have a text. graph: False if the
-    folder has only texts. others: the nodes of other types, and the edges that are neither facts nor mentions, if the
-    graph was read with `exact`.
-    """
+    """Holds the contents of a gfm-rag folder."""
 
     facts: list[PassageFacts] = field(default_factory=list)
+    """The facts of each document, in the order of the nodes."""
     edges: list[UnstatedEdge] = field(default_factory=list)
+    """The edges that no document states: equivalences, and facts whose ends share no document."""
     passages: list[Passage] = field(default_factory=list)
+    """The documents that have a text."""
     graph: bool = True
+    """False if the folder has only texts."""
     others: OtherNodes = field(default_factory=OtherNodes)
+    """The nodes of other types, and the edges that are neither facts nor mentions, if the graph was read with `exact`.
+    """
 
 
 def write_gfm_files(
@@ -76,7 +76,8 @@ def write_gfm_files(
 ) -> None:
     """Write a graph and the texts of its documents into `folder`, which becomes a data/NAME folder of gfm-rag.
 
-    passage_of: finds a document's passage by its id; a passage that is gone gets the text "".
+    Args:
+        passage_of: returns a document's passage by its id; a passage that is gone gets the text "".
     """
     passages = [passage_of(name) or Passage(name, "") for name in graph.documents]
     names = write_gfm_csv(graph, folder / _TABLES, passages)
@@ -89,14 +90,15 @@ def write_gfm_files(
 def write_gfm_csv(
     graph: KGIndex, folder: Path, passages: Sequence[Passage] | None = None
 ) -> list[str]:
-    """Write the three tables into `folder`, which is created, and return the names of the documents' nodes.
+    """Write the three tables of gfm-rag into `folder`, which is created. Returns the names of the documents' nodes.
 
-    Entities keep their names. Documents are named by their ids, with "document: " in front as often as it takes to make
-    the name unique. The attributes of an edge say where it was read and which person made it, or how similar its ends
-    are; those of a mention say how often the document names the entity. Nodes of other types are written as they were
-    read.
+    Entities keep their names. Documents are named by their ids, with "document: " in front as often as it takes to
+    make the name unique. The attributes of an edge say where it was read and which person made it, or how similar
+    its ends are; those of a mention say how often the document names the entity. Nodes of other types are written
+    as they were read.
 
-    passages: the documents' passages, whose titles and texts become attributes.
+    Args:
+        passages: the documents' passages, whose titles and texts become attributes; by default these are left out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
@@ -306,7 +308,7 @@ def _others(
 
 
 def names_of_nodes(path: Path) -> dict[str, str]:
-    """Return the names of the nodes in nodes.csv by uid, where they differ from it; for documents, their ids."""
+    """Return the names of the nodes in nodes.csv by uid, where the two differ; the name of a document is its id."""
     nodes = list(_nodes(path))
     documents = {
         node.key: _id(node.attributes.get("id"), node.name)
@@ -319,9 +321,10 @@ def names_of_nodes(path: Path) -> dict[str, str]:
 
 
 class _Node(NamedTuple):
-    """Holds a row of nodes.csv; key: the uid or name by which edges refer to the node."""
+    """Holds a row of nodes.csv;"""
 
     key: str
+    """The uid or name by which edges refer to the node."""
     name: str
     type: str
     attributes: dict[str, Any]
@@ -331,7 +334,11 @@ class _Edges:
     """Collects mentions and facts."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
-        """documents: the documents' ids, by the keys of their nodes."""
+        """Start without any.
+
+        Args:
+            documents: the documents' ids, by the keys of their nodes.
+        """
         self._ids = documents
         self._named: dict[str, dict[str, int]] = {
             passage_id: {} for passage_id in documents.values()
@@ -368,7 +375,8 @@ class _Edges:
     ) -> None:
         """Add a fact; or, if `alike` is set and no document states the edge, an equivalence.
 
-        alike: whether the edge has the equivalence relation.
+        Args:
+            alike: whether the edge has the equivalence relation.
         """
         if alike and not isinstance(details.get("sources"), list):
             similarity = details.get("similarity", 1.0)

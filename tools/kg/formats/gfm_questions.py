@@ -1,8 +1,8 @@
 """Reads gfm-rag's question files: train.json and test.json, each an array of questions with the nodes they start from.
 
-A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; in version
-1 it has "question_entities", "supporting_entities" and "supporting_facts". If nodes.csv in the same folder has a column
-`uid`, the questions refer to nodes by it.
+A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; in
+version 1 it has "question_entities", "supporting_entities" and "supporting_facts". If nodes.csv in the same folder
+has a column `uid`, the questions refer to nodes by it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY
 
 @dataclass(frozen=True, slots=True)
 class NodeQuestion:
-    """Holds a question, the nodes to start from, the nodes to find, and the documents that support the answer.
-
-    start, targets: names by type of node; documents are named by their ids. supporting: ids of documents.
-    """
+    """Holds a question, the nodes to start from, the nodes to find, and the documents that support the answer."""
 
     question: str
     start: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names by type of node; documents are named by their ids."""
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names by type of node; documents are named by their ids."""
     supporting: tuple[str, ...] = ()
+    """The ids of documents."""
 
 
 def read_gfm_questions(path: Path) -> list[NodeQuestion]:
-    """Return the questions in a file. Raises IngestError, naming file and record, for another kind of file."""
+    """Return the questions in a file. Raises IngestError, which names file and record, for another kind of file."""
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -55,9 +55,9 @@ def read_gfm_questions(path: Path) -> list[NodeQuestion]:
 
 
 def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
-    """Return the nodes to start from by question, with names by type, in the form of `Linking.starts`.
+    """Return the nodes to start from for each question, names by type, in the form of `Linking.starts`.
 
-    Raises as `read_gfm_questions` does, and IngestError for a file in which no question has start nodes.
+    Raises IngestError as `read_gfm_questions` does, and for a file in which no question has start nodes.
     """
     starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
     if not starts:

@@ -73,17 +73,17 @@ _OWN_KEYS = frozenset(("node-documents",))
 
 @dataclass(slots=True)
 class NodesAndEdges:
-    """Holds the contents of a file of nodes and edges: labels by id, edges, and reports of unreadable parts."""
+    """Holds the contents of a file of nodes and edges: labels of nodes by id, edges, and reports of unreadable parts."""
 
     labels: dict[str, str] = field(default_factory=dict)
     edges: list[Edge | Skipped] = field(default_factory=list)
 
     def facts(self) -> Iterator[PlacedTriple | Skipped]:
-        """Return the facts with the names of their ends."""
+        """Return the edges as facts, in which ids are replaced by names."""
         return named_facts(self.labels, lambda: iter(self.edges))
 
     def add_node(self, entity: str, values: Mapping[str, str], place: str) -> None:
-        """Add a node with its name, and a fact for each of its other values."""
+        """Add a node. One of its values is its name; each other value becomes a fact."""
         name_key = _first_key(values, _NAMES)
         self.labels[entity] = values[name_key] if name_key else entity
         for key, value in values.items():
@@ -92,7 +92,7 @@ class NodesAndEdges:
             self.add_value(entity, key, value, place)
 
     def add_value(self, entity: str, key: str, value: str, place: str) -> None:
-        """Add a fact between an entity and a value."""
+        """Add a fact that an entity has a value under a key, such as "population" and "500,000"."""
         edge = Edge(
             head=entity,
             relation=key.replace("_", " "),
@@ -105,8 +105,10 @@ class NodesAndEdges:
     def add_edge(
         self, head: str, tail: str, values: Mapping[str, Any], place: str
     ) -> None:
-        """Add the fact of an edge. The first value whose key may name a relation is its relation; other values are
-        attributes."""
+        """Add an edge as a fact.
+
+        The first value whose key may name a relation is the relation; other values become attributes.
+        """
         texts = texts_of(values)
         kind = texts.get("kind")
         if kind == EQUIVALENCE:
@@ -133,6 +135,9 @@ def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of a GraphML file: its edges, and the values of its nodes.
 
     A file with a document type is refused, since that may refer to other files or expand until it fills the memory.
+
+    Args:
+        label: names the file in the places of facts and reports.
     """
     reader = _GraphML(label)
     try:
@@ -205,7 +210,11 @@ class _GraphML:
 
 
 def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of node-link JSON, as NetworkX, D3 and Cytoscape write it. Raises IngestError for other JSON."""
+    """Yield the facts of node-link JSON, as NetworkX, D3 and Cytoscape write it. Raises IngestError for other JSON.
+
+    Args:
+        label: names the file in the places of facts and reports.
+    """
     text = "".join(read_lines(path))
     try:
         found = parse_line(text)
@@ -234,8 +243,12 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 def graph_of(
     found: Mapping[str, Mapping[int, Any]], label: str, place: str = ""
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of nodes and of the edges between them, given by number. place: what the numbers count, such as
-    "line"."""
+    """Yield the facts of nodes and of the edges between them.
+
+    Args:
+        found: lists of nodes and edges by name, each as a mapping from number to item.
+        place: names the unit that the numbers count, such as "line".
+    """
     graph = NodesAndEdges()
     _add_nodes(found["nodes"], graph, f"{label} {place or 'node'}")
     for name in _LINKS:
@@ -325,7 +338,7 @@ def _data_of(item: Any) -> Mapping[str, Any]:
 
 
 def other_values(values: Mapping[str, Any], used: Sequence[str | None]) -> Attributes:
-    """Return the values that are not blank and whose keys are not in `used`, as attributes."""
+    """Return, as attributes, the values that are not blank and whose keys are not in `used`."""
     others = {}
     for key, value in values.items():
         if key not in used and value is not None and str(value).strip():
@@ -358,7 +371,10 @@ def read_csv(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of a CSV file with a header: head, relation, tail, or the columns of a file that Neo4j imports.
 
-    others: the files that are read together with it, which may contain the nodes, and so the names, of Neo4j's edges.
+    Args:
+        label: names the file in the places of facts and reports.
+        others: the files that are read together with it, which may contain the nodes, and so the names, of Neo4j's
+            edges.
     """
     table = _table(path, label)
     if not _is_neo4j(table.header):
@@ -436,7 +452,11 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
 def columns_of_facts(
     header: Sequence[str], parts: Sequence[Sequence[str]] = (_HEAD, _RELATION, _TAIL)
 ) -> list[str]:
-    """Return the columns of a header that hold the parts of a fact, or [] if a part is missing."""
+    """Return the columns of a header that hold the parts of a fact; [] if a part is missing.
+
+    Args:
+        parts: the possible names of each column, best first.
+    """
     filled = {name: name for name in header}
     columns = [_first_key(filled, names) for names in parts]
     return [column for column in columns if column] if all(columns) else []

@@ -1,5 +1,4 @@
-"""Names the entities of a graph whose facts are between ids: by their labels, with a mark added where two labels are
-equal."""
+"""Names the entities of a graph whose facts join ids: by their labels, with an addition where two labels are equal."""
 
 from __future__ import annotations
 
@@ -29,14 +28,14 @@ class PlacedTriple:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Holds a fact by the ids of its ends, and its place in a file. If `is_attribute`, the tail is a value instead of
-    an id."""
+    """Holds a fact by the ids of its ends, and its place in a file."""
 
     head: str
     relation: str
     tail: str
     place: str
     is_attribute: bool = False
+    """Whether the tail is a value instead of an id."""
     attributes: Attributes = NO_ATTRIBUTES
 
 
@@ -49,7 +48,10 @@ def named_facts(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts with the names of their entities. An id without a label is used as the name.
 
-    An entity whose name has a mark added gets a fact that it is also called by its label.
+    An entity whose name differs from its label gets a fact that it is also called by its label.
+
+    Args:
+        edges: reads the edges from the beginning; it is called twice.
     """
     names = told_apart(labels, edges())
     marked = set()
@@ -77,10 +79,10 @@ def named_facts(
 def told_apart(
     labels: Mapping[str, str], edges: Iterable[Edge | Skipped]
 ) -> dict[str, str]:
-    """Return a name for each id: its label, followed by one of its facts in parentheses if other ids have the same
-    label.
+    """Return a distinct name for each id: its label, followed by one of its facts in parentheses if other ids share
+    the label.
 
-    That is the first fact that none of those other ids has; if there is none, the id is used.
+    The fact is the first that no other of these ids has; without such a fact, the id is added.
     """
     shared = _shared(labels)
     facts: dict[str, list[str]] = {entity: [] for entity in shared}
@@ -122,13 +124,13 @@ def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def place_by(place: str, by: str) -> str:
-    """Return the place of a fact, followed by the person who made it, if an export of this package names one."""
+    """Return the place of a fact, followed by the person who made it; unchanged if `by` names no person."""
     name = " ".join(by.split())
     return f"{place}, by {name}" if is_person(name) else place
 
 
 def written_attributes(text: str) -> Attributes:
-    """Return the attributes that an export of this package wrote as JSON; none for any other text."""
+    """Return the attributes that an export of this package wrote as JSON; any other text gives no attributes."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -141,7 +143,9 @@ def written_attributes(text: str) -> Attributes:
 def placed(
     fields: Sequence[str], place: str, attributes: Attributes = NO_ATTRIBUTES
 ) -> PlacedTriple | Skipped:
-    """Return the fact of three texts, or a Skipped with the reason if one of them is blank."""
+    """Return a fact of three texts: head, relation and tail. If one of them is blank, return a Skipped with the
+    reason.
+    """
     texts = []
     for field in fields:
         text = " ".join(field.split())

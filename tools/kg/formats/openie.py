@@ -22,10 +22,14 @@ class ExtractedPassage(NamedTuple):
 
 
 def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
-    """Yield a passage per line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities": [...].
+    """Yield a passage for each line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities":
+    [...].
 
-    Each triple gets the span of the sentence that states it or shares most words with it. Only the bad line is skipped,
-    or only the bad triple of a good line; both are reported. If two lines have the same id, the first one counts.
+    Each triple gets the span of the sentence that states it or shares most words with it. A bad line, or a bad
+    triple in a good line, is skipped and reported. If two lines have the same id, the first one counts.
+
+    Args:
+        label: names the file in reports.
     """
     places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

@@ -1,4 +1,4 @@
-"""Statements about statements, in the form of RDF reification: who made a fact, and its attributes."""
+"""Reads and writes statements about statements (RDF reification): who made a fact, and its attributes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ ABOUT = "urn:ras-agent:attributes"
 
 
 class Term(NamedTuple):
-    """Holds an IRI, a blank node ("_:b1") or a literal, with its kind ("iri", "blank" or "literal") and a literal's
-    language."""
+    """Holds an IRI, a blank node ("_:b1") or a literal."""
 
     value: str
     kind: str
+    """"iri", "blank" or "literal"."""
     language: str = ""
+    """The language tag of a literal."""
 
 
 class Statement(NamedTuple):
@@ -38,9 +39,12 @@ class Statement(NamedTuple):
 
 
 def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of N-Triples that say something about a statement, given by its three terms.
+    """Yield the lines of N-Triples that say something about a statement.
 
-    node: the blank node that stands for the statement. about: literals, by the IRIs of their properties.
+    Args:
+        node: the blank node that stands for the statement.
+        parts: the three terms of the statement.
+        about: literals, by the IRIs of their properties.
     """
     yield f"{node} <{_TYPE}> <{_STATEMENT}> ."
     for name, part in zip(_PARTS, parts, strict=True):
@@ -50,8 +54,9 @@ def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterat
 
 
 class Notes:
-    """Collects what a file says about its own statements: `seen` reads all statements once, then `takes` collects the
-    notes."""
+    """Collects the notes of a file on its own statements. `seen` reads all statements first, then `takes` collects the
+    notes.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, Term]] = {}
@@ -80,7 +85,7 @@ class Notes:
         return len(parts) == len(_PARTS)
 
     def takes(self, statement: Statement) -> bool:
-        """Collect a statement that is about another statement; return False for any other."""
+        """Collect a statement that is about another statement, and return True; return False for any other."""
         if not self.is_about(statement):
             return False
         node, predicate, value = statement

@@ -87,14 +87,21 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def load_triples(
     path: Path, label: str, others: Sequence[Path] = ()
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the file's facts, and a Skipped with its place for each line that could not be read.
+    """Yield the facts of a file, and a Skipped with its place for each line that could not be read.
 
-    RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are the labels in the file, or otherwise the last
-    parts of the IRIs; two IRIs with the same label are distinguished by a fact; a blank node without a label gets the
-    file's name. .tsv: head, relation, tail; a header of these words may come first, further columns are ignored.
-    .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object. .csv:
-    columns of these names, or a file that Neo4j imports, whose nodes may be in one of `others`. .graphml and .json:
-    nodes and edges. Raises IngestError for any other suffix.
+    The suffix decides the format. Raises IngestError for any other suffix.
+
+    - RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are the labels in the file, else the last parts
+      of the IRIs. IRIs with the same label are distinguished by a fact. A blank node without a label gets the
+      file's name.
+    - .tsv: head, relation, tail. A header of these words may come first; further columns are ignored.
+    - .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object.
+    - .csv: columns of these names, or a file that Neo4j imports, whose nodes may be in one of `others`.
+    - .graphml and .json: nodes and edges.
+
+    Args:
+        label: names the file in the places of facts and reports.
+        others: the files that are added together with this one.
     """
     suffix = path.suffix.lower()
     if suffix == ".csv":
@@ -190,7 +197,9 @@ def _check_entities(path: Path, label: str) -> None:
 def _statement_of(quad: Any, blank: dict[str, str]) -> Statement:
     """Return a statement of the library as a Statement.
 
-    blank: the names of blank nodes, numbered in order, since the library gives them different names in each run.
+    Args:
+        blank: the names of blank nodes, numbered in order, since the library gives them different names in each
+            run.
     """
     return Statement(
         subject=_term_of(quad.subject, blank),
@@ -214,8 +223,12 @@ def facts_of_statements(
     label: str,
     language: str = "en",
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of statements, with the names of their terms in `language`. The statements are read several
-    times."""
+    """Yield the facts of RDF statements, with the names of their terms in `language`.
+
+    Args:
+        statements: yields statements with their places; it is called several times.
+        label: names the file in reports.
+    """
     # labels are collected first: a label may come after the statements that need it
     notes = Notes()
     labels = labels_of(notes.seen(statements()), language)
@@ -378,7 +391,7 @@ def _fields(record: Any) -> list[str] | None:
 
 
 def parse_statement(line: str) -> Statement:
-    """Return the N-Triples statement in a line. Raises ValueError with the reason if there is none."""
+    """Return the N-Triples statement in a line. Raises ValueError, with the reason, for any other line."""
     found = _STATEMENT.match(line)
     if found is None:
         raise ValueError(
@@ -400,7 +413,7 @@ def parse_statement(line: str) -> Statement:
 
 
 def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str, str]:
-    """Return the label of each term: preferably in `language`, then without a language, then in any; the first of
+    """Return the label of each term: preferably in `language`, else without a language, else in any; the first of
     several.
 
     rdfs:label takes precedence over the other properties that give names.
@@ -427,11 +440,11 @@ def _is_label(statement: Statement) -> bool:
 def relation_of(
     statement: Statement, labels: Mapping[str, str], language: str = "en"
 ) -> str | None:
-    """Return the name of a statement's relation; None if the statement gives the label, or a gloss in another language.
+    """Return the name of a statement's relation; None if the statement gives the label, or a gloss in another
+    language.
 
-    A further label in `language` is another name of the entity (ALSO_CALLED).
-
-    A direct property of Wikidata has the label of the property itself.
+    A further label in `language` is another name of the entity (ALSO_CALLED). A direct property of Wikidata has the
+    label of the property itself.
     """
     predicate = statement.predicate.value
     if _is_label(statement):
@@ -457,7 +470,7 @@ def _is_in(term: Term, language: str) -> bool:
 
 
 def direct_property(predicate: str) -> str:
-    """Return the property that a direct property of Wikidata stands for; any other predicate is returned unchanged."""
+    """Return the property that a direct property of Wikidata stands for. Any other predicate is returned unchanged."""
     return _DIRECT.sub("/entity/", predicate)
 
 

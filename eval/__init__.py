@@ -1,1 +1,1 @@
-"""Evaluation of agents on question sets."""
+"""Evaluates agents on question sets: benchmarks, metrics, runs, reports and studies."""

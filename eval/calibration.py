@@ -47,7 +47,7 @@ _RIGHT = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign>>=?)\s*(?P<least>[\d.]+)\s*"
 
 
 class Rule(NamedTuple):
-    """A rule for which results are right: a metric's score is at least, or above, a number."""
+    """Decides which results are right: those whose score of a metric is at least, or above, a number."""
 
     metric: str
     compare: Callable[[float, float], bool]
@@ -55,10 +55,10 @@ class Rule(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Rule:
-        """Return the rule in a text such as "f1>=0.5".
+        """Parse a rule such as "f1>=0.5".
 
         Raises:
-            SettingsError: the text has another form.
+            SettingsError: If the text has another form.
         """
         match = _RIGHT.fullmatch(text)
         try:
@@ -87,13 +87,13 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of a logistic function: one for each column, and the offset."""
+    """Holds the weights of a logistic function: one for each column, and the offset."""
 
     offset: float
     columns: Doubles
 
     def of(self, rows: Doubles) -> Doubles:
-        """Return the probability of each row."""
+        """Return the probability of each row of `rows`, (n, d)."""
         probabilities: Doubles = 1 / (1 + np.exp(-self._log_odds(rows)))
         return probabilities
 
@@ -134,7 +134,10 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
 
 
 def cross_validated(rows: Doubles, right: Doubles, seed: int = 0) -> Doubles:
-    """Return the probability of each row, computed with weights that were fitted to the other folds."""
+    """Return the probability of each row, computed with weights that were fitted to the other folds.
+
+    `rows` are (n, d), `right` is (n,), 1 for a right answer, else 0.
+    """
     order = np.random.default_rng(seed).permutation(len(rows))
     sure = np.zeros(len(rows))
     for fold in range(_FOLDS):
@@ -180,7 +183,7 @@ def _at_most(count: int, n: int, share: float) -> float:
 
 
 def least_count(risk: float, sure: float) -> int:
-    """Return the number of answers that are needed for the bound to stay at `risk` or below if one of them is wrong.
+    """Return how many answers are needed for the bound to be at most `risk` if one of them is wrong.
 
     >>> least_count(0.1, 0.9), least_count(0.2, 0.9)
     (38, 18)
@@ -192,8 +195,13 @@ def least_count(risk: float, sure: float) -> int:
 
 
 def risk_table(sure: Doubles, right: Doubles, level: float) -> list[RiskRow]:
-    """Return the risk of each threshold, the highest threshold first. level: the probability with which each bound
-    holds."""
+    """Return the risk at each threshold, the highest threshold first.
+
+    Args:
+        sure: The confidence of each answer.
+        right: 1 for each right answer, 0 for a wrong one.
+        level: The probability with which each bound holds.
+    """
     table = []
     for threshold in _THRESHOLDS:
         said = sure >= threshold
@@ -206,11 +214,14 @@ def risk_table(sure: Doubles, right: Doubles, level: float) -> list[RiskRow]:
 def chosen_threshold(
     table: Sequence[RiskRow], risk: float, starts: Sequence[int]
 ) -> float | None:
-    """Return the lowest threshold of a sequence of tests whose bound holds, as do those of all thresholds tested before
-    it in the sequence.
+    """Return the lowest threshold at which the risk is bounded; None if there is no such threshold.
 
-    Return None if there is no such threshold. starts: the minimum number of answers, right or wrong, at the first
-    threshold of each sequence.
+    Thresholds are tested in sequences, each from its start downwards, until a bound is above `risk`.
+
+    Args:
+        table: The risk at each threshold, the highest first.
+        risk: The allowed share of wrong answers.
+        starts: For each sequence, the number of answers that its first threshold needs.
     """
     chosen = []
     for start in starts:
@@ -224,10 +235,10 @@ def chosen_threshold(
 
 
 def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
-    """Yield the trace of each answer of a run, and whether the answer is right.
+    """Yield the trace of each answered question of a run, and whether `rule` counts the answer as right.
 
     Raises:
-        RunError: the run has no traces, was asked with a calibration, or withheld answers by a threshold.
+        RunError: If the run has no traces, was asked with a calibration, or withheld answers by a threshold.
     """
     settings = folder.manifest().get("settings", {})
     if settings.get("calibration"):
@@ -254,7 +265,10 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
 def signals_in(
     folder: RunFolder, rule: Rule, reader: SpanReader
 ) -> tuple[list[Signals], list[float]]:
-    """Return the signals of each answer of a run, and 1.0 for each right answer, 0.0 for a wrong one."""
+    """Return the signals of each answer of a run, and 1.0 for each right answer, 0.0 for a wrong one.
+
+    `reader` is the span reader whose answers are some of the signals.
+    """
     signals = []
     right = []
     for trace, is_right in answered(folder, rule):
@@ -278,16 +292,16 @@ def calibrated(
     """Fit a calibration to answers and choose its threshold.
 
     Args:
-        signals: Of each answer.
+        signals: The signals of each answer.
         right: 1 for each right answer, 0 for a wrong one.
-        risk: The allowed share of wrong answers among those that are given.
-        sure: How likely the bound of the risk is to hold.
+        risk: The allowed share of wrong answers among those that are stated.
+        sure: The probability with which the bound of the risk holds.
         rule: Which answers count as right, in words.
         run: The folder of the run.
         manifest: The run's manifest.
 
     Raises:
-        RunError: For too few answers, and where no threshold keeps the risk.
+        RunError: If there are too few answers, or no threshold keeps the risk.
     """
     level = 1 - (1 - sure) / 2
     enough = least_count(risk, level)

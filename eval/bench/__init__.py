@@ -1,1 +1,1 @@
-"""Programs that measure the project: speed, retrieval tables, path instances. They are not part of the wheel."""
+"""Measures the project: speed, retrieval tables, path instances. These programs are not part of the wheel."""

@@ -57,7 +57,7 @@ def commit() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print the table, append the rows."""
+    """Run the benchmarks, print their table, and append its rows to the file of --json."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench",
         description=__doc__,

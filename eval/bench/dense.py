@@ -39,7 +39,7 @@ _K = 10
 
 
 class DrawnEmbedder:
-    """An embedder that draws vectors of 384 numbers near one of a thousand centres, so that a text has neighbours."""
+    """Embeds a text as 384 random numbers near one of a thousand centres, so that a text has neighbours."""
 
     name = "drawn"
     dimension = _WIDTH
@@ -73,10 +73,10 @@ class DrawnEmbedder:
 def bench_rows(
     sizes: Sequence[int] = (10_000,), queries: int = 100
 ) -> Iterator[BenchRow]:
-    """Yield a row for `dense` at each size.
+    """Yield a row for the retriever `dense` at each size, a number of passages.
 
     Raises:
-        SettingsError: FAISS is not installed.
+        SettingsError: If FAISS is not installed.
     """
     if find_spec("faiss") is None:
         raise SettingsError("no peer to measure: pip install faiss-cpu")

@@ -172,8 +172,9 @@ def plain_pass(
     start: GFMStart,
     relation_states: list[CachedRows] | None,
 ) -> Floats:
-    """Return the result of the plain pass as the published code computes it: one kernel for the messages, then products
-    over the whole graph."""
+    """Return the entities' scores as the published code computes them: one kernel for messages, then whole-graph
+    products.
+    """
     import torch
     from torch.nn.functional import linear, relu
 
@@ -216,8 +217,8 @@ def plain_pass(
 
 
 def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    """Return the weights of a network `times` as wide that computes the same, to measure the cost of a trained network
-    of that width.
+    """Return the weights of a network that is `times` as wide but computes the same, to measure the cost of that
+    width.
 
     Each number of a state is repeated `times` times, and the weights that read it are divided by `times`.
     """

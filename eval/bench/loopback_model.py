@@ -1,4 +1,4 @@
-"""A stand-in for a model server, to measure and test evaluations: OpenAI's chat protocol without a model.
+"""Serves OpenAI's chat protocol without a model, to measure and test evaluations.
 
     python -m ras_agent.eval.bench.loopback_model --latency 0.1
 
@@ -8,9 +8,9 @@ for each passage and "scribe" ten, "reasoner" a sentence, "answerer" names somet
 only on the request, so that equal requests of two runs get equal replies. Replies are meaningless, and so are the
 scores of such a run.
 
-With --window 4096 it has a context window: if prompt and requested reply are longer, the request is refused with a vLLM
-server's error. A token is then at most four letters of a word, a digit or a mark, which gives more tokens than the
-vocabularies of models.
+With --window 4096 it has a context window: if prompt and requested reply are longer, the request is refused with a
+vLLM server's error. A token is then at most four letters of a word, a digit or a mark, which gives more tokens than
+the vocabularies of models.
 
     GET /counts         {"received", "answered", "repeated", "refused", "longest"}; repeated: requests that had been
                         answered before; refused: prompts longer than the window; longest: tokens of the longest prompt
@@ -294,17 +294,17 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Loopback:
-    """A client that controls a running server."""
+    """Controls a running server from another process."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
 
     def spec(self, role: str) -> str:
-        """Return the role spec for "planner", "extractor" and so on."""
+        """Return the spec by which an agent asks the server as a role, such as "planner" or "extractor"."""
         return f"vllm:{self.root}/v1#{role}"
 
     def counts(self) -> dict[str, int]:
-        """Return the counts of requests."""
+        """Return how many requests the server has received, answered and so on (see the module's docstring)."""
         return self._ask("GET", "/counts")
 
     def gate(self, answer: int | None) -> None:
@@ -328,7 +328,14 @@ def serving(
     vague: bool = False,
     core: int | None = None,
 ) -> Iterator[Loopback]:
-    """Start a server in a new process, on one `core` or on all, and stop it at the end of the block."""
+    """Start a server in a new process, and stop it at the end of the block.
+
+    Args:
+        latency: The seconds after which it replies.
+        window: The tokens of its context window; None for no limit.
+        vague: Whether it leaves out of its errors how long a prompt was.
+        core: The processor core that it runs on; None for all.
+    """
     command = [
         sys.executable,
         "-P",
@@ -366,7 +373,7 @@ async def _serve(latency: float, window: int | None, vague: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
+    """Run the server with the options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench.loopback_model",
         description=(__doc__ or "").partition("\n")[0],

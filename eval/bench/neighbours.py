@@ -37,8 +37,11 @@ _THREADS = Path("/proc/self/task")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Yield rows that compare the busy and the bounded situation with the idle one, by medians. The situations take
-    turns."""
+    """Yield rows that compare the processor time next to busy programs, and on one processor, with that on an idle
+    machine.
+
+    A figure is the median of `runs`; the situations take turns.
+    """
     idle: list[float] = []
     busy: list[float] = []
     bounded: list[float] = []
@@ -93,7 +96,7 @@ def _of_own_process(*options: str) -> float:
 
 
 def processor_seconds(one_processor: bool) -> float:
-    """Return the processor seconds of answering the bundled questions, without those of loading the reader."""
+    """Return the processor seconds of answering the bundled questions, without the time in which the reader is loaded."""
     plain = benchmark("jsonl")
     with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
         index = PassageIndex.in_memory(plain.corpus(path))
@@ -121,7 +124,7 @@ def _share_one_processor() -> None:
 
 
 def main() -> None:
-    """Print the seconds."""
+    """Print the processor seconds of answering the bundled questions."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

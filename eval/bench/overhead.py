@@ -43,7 +43,7 @@ _SENTENCE = (
 
 
 class InstantRoles:
-    """All four roles with prepared replies: every call is only a look-up."""
+    """Plays all four roles with prepared replies, so that every call is only a look-up."""
 
     def __init__(self, hops: int) -> None:
         self._hops = hops
@@ -53,14 +53,17 @@ class InstantRoles:
         }
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Return the prepared plan of this hop."""
         if len(steps) < self._hops:
             return Plan("subq", f"sub-query {len(steps)}")
         return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return prepared hits."""
         return self._hits[query]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return prepared facts."""
         return self._facts[subquery]
 
     def answer(
@@ -70,11 +73,12 @@ class InstantRoles:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
+        """Return a prepared answer."""
         return Answer("an answer")
 
 
 class InstantAsyncRoles(InstantRoles):
-    """The same roles with asynchronous methods added, so that no worker thread is needed."""
+    """Plays the same roles with asynchronous methods too, so that no worker thread is needed."""
 
     async def aplan(self, *args: Any) -> Plan:
         return self.plan(*args)
@@ -123,7 +127,9 @@ class _BareState(TypedDict):
 
 
 def bare_graph(hops: int, *, asynchronous: bool) -> Any:
-    """Return the graph to compare with: nodes plan, retrieve, structure and merge that only write a number."""
+    """Return the LangGraph graph to compare with: nodes plan, retrieve, structure and merge that each write one
+    number.
+    """
 
     def node(state: _BareState) -> dict[str, int]:
         return {"value": 1}

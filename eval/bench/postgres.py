@@ -26,10 +26,10 @@ _K = 10
 
 
 def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
-    """Yield a row that compares the times of `bm25` by the clock.
+    """Yield a row that compares the wall-clock times of `bm25` over both indexes.
 
     Raises:
-        SettingsError: no server is named.
+        SettingsError: If no server is named.
     """
     if not (url := os.environ.get(SERVER)):
         raise SettingsError(

@@ -106,7 +106,7 @@ def bench_rows(
     rank-bm25.
 
     Raises:
-        SettingsError: one of these packages is not installed.
+        SettingsError: If one of these packages is not installed.
     """
     if missing := [name for name in ("bm25s", "rank_bm25") if find_spec(name) is None]:
         raise SettingsError(f"no peer to measure: pip install {' '.join(missing)}")

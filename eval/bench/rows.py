@@ -1,4 +1,4 @@
-"""The rows of `make bench`: a figure of ours with a peer's of the same run, a bar, and the ratios of earlier runs."""
+"""Formats the rows of `make bench`: our figure, a peer's from the same run, a bar, and the ratios of earlier runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = ("", "unit", "ours", "peer", "peer's", "ratio", "bar", "before", "")
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """A figure of ours with a peer's figure from the same run. It has one bar, `at_most` or `at_least`."""
+    """Compares a figure of ours with a peer's from the same run. It has one bar, `at_most` or `at_least`."""
 
     name: str
     unit: str
@@ -32,6 +32,7 @@ class BenchRow:
 
     @property
     def ratio(self) -> float:
+        """Return our figure divided by the peer's."""
         return self.ours / self.theirs
 
     @property
@@ -43,6 +44,7 @@ class BenchRow:
 
     @property
     def met(self) -> bool:
+        """Tell whether the ratio meets the bar."""
         low = 0.0
         if self.at_least is not None:
             low = self.at_least
@@ -53,8 +55,9 @@ class BenchRow:
         return low <= self.ratio <= high
 
     def worsening(self, before: float) -> float:
-        """Return the share by which the ratio is worse than an earlier one: 0.25 for a quarter worse; negative if it is
-        better."""
+        """Return by which share the ratio is worse than the earlier ratio `before`: 0.25 for a quarter; negative if
+        better.
+        """
         if self.at_least is None:
             return self.ratio / before - 1
         return before / self.ratio - 1

@@ -22,7 +22,9 @@ _HELP = ("-c", "from ras_agent.app.cli import main; main()", "--help")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Yield rows that compare imports and `--help` with a bare interpreter, and an agent's builder with LangGraph's."""
+    """Yield rows that compare imports and `--help` with a bare interpreter, and our builder of an agent with
+    LangGraph's.
+    """
     bare = "python -c pass"
     builder = "from langgraph.graph import StateGraph"
     ours = "from ras_agent import create_ras_agent"

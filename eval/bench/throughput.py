@@ -49,12 +49,12 @@ _AT_LEAST = {32: 20.0, 128: 25.0}
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """One measurement."""
+    """Holds one measurement."""
 
     concurrency: int
     """The number of questions in flight; 0 for the sequential loop."""
     a_second: float
-    """Questions per second."""
+    """The number of questions per second."""
 
 
 def measure(
@@ -66,10 +66,15 @@ def measure(
     sequential: int,
     apart: bool = False,
 ) -> Iterator[Throughput]:
-    """Yield measurements of the sequential loop over `sequential` questions, then of each concurrency, round by round.
+    """Yield measurements of the sequential loop, then of evaluations with several questions in flight, round by round.
 
     Args:
-        apart: whether this process is bound to its first core, and the model server to the second.
+        rounds: The number of rounds.
+        ways: The numbers of questions in flight.
+        latency: The seconds after which the model server replies.
+        questions: The number of questions of an evaluation.
+        sequential: The number of questions of the sequential loop.
+        apart: Whether this process is bound to its first core, and the model server to the second.
     """
     index = PassageIndex.in_memory(_passages())
     with (

@@ -1,4 +1,4 @@
-"""ASQA (Stelmakh et al., 2022) and ELI5 (Fan et al., 2019) in ALCE's format (Gao et al., 2023): long answers.
+"""Reads ASQA (Stelmakh et al., 2022) and ELI5 (Fan et al., 2019) in ALCE's format (Gao et al., 2023): long answers.
 
 ASQA's questions are ambiguous, and every reading is answered. ELI5 asks why and how, for answers in plain words.
 """

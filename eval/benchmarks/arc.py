@@ -1,4 +1,4 @@
-"""ARC-Challenge (Clark et al., 2018): school science questions, mostly with four options."""
+"""Reads ARC-Challenge (Clark et al., 2018): school science questions, mostly with four options."""
 
 from __future__ import annotations
 

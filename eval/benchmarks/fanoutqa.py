@@ -1,4 +1,5 @@
-"""FanOutQA (Zhu et al., 2024): questions that need facts from many Wikipedia pages, with a tree of sub-questions.
+"""Reads FanOutQA (Zhu et al., 2024): questions that need facts from many Wikipedia pages, with a tree of
+sub-questions.
 
 A record's answer is a text, a number, a list or a mapping such as {"Pat Burrell": "Right", ...}. The pages are not in
 the file: give Wikipedia's pages of the data set's date with --corpus or --index.

@@ -1,4 +1,6 @@
-"""Questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with names of supporting documents."""
+"""Reads questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with names of supporting
+documents.
+"""
 
 from __future__ import annotations
 

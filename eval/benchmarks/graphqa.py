@@ -1,4 +1,4 @@
-"""GraphQA (He et al., 2024): questions that each come with a small graph.
+"""Reads GraphQA (He et al., 2024): questions that each come with a small graph.
 
 ExplaGraphs (Saha et al., 2021) asks whether two arguments agree, given a common-sense graph; SceneGraphs are GQA's
 questions (Hudson and Manning, 2019) with scene graphs in place of the images. Answers can be asked to list the nodes

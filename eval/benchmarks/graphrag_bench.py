@@ -1,4 +1,4 @@
-"""GraphRAG-Bench (Xiang et al., 2025): four kinds of questions over one long text, medical guidelines or novels.
+"""Reads GraphRAG-Bench (Xiang et al., 2025): four kinds of questions over one long text, medical guidelines or novels.
 
 The benchmark measures fact retrieval and complex reasoning by ROUGE-L. Its other figures, answer correctness, coverage
 and faithfulness, need a judge model and are not computed here.

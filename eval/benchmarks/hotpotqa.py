@@ -1,4 +1,4 @@
-"""HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), whose records have the same form.
+"""Reads HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), whose records have the same form.
 
 HotpotQA asks two-hop questions over Wikipedia's introductions; 2WikiMultihopQA's questions compare, infer and compose,
 and have evidence triples. Contexts are titled lists of sentences, gold facts are (title, sentence) pairs.

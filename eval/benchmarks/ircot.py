@@ -1,4 +1,5 @@
-"""IRCoT's annotated training questions (Trivedi et al., 2023): contexts, a chain of thought that cites them, an answer.
+"""Reads IRCoT's annotated training questions (Trivedi et al., 2023): contexts, a chain of thought that cites them, an
+answer.
 
 They come from HotpotQA, 2WikiMultihopQA, MuSiQue and IIRC; a question's type is the name of its source.
 """

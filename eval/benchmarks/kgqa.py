@@ -1,4 +1,4 @@
-"""Questions over Freebase: the official files of each set, and the records with a subgraph of RoG (Luo et al., 2024).
+"""Reads questions over Freebase: the official files of each set, and RoG's records with a subgraph (Luo et al., 2024).
 
 Official records have no subgraph. They are asked over an index, or over a graph that the user has added to each record
 under the key `graph`, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP can also be read as in

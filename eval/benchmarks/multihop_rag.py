@@ -1,4 +1,6 @@
-"""MultiHop-RAG (Tang and Yang, 2024): questions over dated news that compare, order and infer; some have no answer."""
+"""Reads MultiHop-RAG (Tang and Yang, 2024): questions over dated news that compare, order and infer; some have no
+answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MuSiQue (Trivedi et al., 2022): questions of two to four hops with their decompositions."""
+"""Reads MuSiQue (Trivedi et al., 2022): questions of two to four hops with their decompositions."""
 
 from __future__ import annotations
 

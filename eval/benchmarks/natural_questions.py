@@ -1,4 +1,6 @@
-"""Natural Questions, open (Kwiatkowski et al., 2019), with the passage that contains the answer (Liu et al., 2023)."""
+"""Reads Natural Questions, open (Kwiatkowski et al., 2019), with the passage that contains the answer (Liu et al.,
+2023).
+"""
 
 from __future__ import annotations
 

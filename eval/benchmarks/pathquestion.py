@@ -1,4 +1,4 @@
-"""PathQuestion (Zhou et al., 2018): template questions along two or three relations of a small knowledge base.
+"""Reads PathQuestion (Zhou et al., 2018): template questions along two or three relations of a small knowledge base.
 
 There is no official split; `part_of` splits questions by the entity they start from.
 """
@@ -118,10 +118,10 @@ def part_of(question: Question) -> Part:
 
 
 def of_part(questions: Iterable[Question], part: str) -> list[Question]:
-    """Return the questions of one part.
+    """Return the questions of one part: "train", "dev" or "test".
 
     Raises:
-        ValueError: there is no such part.
+        ValueError: If there is no such part.
     """
     if part not in get_args(Part):
         raise ValueError(f"unknown part {part!r}; known: {', '.join(get_args(Part))}")

@@ -1,5 +1,6 @@
-"""PopQA (Mallen et al., 2023): questions on Wikidata facts. The long tail are the questions on rarely viewed
-subjects."""
+"""Reads PopQA (Mallen et al., 2023): questions on Wikidata facts. The long tail are questions on rarely viewed
+subjects.
+"""
 
 from __future__ import annotations
 

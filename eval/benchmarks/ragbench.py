@@ -1,5 +1,4 @@
-"""RAGBench (Friel et al., 2024): seven domain sets that GFM-RAG uses to test transfer to other domains (its Table
-11)."""
+"""Reads RAGBench (Friel et al., 2024): seven sets by which GFM-RAG tests transfer to other domains (its Table 11)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ hops.
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """A benchmark's place in the `datasets` library: data set, configuration, and the split that papers report on."""
+    """Names a benchmark's place in the `datasets` library: data set, configuration, and the split that papers report
+    on.
+    """
 
     dataset: str
     configuration: str = ""
@@ -75,7 +77,7 @@ class HubDataset:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A question set: how it is read, asked and scored."""
+    """Describes a question set: how it is read, asked and scored."""
 
     name: str
     title: str
@@ -151,17 +153,19 @@ class Benchmark:
     ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
-        A complete official file must have its known count and checksum. A warning names the records that the task
+        A complete official file must have its known count and checksum. A warning names the records that the benchmark
         leaves out.
 
         Args:
-            limit: the maximum number of questions.
-            on_bad: is called with the error of a record that cannot be read and is left out. Without it the error is
+            path: The file or folder.
+            split: The split, such as "validation"; by default the only one.
+            limit: The maximum number of questions.
+            on_bad: Is called with the error of a record that cannot be read and is left out. Without it the error is
                 raised.
 
         Raises:
-            IngestError: a record cannot be read (the error names its line or number, and where to get the file), or the
-                file is not the official one.
+            IngestError: If a record cannot be read (the error names its line or number, and where to get the file), or if
+                the file is not the official one.
         """
         file = self.file_in(Path(path), split)
         left_out: list[str] = []
@@ -263,12 +267,16 @@ class Benchmark:
         )
 
     def score(self, question: Question, outcome: Outcome) -> dict[str, float]:
-        """Return the scores of this benchmark's metrics, each in 0..1. A metric that does not apply to the question is
-        left out."""
+        """Return the score of each of the benchmark's metrics, from 0 to 1, by name.
+
+        A metric that does not apply to the question is left out.
+        """
         return score(question, outcome, self.metrics)
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """Return an agent's input in RAS's setting: the question, and its passages if they are not to be searched."""
+        """Return the agent's input as in RAS: the question, and its own passages if the benchmark has no corpus to
+        search.
+        """
         values: dict[str, Any] = {"question": question.question}
         passages = [passage.to_dict() for passage in question.contexts[:_STATIC]]
         if passages and self.context_use != "corpus":
@@ -349,7 +357,7 @@ def corpus_file(path: Path) -> Path:
 
 
 def registered(benchmark: Benchmark) -> Benchmark:
-    """Register a benchmark under its name. Return the benchmark."""
+    """Register a benchmark under its name, and return it."""
     registry.register("benchmark", benchmark.name, benchmark)
     return benchmark
 

@@ -1,4 +1,6 @@
-"""SQuAD 1.1 (Rajpurkar et al., 2016), and XQuAD: a question, one paragraph, and the positions of the answers in it."""
+"""Reads SQuAD 1.1 (Rajpurkar et al., 2016) and XQuAD: a question, one paragraph, and the positions of the answers in
+it.
+"""
 
 from __future__ import annotations
 

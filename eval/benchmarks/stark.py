@@ -1,4 +1,4 @@
-"""STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base with texts and relations.
+"""Reads STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base with texts and relations.
 
 The nodes are the passages: a corpus file has one a line, with the node's number as its id. STaRK's package stores its
 knowledge bases as pickles, which are not read here. Use that package once to write the corpus file (docs/evaluation.md

@@ -1,4 +1,4 @@
-"""TriviaQA, unfiltered (Joshi et al., 2017): trivia with many accepted spellings of each answer."""
+"""Reads TriviaQA, unfiltered (Joshi et al., 2017): trivia with many accepted spellings of each answer."""
 
 from __future__ import annotations
 

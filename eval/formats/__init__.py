@@ -1,8 +1,9 @@
-"""File formats of other tools for questions, passages and runs. They are recognised by a record's keys when read, and
-chosen by name when written.
+"""Reads and writes questions, passages and runs in the file formats of other tools.
 
-load_questions("flashrag/hotpotqa/dev.jsonl")
-load_passages("beir/scifact/corpus.jsonl")
+A format is recognised by a record's keys when read, and chosen by name when written.
+
+    load_questions("flashrag/hotpotqa/dev.jsonl")
+    load_passages("beir/scifact/corpus.jsonl")
 """
 
 from ras_agent.eval.formats.exported import Exported

@@ -1,9 +1,9 @@
-"""The Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a folder with a JSON file for each question's
-trajectory.
+"""Writes the Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a folder with a JSON file for each question.
 
-The prompts of a role are steps of the system and the user, its replies are steps of the agent, and the result of a tool
-is the observation of the step that called it. A planner's prompt is newly composed at each hop unless its layout is a
-dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats from the one before.
+The prompts of a role are steps of the system and the user, its replies are steps of the agent, and the result of a
+tool is the observation of the step that called it. A planner's prompt is newly composed at each hop unless its layout
+is a dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats from the one
+before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and the judgements of each split in qrels/SPLIT.tsv.
+"""Reads BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and the judgements of each split in qrels/SPLIT.tsv.
 
-{"_id": "q1", "text": "...", "metadata": {}}
-{"_id": "d1", "title": "...", "text": "...", "metadata": {}}
-query-id<TAB>corpus-id<TAB>score
+    {"_id": "q1", "text": "...", "metadata": {}}
+    {"_id": "d1", "title": "...", "text": "...", "metadata": {}}
+    query-id<TAB>corpus-id<TAB>score
 
 The folder, or its queries.jsonl, stands for the queries that qrels/test.tsv judges; qrels/dev.tsv stands for the
 queries that it judges. There are no answers, so only passages can be scored, as with `--retrieval-only`.
@@ -56,10 +56,10 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return {query: {passage: grade}} from a file with a header, in its order.
+    """Return the grades in a file with a header as {query: {passage: grade}}, in its order.
 
     Raises:
-        IngestError: a row cannot be read.
+        IngestError: If a row cannot be read.
     """
     grades: dict[str, dict[str, int]] = {}
     for record in read_records(path):

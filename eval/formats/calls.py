@@ -1,4 +1,4 @@
-"""The calls of a role in a run with their prompts and replies, as data to train a model for the role.
+"""Joins a run's calls of a role with their prompts and replies, as data to train a model for the role.
 
 A line of results.jsonl has the question, its scores and, in its trace, the role, hop and key of each call.
 replies.sqlite has the messages and the reply of each key. Here the two are joined.
@@ -23,7 +23,7 @@ from ras_agent.tools.chat.cache import RecordedCalls
 
 @dataclass(frozen=True, slots=True)
 class RoleCall:
-    """One call of a role."""
+    """Holds one call of a role, with its prompt and its reply."""
 
     id: str
     """The id of the question that was answered."""
@@ -57,8 +57,7 @@ class RoleCall:
 
     @property
     def asked(self) -> tuple[str, str, int, str]:
-        """Return the question id, role, hop and prompt. They are equal in two runs that did not differ before this
-        call."""
+        """Return question id, role, hop and prompt: equal for calls of two runs that did not differ before."""
         return self.id, self.role, self.hop, _text(self.prompt)
 
     @property
@@ -68,7 +67,7 @@ class RoleCall:
 
     @property
     def about(self) -> JSON:
-        """Return the description of the call in a row, without its messages."""
+        """Return the description of the call for a row of training data: everything but the messages."""
         return {
             "id": self.id,
             "question": self.question,
@@ -92,11 +91,14 @@ def read_calls(
     reply to its prompt.
 
     Args:
-        replies: the place of the run's cached replies.
+        results: The results of the run.
+        role: The role.
+        replies: The place of the run's cached replies.
+        provenance: Where the calls come from, stored with each of them.
 
     Raises:
-        SettingsError: there are no replies.
-        RunError: the run has no traces of its calls, or none of this role.
+        SettingsError: If there are no replies.
+        RunError: If the run has no traces of its calls, or none of this role.
     """
     recorded = RecordedCalls(replies)
     calls: list[RoleCall] = []
@@ -213,11 +215,12 @@ def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
 def pair_calls(
     calls: Iterable[RoleCall], others: Iterable[RoleCall], metric: str
 ) -> list[RoleCall]:
-    """Return calls of two runs with the same prompt but different replies: the call that scored more, with the other
-    reply as rejected.
+    """Return the calls to which two runs replied differently: the reply of the run that scored more, the other as
+    rejected.
 
-    For each question and role, only the last call with equal prompts counts, because earlier differences had no effect:
-    the first sub-query, for example, is replaced by the question itself. Equal replies to this call make no pair.
+    For each question and role, only the last call with equal prompts counts, because earlier differences had no
+    effect: the first sub-query, for example, is replaced by the question itself. If the replies to this call are equal
+    too, the question gives no pair. `metric` is the score that decides.
     """
     by_prompt = {call.asked: call for call in others}
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}

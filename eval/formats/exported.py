@@ -1,4 +1,4 @@
-"""The input of a format's writer: a run's manifest with its results, or the calls of one role with their replies."""
+"""Prepares the input of a format's writer: a run's manifest with its results, or the calls of one role with replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ras_agent.tools.store.durable import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A run, or some of its results, to be written in a format."""
+    """Holds a run, or some of its results, to be written in a format."""
 
     manifest: JSON
     """The manifest of the run's folder, which describes task and agent."""
@@ -44,10 +44,11 @@ class Exported:
         """Return the run in a folder.
 
         Args:
-            questions: the questions of the run's data; the results are put in their order.
+            path: The folder.
+            questions: The questions of the run's data; the results are put in their order.
 
         Raises:
-            RunError: the folder holds no run, or a run without results.
+            RunError: If the folder holds no run, or a run without results.
         """
         folder = RunFolder(path)
         manifest = folder.manifest()
@@ -84,14 +85,18 @@ class Exported:
         return replace(known, metadata=metadata)
 
     def rest_of(self, result: Result) -> dict[str, str]:
-        """Return the facts about a result's question that a row's format has no field for."""
+        """Return the facts about a result's question for which a row's format has no field (see
+        `ras_agent.eval.question`).
+        """
         return rest_of(self.question_of(result))
 
     def with_calls(
         self, role: str, replies: str | Path | Address | None = None
     ) -> Self:
-        """Return the run with the calls of a role; see `read_calls`. replies: their place, if it is not the run's
-        folder."""
+        """Return the run with the calls of a role; see `read_calls`.
+
+        `replies` is the place of the cached replies, by default the run's folder.
+        """
         known = {}
         for name in ("benchmark", "graph", "git_commit", "started"):
             known[name] = self.manifest.get(name)
@@ -109,14 +114,17 @@ class Exported:
         return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
-        """Return the run with only the results that score at least `least` in each metric and, with `cited`, have cited
-        answers.
+        """Return the run with only some of its results.
 
         An answer is cited if a sentence that it cites supports it, or may do so: for a yes or a no this cannot be
         judged.
 
+        Args:
+            least: The lowest score that a result needs in each metric.
+            cited: Whether it also needs a cited answer.
+
         Raises:
-            RunError: no result has scores of a metric, or traces are missing.
+            RunError: If no result has scores of a metric, or traces are missing.
         """
         for metric in least:
             if not any(metric in result.scores for result in self.results):
@@ -166,7 +174,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
-    """Write one JSON object a line. Return the path in a list. Characters that are not valid Unicode become "?"."""
+    """Write one JSON object a line, and return [path]. Characters that are not valid Unicode become "?"."""
     return write_text(
         path,
         "".join(
@@ -176,15 +184,14 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
 
 
 def write_json(path: Path, value: JSON) -> list[Path]:
-    """Write one JSON document. Return its path in a list."""
+    """Write one JSON document, and return [path]."""
     return write_text(
         path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
     )
 
 
 def write_text(path: Path, text: str) -> list[Path]:
-    """Write a file, completely or not at all. Return its path in a list. Characters that are not valid Unicode become
-    "?"."""
+    """Write a file as a whole or not at all, and return [path]. Characters that are not valid Unicode become "?"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode("utf-8", "replace"))
     return [path]

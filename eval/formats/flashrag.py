@@ -1,8 +1,7 @@
-"""FlashRAG (Jin et al., 2024): its 36 question sets share one JSON Lines format.
+r"""Reads and writes the JSON Lines format of FlashRAG (Jin et al., 2024), which its 36 question sets share.
 
-{"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
-{"id": "0", "contents": ""Title"
-text of the passage"}
+    {"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
+    {"id": "0", "contents": "\"Title\"\ntext of the passage"}
 
 A run is written in the form of FlashRAG's `intermediate_data.json`, but with one line for each question: the retrieved
 passages, the answer and the scores are under `output`.
@@ -104,7 +103,7 @@ def _unquoted(title: str) -> str:
 
 
 def row_of(result: Result) -> JSON:
-    """Return a result's question, with its passages, answer and scores under `output`."""
+    """Return a result as a row: the question, and its passages, answer and scores under `output`."""
     gold = {
         "supporting_titles" if result.by_title else "supporting_ids": list(
             result.supporting

@@ -1,4 +1,4 @@
-"""Inspect's log of an evaluation (inspect-ai 0.3) as JSON, for `inspect view` and `read_eval_log`.
+"""Writes Inspect's log of an evaluation (inspect-ai 0.3) as JSON, for `inspect view` and `read_eval_log`.
 
 Each question is a sample with its scores. Its retrieved passages are in the sample's metadata, its trace in the store.
 """
@@ -60,7 +60,7 @@ def log_of(run: Exported) -> JSON:
 
 
 def scorer_name(metric: str) -> str:
-    """Return a metric's name as the name of an Inspect scorer, which cannot contain @."""
+    """Return a metric's name as the name of an Inspect scorer, which cannot contain "@"."""
     return metric.replace("@", "_at_")
 
 

@@ -1,8 +1,8 @@
-"""Rows of an input and an expected output, as LangSmith, Inspect and DeepEval store them.
+"""Reads rows of an input and an expected output, as LangSmith, Inspect and DeepEval store them.
 
-{"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
-{"input": "...", "target": "..."}                                  Inspect's samples
-{"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens, also with `expectedOutput`
+    {"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
+    {"input": "...", "target": "..."}                                  Inspect's samples
+    {"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens, also with `expectedOutput`
 
 Gold passages, type and hops are read from their metadata. An input may be a conversation, a list of messages with role
 and content. Its last user message is the question.
@@ -124,8 +124,7 @@ def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
 
 
 def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
-    """Return the text under the first of `keys` that has a value. In a conversation it is the last message of the
-    role."""
+    """Return the text under the first of `keys` that has a value; of a conversation, the last message of `role`."""
     key = record.first_key(*keys)
     value = unpacked(record.data.get(key))
     if not isinstance(value, list):

@@ -1,7 +1,8 @@
-"""This package's plain format: id, question, answers and metadata of a question; id, text and title of a passage.
+"""Reads and writes this package's plain format: id, question, answers, metadata of a question; id, text, title of a
+passage.
 
-{"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]}
-{"id": "bell", "text": "Bell was born in Edinburgh.", "title": "Bell"}
+    {"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]}
+    {"id": "bell", "text": "Bell was born in Edinburgh.", "title": "Bell"}
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _ANSWERS = ("answers", "ground_truths", "ground_truth", "answer")
 
 
 def plain_question(record: QuestionRecord) -> Question:
-    """Return the question of a plain record, which has id, question and answers. Without an id the row's number is its
-    id.
+    """Return the question of a plain record, which has id, question and answers.
 
-    Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata. Keys of the
-    metadata (decomposition, hops, choices, label, ...) may also be keys of the record itself.
+    Without an id the row's number is its id. Optional: supporting_ids or supporting_titles, type, contexts (objects
+    with text, title, id), metadata. Keys of the metadata (decomposition, hops, choices, label, ...) may also be keys
+    of the record itself.
     """
     answers_key = record.first_key(*_ANSWERS)
     answers = _answers(record, answers_key)
@@ -148,8 +149,10 @@ def _contexts(record: QuestionRecord) -> tuple[Passage, ...]:
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the only passage of a record with text, optional id and title. Without an id the row's number is its
-    id."""
+    """Return the only passage of a record, in a list: its text, and its title and id if it has them.
+
+    Without an id the row's number is its id.
+    """
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):
             raise record.error(
@@ -161,7 +164,7 @@ def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
 
 
 def plain_row(result: Result) -> JSON:
-    """Return a result's question in the plain form."""
+    """Return a result's question in the plain format."""
     gold = {
         "supporting_titles" if result.by_title else "supporting_ids": list(
             result.supporting

@@ -1,4 +1,4 @@
-"""prime-rl's SFT data: `prompt` and `completion` as messages, and `tool_defs` as JSON.
+"""Writes prime-rl's SFT data: `prompt` and `completion` as messages, and `tool_defs` as JSON.
 
 prime-rl trains on all assistant turns, including those of a prompt.
 """
@@ -16,7 +16,7 @@ from ras_agent.records import JSON
 
 
 def row_of(call: RoleCall) -> JSON:
-    """Return a call as a row."""
+    """Return a call as a row of training data."""
     if call.tools:
         tools = {"tool_defs": json.dumps(call.tools, ensure_ascii=False)}
     else:

@@ -1,5 +1,4 @@
-"""Registers the formats of other tools: how their records are read as questions and passages, and how a run is written
-as their file.
+"""Registers the file formats of other tools: how they are read as questions and passages, and how a run is written.
 
 A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`; there is no list to
 extend. The modules of this folder are imported when needed. A format of another package is known once its module has
@@ -28,13 +27,14 @@ paths."""
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The keys that identify a record: it has all of `keys` and none of `without`."""
+    """Recognises a record by its keys: it has all of `keys` and none of `without`."""
 
     keys: frozenset[str]
     without: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, *keys: str, without: Sequence[str] = ()) -> Look:
+        """Make a Look from the keys that a record has, and those that it must not have."""
         return cls(frozenset(keys), frozenset(without))
 
     def fits(self, record: QuestionRecord) -> bool:
@@ -44,7 +44,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format of questions, passages or runs."""
+    """Describes a file format of questions, passages or runs."""
 
     name: str
     title: str
@@ -71,7 +71,7 @@ class Format:
 
 
 def registered(form: Format) -> Format:
-    """Register a format under its name. Return the format."""
+    """Register a format under its name, and return it."""
     registry.register("format", form.name, form)
     formats.cache_clear()
     return form
@@ -95,7 +95,10 @@ def formats() -> tuple[Format, ...]:
 
 
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
-    """Return the writers of results, or of a role's calls, or of pairs of calls, by the name of the format."""
+    """Return the functions that write results, by the name of the format.
+
+    With `calls`, they write the calls of a role instead, and with `pairs`, pairs of calls.
+    """
     written = {}
     for form in formats():
         write = form.write_results
@@ -107,10 +110,10 @@ def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
 
 
 def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
-    """Return the writer of the format `name`.
+    """Return the function that writes the format `name`; `calls` and `pairs` are as for `writers`.
 
     Raises:
-        UnknownName: the format cannot be written; the message lists those that can.
+        UnknownName: If the format cannot be written; the message lists those that can.
     """
     table = writers(calls=calls, pairs=pairs)
     if name in table:
@@ -124,14 +127,16 @@ def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> W
 
 
 def question_format(record: QuestionRecord) -> Format | None:
-    """Return the format whose questions have the keys of a record, or the one with the most keys if there are
-    several."""
+    """Return the format of questions whose keys a record has; of several, the one with the most keys. None if there is
+    none.
+    """
     return _closest(record, "question")
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
-    """Return the format whose passages have the keys of a record, or the one with the most keys if there are
-    several."""
+    """Return the format of passages whose keys a record has; of several, the one with the most keys. None if there is
+    none.
+    """
     return _closest(record, "passage")
 
 
@@ -154,8 +159,10 @@ def read_rows(
     columns: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
-    """Yield the records of a file as `read_records` does, together with other files of its folder if the format needs
-    them."""
+    """Yield the records of a file, as `read_records` does with the same arguments.
+
+    If a format needs other files of the same folder, these are read too.
+    """
     path = Path(path)
     for form in formats():
         if form.owns and form.rows and form.owns(path):
@@ -164,7 +171,7 @@ def read_rows(
 
 
 def read_question(record: QuestionRecord) -> Question | None:
-    """Return the question of a record if its keys are those of a format, else None."""
+    """Return the question of a record, or None if its keys are not those of any format."""
     form = question_format(record)
     if form is None or form.read_question is None:
         return None

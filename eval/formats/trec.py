@@ -1,11 +1,11 @@
-"""TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements next to it.
+"""Writes TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements next to it.
 
-run.trec        query Q0 passage rank score name
-run.trec.qrels  query 0 passage grade
+    run.trec        query Q0 passage rank score name
+    run.trec.qrels  query 0 passage grade
 
 A judgement has a grade of relevance, which is a whole number. A run has scores, by which evaluators sort. Passages are
-ranked hop by hop, and the scores of different hops cannot be compared, so the written score counts down by rank. Fields
-are separated by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
+ranked hop by hop, and the scores of different hops cannot be compared, so the written score counts down by rank.
+Fields are separated by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def field(name: str) -> str:
 
 
 def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
-    """Yield a line for each named retrieved passage, at its first rank."""
+    """Yield a line of the run for each retrieved passage that has a name, at its first rank. `name` is that of the
+    run.
+    """
     for result in results:
         ranked = list(filter(None, dict.fromkeys(result.retrieved)))
         for rank, passage in enumerate(ranked, 1):

@@ -1,4 +1,5 @@
-"""TRL's data sets (1.16): `prompt` and `completion` for SFTTrainer, `prompt`, `chosen` and `rejected` for DPOTrainer.
+"""Writes TRL's data sets (1.16): `prompt` and `completion` for SFTTrainer, `prompt`, `chosen`, `rejected` for
+DPOTrainer.
 
 SFTTrainer computes the loss only on the completion, so earlier assistant turns of a prompt are not trained on.
 """
@@ -16,7 +17,7 @@ from ras_agent.records import JSON
 
 
 def row_of(call: RoleCall) -> JSON:
-    """Return a call as a conversational row, or as a pair if it has a rejected reply."""
+    """Return a call as a row of training data, or as a pair if it has a rejected reply."""
     if call.rejected is None:
         replies = {"completion": [call.reply]}
     else:

@@ -1,7 +1,8 @@
-"""verl's Parquet rows: questions for reinforcement learning (also Search-R1's form), and conversations for SFT.
+"""Reads and writes verl's Parquet rows: questions for reinforcement learning (also Search-R1's form), conversations
+for SFT.
 
-{"data_source": "...", "prompt": [{"role": "user", "content": "..."}], "ability": "fact-reasoning",
- "reward_model": {"style": "rule", "ground_truth": {"target": ["..."]}}, "extra_info": {"index": 0, "split": "..."}}
+    {"data_source": "...", "prompt": [{"role": "user", "content": "..."}], "ability": "fact-reasoning",
+     "reward_model": {"style": "rule", "ground_truth": {"target": ["..."]}}, "extra_info": {"index": 0, "split": "..."}}
 
 verl's MultiTurnSFTDataset reads `messages` and trains on all assistant turns, including those of a prompt.
 """
@@ -37,8 +38,8 @@ _CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))[^\S\n]*Question:")
 def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `prompt` and `reward_model`.
 
-    The question is the value of `question`, in the row or in `extra_info`. Without one it is the text after "Question:"
-    in the last message, if this begins a line or a sentence, or else the whole message.
+    Its text is the value of `question`, in the row or in `extra_info`. Otherwise it is the text after "Question:" in
+    the last message, if this begins a line or a sentence, or else the whole message.
     """
     extra = _inside(record, "extra_info")
     known = known_of(_inside(record, "metadata"))
@@ -101,8 +102,9 @@ def question_row(result: Result, place: int, source: str) -> JSON:
     """Return a result's question as a row to train on.
 
     Args:
-        place: its index in the file.
-        source: the data source of the question.
+        result: The result.
+        place: The index of the row in the file.
+        source: The data source of the question.
     """
     return {
         "data_source": source,
@@ -125,7 +127,7 @@ def question_row(result: Result, place: int, source: str) -> JSON:
 
 
 def call_row(call: RoleCall) -> JSON:
-    """Return a call as a conversation.
+    """Return a call as a conversation to train on.
 
     A Parquet column has one type. Arguments are therefore JSON texts. Tools, which verl reads as objects, have the
     fields of all tools, empty where a tool lacks them.
@@ -153,13 +155,15 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
 def write_parquet(
     path: Path, rows: list[dict[str, Any]], *, every_column: bool = False
 ) -> list[Path]:
-    """Write rows as a table, completely or not at all. Characters that are not valid Unicode become "?".
+    """Write rows as a table, as a whole or not at all, and return [path]. Invalid Unicode characters become "?".
 
     Args:
-        every_column: keep columns that are empty in all rows.
+        path: The file.
+        rows: The rows.
+        every_column: Whether columns that are empty in all rows are kept.
 
     Raises:
-        MissingExtra: pyarrow is not installed.
+        MissingExtra: If pyarrow is not installed.
     """
     try:
         from pyarrow import BufferOutputStream, Table, parquet

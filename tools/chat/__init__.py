@@ -1,4 +1,4 @@
-"""Calls of chat models: limits, retries, deadlines, a cache of replies, and dialogues made of calls."""
+"""Calls of chat models: rate limits, retries, deadlines, a cache of replies, and dialogues of several calls."""
 
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.tools.chat.call import Reply, Request

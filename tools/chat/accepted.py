@@ -1,4 +1,4 @@
-"""A model wrapper that leaves out the parts of a request that the server refuses, and asks again."""
+"""Wraps a model so that a request is sent again without the parts that the server refuses."""
 
 from __future__ import annotations
 
@@ -58,14 +58,20 @@ class _Sent:
 
 
 class Accepted:
-    """A model wrapper that asks once, leaving out what the server is known to refuse.
+    """Sends a request once, without the parts that the server is known to refuse.
 
-    All that ask at an endpoint share its refusals. The key of a cached reply includes the parts that were left out, so
-    a run can be replayed whatever had been learnt by then.
+    All users of an endpoint share its refusals. The key of a cached reply contains the parts that were left out, so
+    a run can be replayed even if other refusals are known by then.
     """
 
     def __init__(self, model: Any, name: str, sizes: Sizes, added: JSON) -> None:
-        """Take a model. added: fields that the user added to each request; the run notes if one is refused."""
+        """Wrap a LangChain model.
+
+        Args:
+            name: the model's name in notes.
+            sizes: holds the refusals and the window of the model's endpoint.
+            added: fields that the user added to each request; the run notes if one is refused.
+        """
         self._model = model
         self._name = name
         self._sizes = sizes
@@ -75,7 +81,7 @@ class Accepted:
         self._has_replied = False
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply, sent again without each part that the server turns out to refuse."""
+        """Return the reply. If the server refuses a part of the request, it is sent again without that part."""
         started = time.perf_counter()
         options = await self._options(request)
         guess = ""
@@ -109,7 +115,7 @@ class Accepted:
                 return reply
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may enforce a form: it can be sent one, and has not refused any."""
+        """Return whether the server can be asked to enforce a form of replies, and has not refused to."""
         return (
             form is not None
             and self._server is not None

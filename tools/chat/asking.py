@@ -1,6 +1,6 @@
-"""The call itself: turns are sent to a LangChain model, and its message comes back, whole or gathered from pieces.
+"""Sends turns to a LangChain model, and reads its message, whole or streamed, as a Reply.
 
-The message is read as a Reply: its text, ending, tool calls and cost, without secrets.
+A Reply has the message's text, ending, tool calls and cost, with secrets masked.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 
 
 async def ask(model: Any, request: Request, *, streamed: bool) -> Any:
-    """Return a LangChain model's message. A reply that is not streamed is passed to `on_text` as a whole.
+    """Return a LangChain model's message for a request. A reply that is not streamed is passed to `on_text` as a
+    whole.
 
-    Connections of other packages' models may be tied to their callers' event loops. So in the event loop that
-    synchronous callers share, and if a connection's event loop is closed, their synchronous methods are called in a
-    thread.
+    Connections of other packages' models may be tied to their callers' event loops. So their synchronous methods
+    are called in a thread if this runs in the event loop that synchronous callers share, or if a connection's event
+    loop is closed.
     """
     if in_shared_loop() and our_model(model) is None:
         return await _ask(model, _InThread(model), request, streamed)
@@ -205,7 +206,7 @@ def _is_chat_openai(model: Any) -> bool:
 
 
 def graph_of(model: Any, request: Request) -> dict[str, Any]:
-    """Return the keyword argument that passes the request's graph to a model; {} for a model that reads only text."""
+    """Return the keyword argument that passes the request's facts to a model; {} for a model that reads only text."""
     models = chat_models_in(model)
     if models and all(getattr(one, "reads_graphs", False) is True for one in models):
         return {"graph": request.graph}
@@ -247,11 +248,15 @@ MOST_CHARACTERS = 1_000_000
 
 
 def reply_in(message: Any, seconds: float, model: Any) -> Reply:
-    """Return the Reply that a model's message contains. A chain that ends in a parser may return a plain string.
+    """Return the Reply that a model's message contains.
 
-    seconds: the duration of the call.
-    model: the model whose secrets are masked in the reply.
-    Raises BrokenReply for a reply that the server broke off, which may be whole if it is asked for again.
+    Raises BrokenReply for a reply that the server broke off, since another call may give a whole one, and
+    RefusedReply for one that is too long.
+
+    Args:
+        message: a LangChain message, or a string, which a chain that ends in a parser returns.
+        seconds: the duration of the call.
+        model: the model, whose secrets are masked in the reply.
     """
     text = bounded(text_of(message))
     refusal = refusal_in(message)
@@ -301,7 +306,7 @@ def _masked(calls: list[ToolCall], secrets: HeldSecrets) -> tuple[ToolCall, ...]
 
 
 def usage_in(message: Any) -> tuple[int, int, int]:
-    """Return the numbers of input, output and cached input tokens; 0 for one that is missing or invalid."""
+    """Return the numbers of input, output and cached input tokens of a message; 0 for a missing or invalid one."""
     usage = getattr(message, "usage_metadata", None) or {}
     details = usage.get("input_token_details") or {}
     return (
@@ -331,7 +336,9 @@ def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
 
 
 def text_of(message: Any) -> str:
-    """Return the text of a message or of a piece of one. Raises RefusedReply for any other object."""
+    """Return the text of a message or of a streamed piece. Raises RefusedReply for an object that is neither, nor a
+    string.
+    """
     if isinstance(message, str):
         return message
     if hasattr(message, "text"):
@@ -342,7 +349,7 @@ def text_of(message: Any) -> str:
 
 
 def bounded(text: str) -> str:
-    """Return the text unchanged. Raises RefusedReply if it is too long."""
+    """Return the text unchanged. Raises RefusedReply if it has more than `MOST_CHARACTERS` characters."""
     if len(text) > MOST_CHARACTERS:
         raise RefusedReply(
             f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read"

@@ -1,4 +1,4 @@
-"""Balancing of one model over several addresses or keys: they take calls in turn, and a failing one is paused."""
+"""Balances the calls of one model over several addresses or keys: they take turns, and a failing one is paused."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ _REMEDIES = {
 
 
 class BalancedChat(OpenAIChat):
-    """Chat model that is served at several addresses or with several keys.
-
-    places: pairs of an address, up to /v1, and its key. To callers they are one server with shared rates, one
-        context window and shared refusals.
-    """
+    """Calls a chat model that is served at several addresses or with several keys."""
 
     places: tuple[tuple[str, SecretStr], ...] = Field(repr=False)
+    """Pairs of an address, up to /v1, and its key. They share rates, one context window and refusals, as if they were
+    one server.
+    """
 
     def model_post_init(self, context: Any, /) -> None:
         """Prepare the endpoints; no request is sent."""
@@ -64,10 +63,10 @@ class _Place:
 
 @dataclass(frozen=True)
 class BalancedEndpoint(Endpoint):
-    """Endpoint that sends each call to the next of several places, and to another place if that one fails.
+    """Sends each call to the next of several places (an address with a key), and to another one if that fails.
 
-    A failing place is paused for as long as it asks to wait, else for 10 seconds, doubled with each further failure. If
-    all are paused, the one whose pause ends first is asked.
+    A failing place is paused for as long as it asks to wait, else for 10 seconds, doubled with each further
+    failure. If all are paused, the one whose pause ends first is called.
     """
 
     places: tuple[_Place, ...] = ()
@@ -76,7 +75,7 @@ class BalancedEndpoint(Endpoint):
     _calls: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
 
     async def about(self, model: str) -> JSON:
-        """Return the model's entry in the first place's list that has one; {} if no list has."""
+        """Return the model's entry in the list of models of the first place that has one; {} if no list has."""
         for place in self.places:
             about = await place.endpoint.about(model)
             if about:

@@ -1,9 +1,9 @@
-"""Worked examples and enforced forms, which a role adds to its prompts once a reply could not be read.
+"""Adds worked examples and an enforced form to a role's prompts once a reply could not be read.
 
-A model that writes no readable reply to a bare instruction usually writes one when it is shown worked examples, or when
-the server enforces a form (docs/models.md has the figures). Both cost tokens, so they are added after the first
-unreadable reply and stay for the rest of the run. Small models repeat their replies, so telling a model what was wrong
-with its reply is the last resort, when examples and form are already in use.
+A model that writes no readable reply to a bare instruction usually writes one when it is shown worked examples, or
+when the server enforces a form (docs/models.md has the figures). Both cost tokens, so they are added after the
+first unreadable reply and stay for the rest of the run. Small models repeat their replies, so an explanation of
+what was wrong with the reply is the last resort, when examples and form are already in use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMEDIES = {_EXAMPLES: "few_shot = true (--few-shot)", _FORM: "form = on (--for
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One way to ask a model: a prompt, and the form that its reply must have, if any."""
+    """Holds one way to ask a model: a prompt, and the form that the server enforces on the reply, if any."""
 
     prompt: Prompt
     form: ReplyForm | None = None
@@ -37,7 +37,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class ByNeed:
-    """The ways in which a role can ask its model."""
+    """Holds the ways in which a role can ask its model: with or without worked examples, and an enforced form."""
 
     plain: Prompt
     examples: Prompt
@@ -62,8 +62,14 @@ class ByNeed:
     ) -> Self:
         """Read a role's prompts.
 
-        few_shot: whether worked examples are shown from the start.
-        examples: the name of the prompt with worked examples, if it is not `<name>-few-shot`.
+        Args:
+            name: the name of the role's prompt.
+            directory: a folder whose prompts replace the built-in ones.
+            few_shot: whether worked examples are shown from the start.
+            example: a well-formed reply, shown when a reply has to be repaired.
+            form: the form that a server can enforce on the reply.
+            use: when it is enforced: "auto" after an unreadable reply, "on" always, "off" never.
+            examples: the name of the prompt with worked examples, by default `<name>-few-shot`.
         """
         if examples:
             shown = load(examples, directory)
@@ -79,13 +85,13 @@ class ByNeed:
         )
 
     def asking(self) -> Asking:
-        """Return how the running role asks now: with examples and form once a reply of this run could not be read."""
+        """Return how to ask now: with worked examples and the form once a reply in this run could not be read."""
         if current_ledger().needs_more:
             return Asking(self.examples, self.form)
         return Asking(self.plain, self.form if self.use == "on" else None)
 
     def more(self, asking: Asking, chat: Chat) -> Asking | None:
-        """Return a way to ask that gives the model more help than `asking`; None if all help is already in use."""
+        """Return a way to ask that helps the model more than `asking`; None if all help is already in use."""
         form = self.form if chat.keeps(self.form) else None
         more = Asking(self.examples, asking.form or form)
         return None if more == asking else more
@@ -98,11 +104,16 @@ class ByNeed:
         problem: str,
         render: Callable[[Asking, int], Request],
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-        """Ask again after an unreadable reply: with more help, else by telling the model what was wrong with its reply.
+        """Ask again after an unreadable reply: with more help, else with an explanation of what was wrong.
 
-        asked: the request and its reply.
-        problem: why the reply could not be read.
-        render: returns the request for a way to ask and a number of prompt tokens.
+        Args:
+            asking: how the first request was made.
+            asked: the first request and its reply.
+            problem: why the reply could not be read.
+            render: returns the request for a way to ask and a number of prompt tokens.
+
+        Returns:
+            The second request and its reply.
         """
         request, reply = asked
         more = self.more(asking, chat)
@@ -113,7 +124,7 @@ class ByNeed:
         return (yield from fitted(chat, request.max_tokens, partial(render, more)))
 
     def note(self, asking: Asking, more: Asking, problem: str, reply: str) -> None:
-        """Note that a reply could not be read, what further prompts add, and which settings add it from the start."""
+        """Note in the run's ledger that a reply could not be read, and which settings add the help from the start."""
         added = []
         if more.prompt != asking.prompt:
             added.append(_EXAMPLES)

@@ -1,4 +1,4 @@
-"""Cache of model replies, so that a run can be replayed without its models; equal simultaneous calls are made once."""
+"""Caches model replies, so that a run can be replayed without its models. Equal simultaneous calls are made once."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _REQUEST = ("parameters", "messages", "role", "hop")
 
 
 class ReplyCache:
-    """A map from a hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
+    """Stores replies by a hash of the model's parameters and messages, in a file or elsewhere (see `open_cache`).
 
-    Each operation is a transaction: it is safe between threads, processes and event loops, and a killed run leaves no
-    partial reply. A stored reply survives the end of the process; only a crash of the machine may lose the last few.
-    The first reply for a key stays, so two simultaneous runs replay alike afterwards. The cache holds prompts and
-    replies in plain text, but no credentials. If it is locked or damaged, or its disk is full, a warning is given once,
-    and calls are made without it.
+    Each operation is a transaction: it is safe between threads, processes and event loops, and a killed run leaves
+    no partial reply. A stored reply survives the end of the process; only a crash of the machine may lose the last
+    few. The first reply for a key stays, so two simultaneous runs replay alike afterwards. The cache holds prompts
+    and replies in plain text, but no credentials. If it is locked or damaged, or its disk is full, a warning is
+    given once, and calls are made without it.
     """
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
+        """Open the cache at `place`, or create it. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, _KIND, _PATIENCE)
 
     def slot(
@@ -51,9 +51,12 @@ class ReplyCache:
         role: str = "",
         hop: int = 0,
     ) -> ReplySlot:
-        """Return the slot of a request's reply, filled or not.
+        """Return the place of a request's reply in the cache, filled or not.
 
-        `role` and `hop` are recorded, but are not part of the key.
+        Args:
+            parameters: the model's parameters.
+            turns: the messages.
+            role, hop: stored for readers; not part of the key.
         """
         request = {
             "parameters": dict(parameters),
@@ -64,9 +67,9 @@ class ReplyCache:
         return self._slot(request)
 
     def recordings(self) -> list[JSON]:
-        """Return all requests, each with its parameters, messages, role, hop and `reply`.
+        """Return all stored requests, each with its parameters, messages, role, hop and `reply`.
 
-        Raises StoreError if it cannot be read.
+        Raises StoreError if the cache cannot be read.
         """
         recordings = []
         for request, reply in self._stored.entries():
@@ -97,7 +100,7 @@ class ReplyCache:
 
 
 class RecordedCalls:
-    """A reader of the requests and replies of a finished run, by the keys of its calls (`Call.key`)."""
+    """Reads the requests and replies of a finished run, by the keys of its calls (`Call.key`)."""
 
     def __init__(self, place: str | Path | Address) -> None:
         """Open the cache. Raises SettingsError if the file does not exist or has another format."""
@@ -118,24 +121,28 @@ class RecordedCalls:
 
 @dataclass(frozen=True, slots=True)
 class ReplySlot:
-    """One request's place in the cache. `key` is the request's hash, `request` its JSON for human readers."""
+    """Is the place of one request's reply in the cache."""
 
     stored: Cache
     key: str
+    """The hash of the request."""
     request: str  # the parameters, the messages, and the role and hop that first asked
+    """The request as JSON for human readers: parameters, messages, and the role and hop that first made it."""
 
     @property
     def of_failure(self) -> ReplySlot:
-        """Return the slot for the error message of a failed call, used by replays; the reply's own slot stays free."""
+        """Return the slot for the error message of a failed call, which replays raise again. The reply's own slot
+        stays free.
+        """
         return replace(self, key=f"{self.key} {FAILED}")
 
     @property
     def is_local(self) -> bool:
-        """Return whether `get` is faster than handing it to a thread."""
+        """Return whether `get` is so fast that it need not run in a thread."""
         return self.stored.is_local
 
     def get(self, parse: Callable[[JSON], T]) -> T | None:
-        """Return the reply as parsed by `parse`; None if it is missing or cannot be read."""
+        """Return the stored reply, converted by `parse`; None if it is missing or cannot be read."""
         try:
             return read_value(
                 self.stored, self.key, lambda reply: parse(json.loads(reply))
@@ -175,9 +182,9 @@ def _warn(problem: str) -> None:
 
 
 class SingleFlight(Generic[T]):
-    """A register that merges equal calls in progress into one, over all threads and event loops.
+    """Merges equal calls in progress into one, over all threads and event loops.
 
-    The first caller to join a key leads: it makes the call and must call `finish` with its result. The other callers
+    The first caller to join a key leads: it makes the call and must pass its result to `finish`. The other callers
     wait for the future that `join` returns. If its result is None, the leader failed, and they should join again.
     """
 
@@ -186,7 +193,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     def join(self, key: str) -> Future[T | None] | None:
-        """Return the future to wait for; None if the caller leads and has to make the call."""
+        """Return the future to wait for; None if this caller leads and has to make the call."""
         with self._lock:
             waiting = self._futures.get(key)
             if waiting is None:
@@ -194,7 +201,7 @@ class SingleFlight(Generic[T]):
             return waiting
 
     def finish(self, key: str, result: T | None) -> None:
-        """Give the leader's result, or None after a failure, to the waiting callers."""
+        """Pass the leader's result, or None after a failure, to the waiting callers."""
         with self._lock:
             future = self._futures.pop(key)
         future.set_result(result)

@@ -1,4 +1,4 @@
-"""A wrapper that stores a model's replies: an equal request gets the stored reply, or shares the call in progress."""
+"""Stores a model's replies: an equal request gets the stored reply, or shares the call in progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ _KEPT_IF_ANY = frozenset(("calls", "thoughts", "unread", "ending", "refusal"))
 
 
 class Cached:
-    """A wrapper that asks its model if the cache has no reply, and stores the reply or the refusal of a long prompt."""
+    """Wraps a model: a request with a stored reply is not sent, and new replies are stored, as are refusals of long
+    prompts.
+    """
 
     def __init__(
         self,
@@ -56,11 +58,14 @@ class Cached:
     ) -> None:
         """Open the cache at `place`.
 
-        asked: the LangChain model; its parameters are part of a reply's key.
-        identity: further parts of the key.
-        replay: whether a request without a stored reply raises ReplayMiss, and no model is asked.
-        believes_sizes: whether a prompt that was once refused as too long is sent again, since the user set the
-            window.
+        Args:
+            model: the model to call.
+            asked: the LangChain model inside it; its parameters are part of a reply's key.
+            sizes: the model's window and the refusals of its endpoint.
+            identity: further parts of the key.
+            replay: whether a request without a stored reply raises ReplayMiss instead of being sent.
+            believes_sizes: whether a prompt that was once refused as too long is sent again, since the user set the
+                window.
         """
         self._model = model
         self._asked = asked
@@ -180,7 +185,7 @@ _CONTEXT = 40  # characters shown on either side of a difference
 
 
 def check_recorded(place: object) -> None:
-    """Raise SettingsError if a replay has no cache, or its file does not exist (opening would create an empty one)."""
+    """Raise SettingsError if a replay has no cache, or its file does not exist. Opening would create an empty one."""
     if place is None:
         raise SettingsError(
             "replay answers from stored replies: name them, --cache FILE"
@@ -197,7 +202,9 @@ def check_recorded(place: object) -> None:
 
 
 def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
-    """Return the ReplayMiss for the request of `slot`, which the cache at `place` does not hold."""
+    """Return the ReplayMiss for the request of `slot`, which the cache at `place` does not hold. It names the nearest
+    request there.
+    """
     request: JSON = json.loads(slot.request)
     asks = f"{request['role'] or 'call'} asks at hop {request['hop']}"
     remedy = "without --replay the model is asked, and its reply recorded"
@@ -218,9 +225,9 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
 
 
 def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
-    """Return the recorded request most like `request`: of its role and hop if possible, with the most shared words.
+    """Return the recorded request that is most like `request`; None if nothing is recorded.
 
-    Return None if nothing is recorded.
+    One of the same role and hop is preferred, then one with more shared words.
     """
     words = _words(request)
 
@@ -236,7 +243,7 @@ def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
 
 
 def first_difference(there: JSON, here: JSON) -> str:
-    """Describe the first difference between two requests, as a clause about `there`; "" if they are equal."""
+    """Describe the first difference between two requests, as a clause with `there` as subject; "" if they are equal."""
     ours = here["parameters"]
     theirs = there["parameters"]
     for name in sorted(ours.keys() | theirs.keys()):

@@ -1,4 +1,4 @@
-"""A call of a model: the request, the reply, and the protocol of the classes that answer requests."""
+"""A call of a model: the request, the reply, and the protocol of the objects that answer requests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Reply:
     ending: str = ""
     """Why the reply is incomplete: "length", "repeated", or the server's own word; "" for a whole reply."""
     refusal: str = ""
-    """What the model or its server said instead of the missing part."""
+    """The explanation that the model or its server gave for a missing part."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -57,7 +57,7 @@ class Reply:
     replayed: bool = False
     """Whether the reply came from the cache."""
     model: str = ""
-    """The model that answered, where there are several, such as a fallback."""
+    """The model that answered, if there are several, such as a fallback."""
     calls: tuple[ToolCall, ...] = ()
     """The tool calls that the model asks for."""
     thoughts: str = ""
@@ -79,8 +79,8 @@ class Reply:
 
 
 class Model(Protocol):
-    """Protocol of what answers requests: a model, or a wrapper that adds one thing to it, such as a cache."""
+    """Describes an object that answers requests: a model, or a wrapper that adds one thing to it, such as a cache."""
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply. Raises an error of the provider or a RasError."""
+        """Return the reply to a request. Raises an error of the provider or a RasError."""
         ...

@@ -89,11 +89,11 @@ class ChatSettings:
 
 
 class Chat:
-    """A chat model as the roles call it. Thread safe.
+    """Calls a chat model for the roles of an agent. Thread safe.
 
-    Its wrappers, from the inside out: `Accepted` leaves out what the server refuses, `Slotted` waits for the endpoint's
-    rate limits, `Tried` retries, `Cached` stores replies, and `Metered` records the call in the run's ledger. `sizes`
-    says how much fits into the model.
+    Wrappers are applied from the inside out: `Accepted` leaves out what the server refuses, `Slotted` waits for the
+    endpoint's rate limits, `Tried` retries, `Cached` stores replies, and `Metered` records the call in the run's
+    ledger. `sizes` holds how much fits into the model.
     """
 
     def __init__(
@@ -103,7 +103,13 @@ class Chat:
         settings: ChatSettings | None = None,
         limiter: Limiter | None = None,
     ) -> None:
-        """Take a LangChain chat model, or a runnable around one or more."""
+        """Wrap a LangChain chat model, or a runnable around one or more.
+
+        Args:
+            name: the model's name in traces and messages; by default its own.
+            settings: by default `ChatSettings()`.
+            limiter: by default the one that all users of the endpoint share.
+        """
         settings = settings or ChatSettings()
         self.model = model
         self.name = name or model_name(model)
@@ -142,25 +148,27 @@ class Chat:
     def complete(self, request: Request) -> Reply:
         """Return the model's reply.
 
-        Raises BudgetExceeded if the budget forbids the call or runs out during it, PromptTooLong if the prompt does not
-        fit into the model's window, ModelRefused if the server cannot be reached, refuses the key or does not know the
-        model, and ModelCallError after the last try.
+        Raises:
+            BudgetExceeded: if the run's budget forbids the call or runs out during it.
+            PromptTooLong: if the prompt does not fit into the model's window.
+            ModelRefused: if the server cannot be reached, refuses the key or does not know the model.
+            ModelCallError: after the last failed try.
         """
         return run(self.acomplete(request))
 
     async def acomplete(self, request: Request) -> Reply:
-        """Return the model's reply like `complete`, as a coroutine."""
+        """Return the same as `complete`, as a coroutine."""
         deadline = Deadline.of(
             current_ledger(), self.settings.clock, self.a_try, self.policy.attempts
         )
         return await self._asked.ask(request, deadline)
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may enforce a form: it can be sent one, and has not refused any."""
+        """Return whether the server can be asked to enforce a form of replies, and has not refused to."""
         return self._accepted.keeps(form)
 
     def learn_size(self) -> None:
-        """Ask the server once for the model's size, if no name or setting tells how much evidence to show the model.
+        """Ask the server once for the model's size, unless a name or setting says how much evidence to show the model.
 
         With a cache the server is not asked, since a replayed run has to send the same prompts.
         """
@@ -168,7 +176,7 @@ class Chat:
             run(self.alearn_size())
 
     async def alearn_size(self) -> None:
-        """Ask for the model's size like `learn_size`, as a coroutine."""
+        """Do the same as `learn_size`, as a coroutine."""
         if self._wants_size:
             await self.sizes.learn_parameters(self._server)
 
@@ -199,7 +207,7 @@ class Chat:
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
-    """Return a Chat for a spec string or a LangChain chat model; a Chat is returned unchanged."""
+    """Return a Chat for a spec such as "openai:gpt-4o-mini" or a LangChain chat model; a Chat is returned unchanged."""
     if isinstance(model, Chat):
         return model
     if isinstance(model, str):

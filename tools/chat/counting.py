@@ -1,7 +1,7 @@
 """Records model calls in the running node's ledger: those of `Chat`, and those that a user's own role makes.
 
-LangChain passes a callback handler to every model that is called inside `counting`, even deep inside a chain, tool or
-agent of the role. Calls of `Chat` are excluded there, as `Metered` counts them.
+LangChain passes a callback handler to every model that is called inside `counting`, even deep inside a chain, tool
+or agent of the role. Calls of `Chat` are excluded there, since `Metered` records them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from ras_agent.tools.chat.window import (
 
 
 class Metered:
-    """A model wrapper that records every call in the ledger. A cached reply counts with the tokens that it once cost.
+    """Wraps a model and records every call in the run's ledger. A cached reply counts with the tokens that it once
+    cost.
 
     So a replayed run reaches its limits at the same point as the recorded run and takes the same path.
     """
@@ -94,12 +95,14 @@ _counter: ContextVar[Any] = ContextVar("ras_agent_counter", default=None)
 
 
 def counting() -> ScopedValue[Any]:
-    """Record the model calls made inside the block in the current ledger; calls beyond its limits are refused."""
+    """Return a context manager that records the model calls in its block in the current ledger, and refuses calls
+    beyond its limits.
+    """
     return ScopedValue(_counter, _handler())
 
 
 def uncounted() -> ScopedValue[Any]:
-    """Exclude the model calls made inside the block, because their caller records them."""
+    """Return a context manager that excludes the model calls in its block, because their caller records them."""
     return ScopedValue(_counter, None)
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock that tells the time and waits. Tests pass their own."""
+    """Provides the time and waits. Tests pass their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -25,12 +25,12 @@ class Clock:
 
 
 class TryTimedOut(TimeoutError):
-    """Raised when one try of a call has used all its time; another try may follow."""
+    """Reports that one try of a call has used all its time; another try may follow."""
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A call's place in the queue of a server."""
+    """Records a call's place in the queue of a server."""
 
     began: float = -inf
     """The earliest time at which the server can have begun with the present try, by the machine's monotonic clock.
@@ -50,25 +50,27 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Holds the time `at`, by `clock`, when waiting for a call ends; infinity if the run has no time limit.
+    """Holds the time `at`, by `clock`, at which waiting for a call ends; infinity if the run has no time limit.
 
-    Work that has not ended by then is refused in the ledger with BudgetExceeded, like a call that was never made.
+    A call that has not ended by then raises BudgetExceeded, like one that was refused before it was made.
     """
 
     ledger: Ledger
     clock: Clock
     at: float
     a_try: float = inf
-    """Seconds that one try may take, from the moment the server can begin with it to the last byte of the reply."""
+    """The seconds that one try may take, from the moment the server can begin with it to the last byte of the reply."""
     tries: int | None = None
-    """Successive time-outs of the server, over all calls, after which a call is not retried; None for no limit."""
+    """The number of successive time-outs of the server, over all calls, after which a call is not retried; None for no
+    limit.
+    """
     turn: Turn = field(default_factory=Turn)
 
     @classmethod
     def of(
         cls, ledger: Ledger, clock: Clock, a_try: float = inf, tries: int | None = None
     ) -> Deadline:
-        """Return the deadline at which the time of the ledger's running role ends."""
+        """Return the deadline for calls of the role that runs now, given the time that the ledger leaves it."""
         at = clock.now() + ledger.seconds_left()
         return cls(ledger, clock, at, a_try, tries)
 
@@ -78,7 +80,7 @@ class Deadline:
 
     @asynccontextmanager
     async def one_try(self) -> AsyncIterator[None]:
-        """Cancel the block when the time of a try is over.
+        """Return a context manager that cancels its block when the time of one try is over.
 
         Raises TryTimedOut if the try took too long, BudgetExceeded if the run is over, and any error of the block.
         """
@@ -90,7 +92,7 @@ class Deadline:
             yield
 
     async def wait(self, work: Awaitable[T]) -> T:
-        """Return the result of `work`. Raises BudgetExceeded if the run ends first."""
+        """Return the result of `work`. Raises BudgetExceeded if the run's time is over first."""
         async with self._within(self.left()):
             return await work
         raise AssertionError("a block that is cancelled raises")

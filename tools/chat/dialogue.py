@@ -1,7 +1,7 @@
-"""A role's conversation with a model, written once for synchronous and asynchronous callers.
+"""Conversations of a role with a model, written once for synchronous and asynchronous callers.
 
-A dialogue is a generator: it yields a Request, is sent the Reply, and returns its result. It does no I/O, so the same
-dialogue runs in threads, in an event loop, and in tests. A failed call raises its error at the `yield`.
+A dialogue is a generator: it yields a Request, is sent the Reply, and returns its result. It does no I/O, so the
+same dialogue runs in threads, in an event loop, and in tests. A failed call raises its error at the `yield`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ _CALL_ERRORS = (BudgetExceeded, ModelCallError)
 def fitted(
     chat: Chat, max_tokens: int | None, render: Callable[[int], Request]
 ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-    """Ask with the prompt that `render` makes for the available tokens; return the request and its reply.
+    """Ask with a prompt that fits into the model's window. Returns the request and its reply.
 
-    If the server turns out to have a smaller window, it is asked again with a shorter prompt, until one is accepted.
-    max_tokens: the maximum number of tokens of the reply; None for no limit.
-    render: returns the request for a number of prompt tokens.
-    Raises PromptTooLong if `render` can shorten the prompt no further.
+    If the server turns out to have a smaller window, it is asked again with a shorter prompt, until one is
+    accepted. Raises PromptTooLong if `render` cannot shorten the prompt further.
+
+    Args:
+        max_tokens: the maximum number of tokens of the reply; None for no limit.
+        render: takes the number of tokens that the prompt may have; returns the request.
     """
 
     def request_that_fits() -> Request:
@@ -69,10 +71,13 @@ def in_parts(
 ) -> Dialogue[None]:
     """Ask about `whole`, or about its parts in order if its prompt does not fit into the model's window.
 
-    Half of a small window is kept free for the reply.
-    split: returns smaller parts of a part, or () if it cannot be split.
-    read: a dialogue that processes the reply about a part.
-    Raises PromptTooLong for a part that cannot be split and that the server refuses.
+    Half of a small window is kept free for the reply. Raises PromptTooLong if the server refuses a part that cannot
+    be split.
+
+    Args:
+        render: returns the request for a part.
+        split: returns smaller parts of a part, or () if it cannot be split.
+        read: a dialogue that processes the reply about a part.
     """
     parts = [whole]
     while parts:
@@ -100,8 +105,12 @@ def repair(
 ) -> Request:
     """Return a request to ask again: the conversation so far, the problem, and an example of a good reply.
 
-    Only the beginning of a long reply is shown. The new request is sampled differently, since many models repeat
-    themselves.
+    Only the beginning of a long reply is shown. The new request is sampled with a higher temperature, since many
+    models repeat themselves.
+
+    Args:
+        request, reply: the first request and its unreadable reply.
+        prompt: the prompt that asks again.
     """
     shown = (
         cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
@@ -116,11 +125,15 @@ def repair(
 def parsed_twice(
     asked: tuple[Request, Reply], parse: Callable[[str], P], prompt: Prompt, form: str
 ) -> Dialogue[P]:
-    """Return the parsed reply; if `parse` raises ParseError, ask a second time and return that parsed reply.
+    """Return the parsed reply. If it cannot be parsed, ask a second time and return that reply, parsed.
 
-    asked: the first request and its reply.
-    prompt: the prompt that asks again.
-    form: an example of a readable reply.
+    Raises ParseError if the second reply cannot be parsed either.
+
+    Args:
+        asked: the first request and its reply.
+        parse: raises ParseError for a reply that it cannot read.
+        prompt: the prompt that asks again.
+        form: an example of a readable reply.
     """
     request, reply = asked
     try:
@@ -145,7 +158,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
-    """Run a dialogue like `converse`, as a coroutine."""
+    """Do the same as `converse`, as a coroutine."""
     await chat.alearn_size()
     steps = _with_room_for_thoughts(chat, dialogue)
     return await arun_steps(steps, chat.acomplete, _CALL_ERRORS)
@@ -198,7 +211,7 @@ def _check_ending(request: Request, reply: Reply) -> None:
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
-    """Run several dialogues, at most `at_once` simultaneously, and return their results in order."""
+    """Run several dialogues, at most `at_once` of them simultaneously. Returns their results in order."""
     if len(dialogues) <= 1:
         return [converse(chat, dialogue) for dialogue in dialogues]
     with ThreadPoolExecutor(
@@ -215,7 +228,7 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
 async def aconverse_all(
     chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int
 ) -> list[T]:
-    """Run several dialogues like `converse_all`, as a coroutine."""
+    """Do the same as `converse_all`, as a coroutine."""
     free = asyncio.Semaphore(at_once)
 
     async def one(dialogue: Dialogue[T]) -> T:

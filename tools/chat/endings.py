@@ -1,4 +1,6 @@
-"""How a reply ended, by the words of servers and LangChain: whole, cut off, broken off, withheld or replaced."""
+"""Classifies how a reply ended, by the words of servers and LangChain: whole, cut off, broken off, withheld or
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ _WITHHELD = "the server withheld the rest of the reply"
 
 
 def kind_of(reason: str) -> Kind | None:
-    """Return the kind of ending that a reason means; None for an unknown reason.
+    """Return the kind of ending that a server's finish reason means; None for an unknown reason.
 
     >>> kind_of("FinishReason.SAFETY"), kind_of("stop"), kind_of("pause_turn")
     ('withheld', 'whole', None)
@@ -72,7 +74,9 @@ def kind_of(reason: str) -> Kind | None:
 
 
 def reason_in(message: Any) -> str:
-    """Return the reason, in the model's own word, why a message or a piece of one ended; "" if it states none."""
+    """Return the finish reason that a message or a streamed piece states, in the server's own word; "" if it states no
+    reason.
+    """
     about = getattr(message, "response_metadata", None) or {}
     reasons = [about.get(place) for place in _PLACES]
     details = about.get("incomplete_details")  # OpenAI's Responses
@@ -98,7 +102,7 @@ def _name_of(reason: object) -> str:
 
 
 def refusal_in(message: Any) -> str:
-    """Return a model's words of refusal if the message keeps them separate from its text; else ""."""
+    """Return a model's explanation of a refusal if the message keeps it separate from its text; otherwise ""."""
     more = getattr(message, "additional_kwargs", None) or {}
     refusal = more.get(REFUSAL)
     if isinstance(refusal, str) and refusal:
@@ -130,7 +134,10 @@ def shortfall(reason: str, refusal: str = "") -> str:
 
 
 def nothing_in(reply: str, wanted: str) -> str:
-    """Return a message that a reply lacks what was wanted; `wanted` names what is lacking.
+    """Return a message that something is missing from a reply.
+
+    Args:
+        wanted: names the missing part, with "no".
 
     >>> nothing_in("Hello!", "no action")
     "no action in the reply 'Hello!'"
@@ -142,7 +149,7 @@ def nothing_in(reply: str, wanted: str) -> str:
 
 
 def finish_reason(messages: Iterable[str]) -> str:
-    """Return the finish reason, in OpenAI's terms, of an answer with these failure messages."""
+    """Return the finish reason, in OpenAI's terms, of an answer during which these failures were noted."""
     for message in messages:
         if message in (_CUT_OFF, _REPEATED):
             return LENGTH

@@ -34,7 +34,7 @@ class RequestFields:
 
     @classmethod
     def of(cls, settings: Settings) -> RequestFields:
-        """Return the additions that the settings ask for."""
+        """Return the additions in the settings."""
         chosen = {name: getattr(settings, name) for name in FIELDS}
         named = {name: value for name, value in chosen.items() if value is not None}
         keys = settings.api_keys.split(",") if settings.api_keys else ()
@@ -49,20 +49,23 @@ class RequestFields:
 
     @property
     def identity(self) -> JSON:
-        """Return what these additions contribute to a cached reply's key beyond the model's own parameters."""
+        """Return the part of a cached reply's key that these additions make up, other than the model's own parameters."""
         return {"headers": described_headers(self.headers)} if self.headers else {}
 
     def sent_headers(self, *, asked: bool = True) -> dict[str, str]:
-        """Return the headers, with environment variables replaced by their values; {} if the model will not be asked.
+        """Return the headers, with environment variables replaced by their values. Raises SettingsError if a variable
+        is not set.
 
-        Raises SettingsError if a variable is not set.
+        Args:
+            asked: whether the model will be called; if not, the result is {}.
         """
         return with_values(self.headers, os.environ) if asked else {}
 
     def sent_keys(self, *, asked: bool = True) -> tuple[str, ...]:
-        """Return the keys, or "none" for each if the model will not be asked.
+        """Return the keys. Raises SettingsError if an environment variable is not set.
 
-        Raises SettingsError if a variable is not set.
+        Args:
+            asked: whether the model will be called; if not, placeholders are returned.
         """
         if not asked:
             return ("none",) * len(self.keys)
@@ -75,7 +78,12 @@ class RequestFields:
         return tuple(os.environ[name] for name in self.keys)
 
     def options_of(self, kind: type, *, asked: bool = True) -> tuple[JSON, list[str]]:
-        """Return the arguments that pass these additions to a LangChain class, and the names that it does not take."""
+        """Return the arguments that pass these additions to a LangChain class, and the names of those that it does not
+        take.
+
+        Args:
+            asked: see `sent_headers`.
+        """
         fields: JSON = getattr(kind, "model_fields", {})
         options: JSON = {}
         left_out: list[str] = []

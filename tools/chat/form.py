@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The form that a whole reply must have."""
+    """Describes the form that a whole reply must have, so that a server can enforce it."""
 
     pattern: str
     """A regular expression that the whole reply matches.
@@ -40,7 +40,8 @@ class ReplyForm:
     def options(self, owner: str) -> JSON:
         """Return the fields of a request that make the server enforce this form.
 
-        owner: the value of "owned_by" in the server's list of models.
+        Args:
+            owner: the value of "owned_by" in the server's list of models.
         """
         if owner == "vllm":
             return {"structured_outputs": {"regex": self.pattern}}

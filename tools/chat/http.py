@@ -1,7 +1,7 @@
-"""HTTP client for servers that speak OpenAI's protocol: replies are bounded, streams complete, redirects refused.
+"""Calls servers that speak OpenAI's protocol over HTTP: replies are bounded, streams complete, redirects refused.
 
-Every event loop has one session, whose calls share connections. Synchronous callers share one event loop, which runs in
-a separate thread (`run`).
+Every event loop has one session, whose calls share connections. Synchronous callers share one event loop, which
+runs in a separate thread (`run`).
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ _TO_END = 2.0  # seconds to wait at the end of the process for connections to cl
 
 
 class BrokenReply(Exception):
-    """Raised for an unusable reply, such as half a stream or an error with status 200. Another try may succeed."""
+    """Reports an unusable reply, such as half a stream or an error with status 200. Another try may succeed."""
 
 
 class RefusedReply(Exception):
-    """Raised for a reply that is not accepted: too large, or a redirect. Another try would give the same."""
+    """Reports a reply that is not accepted: too large, or a redirect. Another try would give the same."""
 
 
 class NoConnection(ConnectionError):
-    """Raised if a connection could not be made or broke. The cause says why; `url` is the address."""
+    """Reports that a connection could not be made or broke. Its cause has the reason; `url` is the address."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__(message)
@@ -76,10 +76,13 @@ class NoConnection(ConnectionError):
 
 
 class ErrorStatus(Exception):
-    """Raised for a server's reply with an error status.
+    """Reports a server's reply with an error status.
 
-    body: the reply's error object, or the whole object if it holds the error as text; {} for another form.
-    code: the server's own code of the error.
+    Attributes:
+        status_code: the HTTP status.
+        headers: the reply's headers.
+        body: the reply's error object, or the whole object if it holds the error as text; {} for another form.
+        code: the server's own code of the error.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
@@ -107,22 +110,22 @@ _listed: dict[tuple[str, str], JSON] = {}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address that speaks OpenAI's protocol.
-
-    url: the address up to /v1, which may be left out.
-    headers: sent with every request, including the one for the key.
+    """Calls a server at one address, in OpenAI's protocol.
 
     The proxy is the one that the environment names at the first request.
     """
 
     url: str
+    """The address, up to /v1, which may be left out."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The headers that are sent with every request, including the one with the key."""
 
     @classmethod
     def with_key(cls, url: str, key: str, **more: str) -> Endpoint:
-        """Return the endpoint with the header for `key`; if its address has a login, that is sent instead.
+        """Return an endpoint that sends `key`. If its address has a login, that is sent instead.
 
-        more: further headers.
+        Args:
+            more: further headers.
         """
         names_user = "@" in urlsplit(url).netloc
         if names_user or not key:
@@ -130,11 +133,10 @@ class Endpoint:
         return cls(url, {"Authorization": f"Bearer {key}"} | more)
 
     async def about(self, model: str) -> JSON:
-        """Return the model's entry in the server's list of models; {} if there is none.
+        """Return the model's entry in the server's list of models; {} if there is no entry.
 
-        The list is asked for once per process.
-
-        If the server lists a single model, its entry is returned whatever its name, as llama.cpp accepts any name.
+        The list is requested once per process. If the server lists a single model, its entry is returned whatever
+        its name, as llama.cpp accepts any name.
         """
         key = self.url, model
         if key in _listed:
@@ -160,10 +162,15 @@ class Endpoint:
         seconds: float | None = None,
         most: int | None = None,
     ) -> Any:
-        """Return the JSON that the server replies to `body`, of at most `most` bytes.
+        """Post `body` to a path of the server and return the JSON of its reply.
 
-        Raises ErrorStatus, BrokenReply, RefusedReply, NoConnection, and TimeoutError if the reply has not arrived to
-        its last byte within `seconds`.
+        Args:
+            seconds: the time within which the last byte has to arrive; None for no limit.
+            most: the maximum number of bytes of the reply; by default `MOST_BYTES`.
+
+        Raises:
+            ErrorStatus, BrokenReply, RefusedReply, NoConnection: see these classes.
+            TimeoutError: after `seconds`.
         """
         async with self._response("POST", path, body, seconds) as response:
             return _parsed(await _whole(response, most))
@@ -174,7 +181,7 @@ class Endpoint:
         """Yield the JSON of each event of a streamed reply; if the server does not stream, yield its whole reply.
 
         Raises as `post` does, and BrokenReply for a stream that ends without a finish reason or "[DONE]". After a
-        finish reason any error only ends the stream.
+        finish reason, any error only ends the stream.
         """
         async with self._response("POST", path, body, seconds) as response:
             if response.content_type != "text/event-stream":
@@ -389,7 +396,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def choices_in(event: Any) -> list[JSON]:
-    """Return the choices in a reply or an event of one.
+    """Return the choices in a reply or in an event of a stream.
 
     Some servers send one choice without a list, or null in the list.
     """
@@ -399,7 +406,7 @@ def choices_in(event: Any) -> list[JSON]:
 
 
 def ends(choice: JSON) -> bool:
-    """Return whether a choice says that the reply has ended."""
+    """Return whether a choice has a finish reason, which marks the end of the reply."""
     return choice.get("finish_reason") not in _NOT_ENDED
 
 
@@ -437,9 +444,8 @@ async def _open_session(
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates.
-
-    These are from SSL_CERT_FILE or SSL_CERT_DIR if set, else the system's and Mozilla's.
+    """Return the TLS context with the trusted certificates: from SSL_CERT_FILE or SSL_CERT_DIR, else the system's and
+    Mozilla's.
     """
     context = ssl.create_default_context()
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
@@ -455,7 +461,8 @@ def trusted() -> ssl.SSLContext:
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in the event loop that synchronous callers share, with this context, and return its result.
 
-    Raises RuntimeError if it is called from that event loop itself, as in a callback, where it would wait for itself.
+    Raises RuntimeError if it is called from that event loop itself, as in a callback, since it would wait for
+    itself.
     """
     loop = _background()
     if asyncio._get_running_loop() is loop:
@@ -477,9 +484,9 @@ def in_shared_loop() -> bool:
 
 
 def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
-    """Yield the items of an asynchronous generator, run as by `run`; closing this iterator closes the generator.
+    """Yield the items of an asynchronous generator, run as by `run`. Closing this iterator closes the generator.
 
-    No item may be None.
+    An item must not be None.
     """
 
     async def result(step: Awaitable[Any]) -> Any:

@@ -1,6 +1,7 @@
-"""When a model call may start: in the order of arrival, within an endpoint's rates, and as fast as the server keeps up.
+"""Decides when a model call may start: in order of arrival, within an endpoint's rates, and as fast as the server
+keeps up.
 
-One Limiter is shared by all agents, threads and event loops of the process that use an endpoint.
+All agents, threads and event loops of the process that use an endpoint share one Limiter.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _TIMEOUTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Limits of requests and of tokens (input plus output) in any sixty seconds, and of simultaneous calls.
+    """Sets limits of requests and of tokens (input plus output) in any sixty seconds, and of simultaneous calls.
 
-    None: no limit.
+    None means no limit.
     """
 
     requests_per_minute: int | None = None
@@ -54,31 +55,36 @@ class Rates:
 
 @dataclass(slots=True)
 class Booking:
-    """A call that may start at time `at`. The caller replaces the estimated `tokens` by the tokens actually used."""
+    """Holds the time `at` from which a call may start. The caller replaces the estimated `tokens` by those actually
+    used.
+    """
 
     at: float
     tokens: int
 
 
 class LastMinute:
-    """A schedule of calls in which every period of sixty seconds stays within the rates. Not thread safe."""
+    """Schedules calls so that every period of sixty seconds stays within the rates. Not thread safe."""
 
     def __init__(self) -> None:
         self._booked: deque[Booking] = deque()
         self._not_before = -inf
 
     def pause(self, until: float) -> None:
-        """Let no call be booked for a time before `until`."""
+        """Allow no call before the time `until`."""
         self._not_before = max(self._not_before, until)
 
     def book(
         self, tokens: int, rates: Rates, deadline: Deadline, now: float
     ) -> Booking:
-        """Book the earliest time that the rates allow.
-
-        A call that exceeds the tokens of a whole minute waits for an idle one.
+        """Book the earliest time that the rates allow. A call with more tokens than a minute allows waits for an idle
+        minute.
 
         Raises BudgetExceeded, and books nothing, if that time is after the deadline.
+
+        Args:
+            tokens: the estimated tokens of the call.
+            now: the present time, by the deadline's clock.
         """
         most_requests = rates.requests_per_minute or inf
         most_tokens = rates.tokens_per_minute or inf
@@ -100,7 +106,7 @@ class LastMinute:
 
 
 class ServerSilent(Exception):
-    """Raised when successive tries at a server timed out as often as a call allows. The call is not retried."""
+    """Reports that successive tries at a server timed out as often as a call allows. The call is not retried."""
 
 
 @dataclass(slots=True, eq=False)
@@ -126,10 +132,10 @@ class _Call:
 
 
 class Limiter:
-    """A gate that starts calls in the order in which they ask. `rates` may be changed while calls wait.
+    """Starts calls in the order in which they arrive, within `rates`, which may be changed while calls wait.
 
-    If a try times out and no later call has been answered, the server is overloaded or hangs. Then half as many calls
-    are allowed in flight, at least one, before any other is sent. After many replies in a row, one more is allowed.
+    If a try times out and no later call has been answered, the server is overloaded or hangs. Then half as many
+    calls are allowed in flight, at least one, before any other is sent. After 20 replies, one more is allowed.
     """
 
     def __init__(self, rates: Rates | None = None, clock: Clock | None = None) -> None:
@@ -150,19 +156,21 @@ class Limiter:
 
     @property
     def most_in_flight(self) -> float:
-        """Return how many calls may be in flight, given the rates and what the server has kept up with."""
+        """Return how many calls may be in flight, given the rates and how well the server keeps up."""
         return min(self.rates.in_flight or inf, self._width)
 
     @asynccontextmanager
     async def hold(
         self, tokens: int, deadline: Deadline | None = None
     ) -> AsyncIterator[Booking]:
-        """Wait for a slot and for the rates, then hold the slot during the block.
+        """Return a context manager that waits until a call may start, and counts it as in flight during the block.
 
-        `tokens` is an estimate of the call's tokens.
+        Raises BudgetExceeded as soon as it is known that the call cannot start before the deadline, and
+        ServerSilent if as many tries as the call allows have timed out.
 
-        Raises BudgetExceeded as soon as it is known that the call cannot start before the deadline, and ServerSilent if
-        as many tries as the call allows have timed out.
+        Args:
+            tokens: the estimated tokens of the call.
+            deadline: by default there is no deadline.
         """
         call = _Call(deadline or Deadline.of(Ledger(), self.clock))
         self._enter(call)
@@ -192,7 +200,7 @@ class Limiter:
         return booking
 
     def pause(self, seconds: float) -> None:
-        """Start no call within the next `seconds`; if an endpoint asks one caller to wait, all callers wait."""
+        """Start no call within the next `seconds`. If an endpoint asks one caller to wait, all callers wait."""
         with self._lock:
             self._minute.pause(self.clock.now() + seconds)
 
@@ -336,7 +344,7 @@ def shared_limiter(
 
 
 class Slotted:
-    """A wrapper that asks its model when the endpoint's limiter lets the call start."""
+    """Wraps a model and calls it when the endpoint's limiter lets the call start."""
 
     def __init__(self, model: Model, limiter: Limiter) -> None:
         self._model = model
@@ -345,8 +353,8 @@ class Slotted:
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
         """Return the reply.
 
-        Raises ServerSilent if the server lets all tries time out, BudgetExceeded if the call cannot start before its
-        deadline.
+        Raises ServerSilent if the server lets all tries time out, and BudgetExceeded if the call cannot start in
+        time.
         """
         tokens = 0
         if self._limiter.rates.tokens_per_minute:

@@ -1,4 +1,4 @@
-"""Client of servers for models other than chat models (embedders, rerankers): retries calls and explains failures."""
+"""Calls servers for models other than chat models (embedders, rerankers): retries calls and explains failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT_LEAST = 0.1
 
 
 class ModelServer:
-    """Client of one model's server. Thread safe; nothing is sent before the first call."""
+    """Calls one model's server. Thread safe; nothing is sent before the first call."""
 
     def __init__(
         self,
@@ -40,11 +40,16 @@ class ModelServer:
         key_remedy: str,
         address_remedy: str = "",
     ) -> None:
-        """Prepare for a server. Raises MissingExtra if the package `aiohttp` is not installed.
+        """Prepare to call a server. Raises MissingExtra if the package `aiohttp` is not installed.
 
-        role: the model's name in messages, such as "embedder 'openai:...'".
-        key_remedy: advice for messages about a refused key.
-        address_remedy: advice for messages about a server that cannot be reached.
+        Args:
+            role: the model's name in messages, such as "embedder 'openai:...'".
+            url: the address, up to /v1.
+            headers: further headers.
+            seconds: the maximum duration of one request.
+            retry: by default `RetryPolicy()`.
+            key_remedy: advice for messages about a refused key.
+            address_remedy: advice for messages about a server that cannot be reached.
         """
         if find_spec("aiohttp") is None:
             raise MissingExtra(role, "openai")
@@ -63,15 +68,19 @@ class ModelServer:
 
     @property
     def label(self) -> str:
-        """Return the model's role and the origin of its address, for messages."""
+        """Return the model's role and the server's address, for messages."""
         return f"{printable(self._role)} at {origin_of(self.url)}"
 
     def ask(
         self, path: str, body: Any, read: Callable[[Any], T], most: int | None = None
     ) -> T:
-        """Post a body and return what `read` makes of the reply, which may have at most `most` bytes.
+        """Post a body and return the reply, converted by `read`.
 
         Raises the errors of a failed call; `error_of` turns them into clear messages.
+
+        Args:
+            path: added to the server's address.
+            most: the maximum number of bytes of the reply.
         """
         ledger = current_ledger()
 
@@ -97,9 +106,11 @@ class ModelServer:
     ) -> RasError:
         """Return the error to raise for a failed call.
 
-        The error is ModelRefused if the server cannot be reached, refuses the key or does not know the model, and has
+        It is ModelRefused if the server cannot be reached, refuses the key or does not know the model, and has
         never replied before; otherwise it is ModelCallError.
-        remedy_for: returns advice for the server's message in lower case, or "".
+
+        Args:
+            remedy_for: takes the server's message in lower case; returns advice, or "".
         """
         status = getattr(error, "status_code", None)
         is_unreachable = unreachable(error)

@@ -1,4 +1,4 @@
-"""Chat models built from `provider:model` strings, and copies of models with options and tools."""
+"""Builds chat models from `provider:model` strings, and copies of models with options and tools."""
 
 from __future__ import annotations
 
@@ -34,17 +34,24 @@ def build_chat_model(
     key: str = "",
     request: RequestFields = NO_FIELDS,
 ) -> Any:
-    """Build the LangChain chat model that `spec` names, without its own retries, which would multiply with ours.
+    """Build the LangChain chat model that `spec` names. It does not retry by itself, since the callers do.
 
-    spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any
-        OpenAI-compatible server (its key, if it needs one, in VLLM_API_KEY), or for several, separated by commas:
-        `vllm:http://a/v1,http://b/v1#m`.
-    timeout: seconds after which a provider's own client gives up a call; this package's models leave that to the
-        caller.
-    context_window: the window with which Ollama loads the model; no request changes that of other servers.
-    key: stands in for a missing key if the model is only built for its parameters and never asked.
-    request: additions to each request. A provider's class may not take some; these are left out, with a warning.
-    Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
+    Args:
+        spec: `provider:model` as init_chat_model takes it; `vllm:http://host:port/v1#model` for any
+            OpenAI-compatible server (its key, if it needs one, in VLLM_API_KEY); or
+            `vllm:http://a/v1,http://b/v1#m` for several.
+        timeout: the seconds after which a provider's own client gives up a call. This package's models leave that
+            to the caller.
+        temperature, max_tokens: None for the provider's default.
+        context_window: the window with which Ollama loads the model. Other servers' windows cannot be set by a
+            request.
+        key: a placeholder for a missing key, for a model that is built only to read its parameters.
+        request: additions to each request. Those that a provider's class does not take are left out, with a
+            warning.
+
+    Raises:
+        MissingExtra: if the provider's package is not installed.
+        SettingsError: if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
@@ -104,7 +111,8 @@ def _first_built(spec: str, options: JSON, keys: Sequence[JSON]) -> Any:
 
     Raises the first error if none does.
 
-    keys: the arguments that pass the key, one mapping for each way.
+    Args:
+        keys: the arguments that pass the key, one mapping for each way.
     """
     from langchain.chat_models import init_chat_model
 
@@ -237,12 +245,12 @@ def _profile(name: str) -> Any:
 
 
 def with_options(model: Any, options: JSON) -> Any:
-    """Return a copy of a chat model, or of a runnable around models, whose models are called with further options."""
+    """Return a copy of a chat model, or of a runnable around models, with further options bound to each model."""
     return changed(model, lambda one: one.bind(**options)) if options else model
 
 
 def with_tools(model: Any, tools: Sequence[JSON]) -> Any:
-    """Return a copy of a chat model, or of a runnable around models, whose models may call `tools`.
+    """Return a copy of a chat model, or of a runnable around models, that may call `tools`.
 
     Raises SettingsError if LangChain cannot bind tools to a model.
     """
@@ -282,7 +290,7 @@ _OPENAI = "https://api.openai.com/v1"
 
 
 def openai_url() -> str:
-    """Return the address of the server for `openai:NAME`."""
+    """Return the address of the server for `openai:NAME`: OPENAI_BASE_URL, OPENAI_API_BASE, or OpenAI's own."""
     return (
         os.environ.get("OPENAI_BASE_URL")
         or os.environ.get("OPENAI_API_BASE")
@@ -291,15 +299,19 @@ def openai_url() -> str:
 
 
 def server_key() -> str:
-    """Return the key of a user's own server, from VLLM_API_KEY; OPENAI_API_KEY is never sent there."""
+    """Return the key for a user's own server, from VLLM_API_KEY, by default "EMPTY". OPENAI_API_KEY is never sent
+    there.
+    """
     return os.environ.get("VLLM_API_KEY", "EMPTY")
 
 
 def server_address(address: str, form: str) -> tuple[str, str, str]:
-    """Return the URL and model name in `http://host:port/v1#model`, and the server's key.
+    """Return the URL and the model's name in `http://host:port/v1#model`, and the key for the server.
 
-    form: the prefix of the whole spec, such as "vllm:", for messages.
     Raises SettingsError if the address has another form, or there are several.
+
+    Args:
+        form: the prefix of the whole spec, such as "vllm:", for messages.
     """
     urls, name = server_addresses(address, form)
     if len(urls) != 1:
@@ -312,8 +324,10 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
 def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
     """Return the URLs and the model name in `http://a/v1,http://b/v1#model`.
 
-    form: the prefix of the whole spec, such as "vllm:", for messages.
     Raises SettingsError if the addresses have another form.
+
+    Args:
+        form: the prefix of the whole spec, such as "vllm:", for messages.
     """
     before, _, name = addresses.partition("#")
     urls = tuple(BETWEEN_URLS.split(before))

@@ -1,4 +1,4 @@
-"""Names of models, used in traces, for endpoints that share rate limits, and in the keys of cached replies."""
+"""Names models for traces, for endpoints that share rate limits, and for the keys of cached replies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def model_name(model: Any) -> str:
 
 
 def answering_model(model: Any, message: Any) -> str:
-    """Return the name of the model, of several, that wrote a message; "" if there is only one or it is unknown."""
+    """Return the name of the model that wrote a message; "" if a runnable contains only one model, or it is unknown."""
     if is_plain(model):
         return ""
     about = getattr(message, "response_metadata", None) or {}
@@ -82,7 +82,8 @@ def _first_text(model: Any, attributes: Sequence[str]) -> str:
 
 
 def endpoint_of(model: Any) -> str:
-    """Return the name under which calls share rate limits: the server's address, or model's class, and model's name.
+    """Return the name under which calls share rate limits: the server's address, or the model's class, and the model's
+    name.
 
     Calls of a model with fallbacks count at the endpoint of the first model.
     """
@@ -94,9 +95,11 @@ def endpoint_of(model: Any) -> str:
 
 
 def sampling_parameters(model: Any, *, where: bool = True) -> JSON:
-    """Return the parameters, besides the messages, that decide a model's reply: part of a cached reply's key.
+    """Return the parameters, in addition to the messages, that determine a model's reply. They are part of a cached
+    reply's key.
 
-    where: whether the endpoint is included.
+    Args:
+        where: whether the endpoint is included.
     """
     return described(model, partial(_sampling, where=where))
 

@@ -69,32 +69,31 @@ _NOT_SENT = frozenset(
 
 
 class OpenAIChat(BaseChatModel):
-    """Chat model that asks a server over HTTP, with only a thin layer between LangChain and the connection.
+    """Is a LangChain chat model for a server that speaks OpenAI's protocol.
 
-    model_name: the server's name of the model.
-    base_url: the address up to /v1.
-    timeout: seconds that a whole reply may take.
-    limit_name: the field under which a request limits its reply; "" to send no limit.
-    stream_usage: whether a stream is asked for its token usage.
-    model_kwargs: further fields of a request.
-    default_headers: further headers, such as organisation and project.
-
-    in_any_loop: marks that the model may be used from any event loop, as each loop has its own connections. The
-        model does not retry; errors are raised unchanged (ras_agent.tools.chat.http lists them).
+    It does not retry; errors are raised unchanged (ras_agent.tools.chat.http lists them).
     """
 
     in_any_loop: ClassVar[bool] = True
+    """True, since the model may be used from any event loop: each loop has its own connections."""
 
     model_name: str = Field(alias="model")
+    """The server's name of the model."""
     base_url: str = Field(repr=False)  # like headers, it may hold secrets
+    """The server's address, up to /v1."""
     api_key: SecretStr = SecretStr("")
     temperature: float | None = None
     max_tokens: int | None = None
     limit_name: str = "max_tokens"
+    """The field under which a request limits its reply; "" to send no limit."""
     timeout: float | None = None
+    """The seconds that a whole reply may take; None for no limit."""
     stream_usage: bool = True
+    """Whether a stream is asked for its token counts."""
     model_kwargs: JSON = Field(default_factory=dict)
+    """Further fields of a request."""
     default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Further headers, such as organisation and project."""
     _endpoint: Endpoint = PrivateAttr()
 
     model_config = ConfigDict(populate_by_name=True, protected_namespaces=())
@@ -118,11 +117,15 @@ class OpenAIChat(BaseChatModel):
         } | self._sampling()
 
     async def about(self) -> JSON:
-        """Return this model's entry in the server's list of models; {} if there is none. The list is asked for once."""
+        """Return this model's entry in the server's list of models; {} if there is no entry. The list is requested
+        once.
+        """
         return await self._endpoint.about(self.model_name)
 
     async def owner(self) -> str:
-        """Return the model's "owned_by" in the server's list, such as "vllm" or "llamacpp"; "" if it is missing."""
+        """Return "owned_by" of the model's entry in the server's list, such as "vllm" or "llamacpp"; "" if it is
+        missing.
+        """
         return str((await self.about()).get("owned_by") or "")
 
     def bind_tools(
@@ -134,7 +137,9 @@ class OpenAIChat(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Return the model with tools that it may call.
 
-        tool_choice: "auto", "none", "any", or the name of a tool that must be called.
+        Args:
+            tools: in any form that LangChain converts to OpenAI's.
+            tool_choice: "auto", "none", "any", or the name of a tool that must be called.
         """
         strict = kwargs.pop("strict", None)
         known = [convert_to_openai_tool(tool, strict=strict) for tool in tools]

@@ -1,4 +1,4 @@
-"""Recognises, by their error messages, servers' refusals of a part of a request; a table lists the parts.
+"""Recognises, by error messages, that a server refuses a part of a request; a table lists the parts.
 
 An endpoint's refusals are remembered (`Window.refused`), and later requests leave these parts out.
 """
@@ -56,7 +56,7 @@ _NUMBER = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w-]|\.\d)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a request that a server may refuse."""
+    """Describes a part of a request that a server may refuse."""
 
     name: str
     """The name under which a refusal is remembered; for a field of the request, the field's name."""
@@ -139,7 +139,9 @@ PARTS = (
 
 
 def complaint_of(error: BaseException) -> str:
-    """Return the error message of a server, or of a model's class, that rejects a request; "" for any other error."""
+    """Return the message of an error with which a server, or a model's class, rejects a request; "" for any other
+    error.
+    """
     status = getattr(error, "status_code", None)
     by_the_model = status is None and isinstance(error, _BY_THE_MODEL)
     if status not in _BY_THE_REQUEST and not by_the_model:
@@ -160,8 +162,9 @@ def refused_part(
 ) -> str:
     """Return the name of the request's part that an error refuses; "" if it names no part that was sent.
 
-    sent: names of the parts that were sent.
-    added: names of fields that a user added, which need not be in the table.
+    Args:
+        sent: the names of the parts that were sent.
+        added: names of fields that a user added, which need not be in the table.
 
     >>> class Refusal(Exception): status_code = 400
     >>> refused_part(Refusal("temperature must be in (0.0, 2.0]"), {"temperature", "stop"})
@@ -177,9 +180,8 @@ def refused_part(
 
 
 def longest_allowed(error: BaseException, asked: int) -> int | None:
-    """Return the longest reply, in tokens, that a server allows, if an error says that `asked` tokens are too many.
-
-    Return None for any other error.
+    """Return the longest reply, in tokens, that a server allows, if an error says that `asked` tokens are too many;
+    else None.
 
     >>> class Refusal(Exception): status_code = 400
     >>> longest_allowed(Refusal("Range of max_tokens should be [1, 1024]"), 2048)
@@ -222,7 +224,9 @@ def says_nothing(error: BaseException) -> bool:
 def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
     """Return the names of a request's parts that a server may refuse.
 
-    model: the model with everything that is bound to it.
+    Args:
+        model: the model with all arguments that are bound to it.
+        streamed: whether the reply is streamed.
     """
     names = limits_sent(model) | _parts_of(turns)
     names.add(STREAM if streamed else WHOLE)
@@ -257,10 +261,11 @@ def _parts_of(turns: Sequence[Turn]) -> set[str]:
 
 
 def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Turn, ...]:
-    """Return the turns without what the server refuses: thoughts, system roles, or two turns of one role in a row.
+    """Return the turns in a form that the server accepts, given the names of the parts that it refuses.
 
-    If the last turn may not be the assistant's, a user turn asks to continue. If a system role is refused, its text is
-    put before that of the user's first turn.
+    If thoughts are refused, they are left out. If the last turn must not be the assistant's, a user turn asks to
+    continue. If system roles are refused, the text goes before that of the user's first turn, and successive turns
+    of one role are joined.
     """
     if THOUGHTS_KEY in refused:
         turns = [replace(turn, thoughts="") for turn in turns]
@@ -285,7 +290,7 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
 
 
 def without_fields(model: Any, refused: Collection[str]) -> Any:
-    """Return a copy of a model, or of a runnable around models, without the fields that the server refuses."""
+    """Return a copy of a model, or of a runnable around models, without the request fields that the server refuses."""
 
     def accepted(fields: JSON) -> JSON:
         return {name: value for name, value in fields.items() if name not in refused}
@@ -314,11 +319,14 @@ _LIMIT_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_toke
 
 
 def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
-    """Return a copy of a chat model with at most `most` tokens a reply; the same model if its class has no such limit.
+    """Return a copy of a chat model whose replies have at most `most` tokens; the same model if its class has no such
+    limit.
 
     A smaller limit of the model stays, also if `most` is None. In a runnable around models, each model is limited.
-    refused: names of the limit in OpenAI's protocol that the server does not accept. OpenAI refuses the older name
-        for its newer models; some other servers know only the older, and some refuse the newer.
+
+    Args:
+        refused: the names of the limit in OpenAI's protocol that the server does not accept. OpenAI refuses the
+            older name for its newer models; some other servers know only the older, and some refuse the newer.
     """
     return changed(model, lambda one: _capped(one, most, refused))
 
@@ -396,7 +404,7 @@ def longest_reply(model: Any) -> int | None:
 
 
 def limits_sent(model: Any) -> set[str]:
-    """Return the field names of OpenAI's protocol under which a chat model's requests limit their replies."""
+    """Return the names of the fields by which a chat model's requests limit their replies in OpenAI's protocol."""
     names: set[str] = set()
     for one in chat_models_in(model):
         names.update(_limits_of(one))

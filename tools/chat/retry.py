@@ -54,33 +54,42 @@ _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """A rule of `attempts` tries. Waits double from `first_wait` seconds, with jitter, up to `max_wait` seconds.
+    """Sets how often a failed call is tried again. Waits double from `first_wait` seconds, with jitter, up to
+    `max_wait`.
 
-    After a rate limit, waits are eight times as long. If the endpoint names a waiting time
-    (`ras_agent.tools.chat.waits`), that time is used instead; if it is longer than `max_wait`, the call fails at once.
-
-    patience: seconds to wait for a server that has replied before and now cannot be reached, as it may be loading
-        its model again. These tries do not count as attempts.
+    After a rate limit, waits are eight times as long. If the endpoint asks to wait for some time
+    (`ras_agent.tools.chat.waits`), that time is used instead; if it is longer than `max_wait`, the call fails at
+    once.
     """
 
     attempts: int = 5
+    """The maximum number of tries."""
     first_wait: float = 0.5
+    """The longest first wait, in seconds."""
     max_wait: float = 60.0
+    """The longest wait, in seconds."""
     jitter: Callable[[], float] = random.random
+    """Returns a random number from 0 to 1."""
     patience: float = 120.0
+    """The seconds to wait for a server that has replied before and now cannot be reached, since it may be loading its
+    model again.
+
+    These tries do not count as attempts.
+    """
 
     def retries(self, error: BaseException) -> bool:
-        """Return whether the call is worth another try after `error`."""
+        """Return whether another try is worthwhile after `error`."""
         return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
 
     def decides(
         self, *, has_replied: bool, now: Callable[[], float]
     ) -> Callable[[BaseException], bool]:
-        """Return a function that decides after each failure of a call whether to try again.
+        """Return a function that decides, after each failure of one call, whether to try again.
 
-        has_replied: whether the server has replied to an earlier call. If not, the call fails when nothing listens
-            at the address for the second time; after the first, the server may still be starting.
-        now: a clock, in seconds.
+        Args:
+            has_replied: whether the server has replied to an earlier call. If not, the call fails the second time
+                that nothing listens at the address; after the first time, the server may still be starting.
+            now: returns the time in seconds.
         """
         tries = absences = failures = 0
         gone_since = inf
@@ -123,7 +132,7 @@ def _error_in(state: RetryCallState) -> BaseException:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether the same request may succeed later, as after a rate limit, server error or timeout."""
+    """Return whether the same request may succeed later, as after a rate limit, a server error or a timeout."""
     # has status 429, but waiting does not refill an account
     if getattr(error, "code", None) == "insufficient_quota":
         return False
@@ -143,7 +152,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Return whether a server that was there before may be gone: it is unreachable, or a proxy says it is down."""
+    """Return whether a server that has replied before may be down: it cannot be reached, or a proxy says so."""
     return unreachable(error) or (
         status_of(error) in _GONE_STATUS and retry_after(error) is None
     )
@@ -158,11 +167,14 @@ def unreachable(error: BaseException) -> bool:
 
 
 def diagnosis(error: BaseException, endpoint: str = "") -> str:
-    """Explain a failed call, with advice, if the client's own message is as vague as "Connection error."; else return
-    "".
+    """Explain a failed call, with advice, if the client's own message is as vague as "Connection error."; otherwise
+    return "".
 
-    The providers' clients wrap the socket's error in errors of their own, so the whole chain of causes is searched.
-    `endpoint` is shown if no error in the chain has the address.
+    The clients of providers wrap the socket's error in errors of their own, so the whole chain of causes is
+    searched.
+
+    Args:
+        endpoint: the address to show if no error in the chain has it.
     """
     chain = list(causes(error))
     where = _address(chain) or endpoint
@@ -233,11 +245,7 @@ _UNUSABLE = frozenset((401, 403, 404))
 
 
 class Tried:
-    """A wrapper that asks a model until it replies, as often as a policy allows.
-
-    Raises ModelRefused if the server cannot be reached, refuses the key or does not know the model, PromptTooLong if
-    the prompt does not fit into the model's window, BudgetExceeded, and ModelCallError after the last try.
-    """
+    """Wraps a model and calls it until it replies, as often as a policy allows."""
 
     def __init__(
         self,
@@ -248,11 +256,12 @@ class Tried:
         endpoint: str,
         secrets_of: Any,
     ) -> None:
-        """Take the model, the policy, and what messages need.
+        """Take the model, the policy, and the names for messages.
 
-        limiter: the endpoint's limiter; if one call has to wait, it holds back all calls.
-        name, endpoint: of the model, for messages.
-        secrets_of: the object whose secrets are masked in messages.
+        Args:
+            limiter: the endpoint's limiter; if one call has to wait, all calls wait.
+            name, endpoint: of the model, for messages.
+            secrets_of: the object whose secrets are masked in messages.
         """
         self._model = model
         self._policy = policy
@@ -263,7 +272,14 @@ class Tried:
         self._has_replied = False
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply, after as many tries as necessary."""
+        """Return the reply, after as many tries as necessary.
+
+        Raises:
+            ModelRefused: if the server cannot be reached, refuses the key or does not know the model.
+            PromptTooLong: if the prompt does not fit into the model's window.
+            BudgetExceeded: if the run's budget is used up.
+            ModelCallError: after the last try.
+        """
         tries = self._retrying(deadline)
         with self._errors_named(tries):
             async for attempt in tries:

@@ -1,7 +1,7 @@
 """Looks inside a runnable that acts as a chat model: one made by `with_fallbacks`, `bind` or `with_retry`, or a chain.
 
-LangChain's wrappers hide the model that answers. Its name, endpoint, secrets and sampling parameters are found here,
-for several models in the order in which they are asked.
+LangChain's wrappers hide the model that answers. This module finds the models inside, in the order in which they
+are called, to read their names, endpoints, secrets and sampling parameters.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def is_chat_model(thing: object) -> bool:
-    """Return whether `thing` is a LangChain chat model, or a runnable that asks one.
+    """Return whether `thing` is a LangChain chat model, or a runnable that calls one.
 
-    A function wrapped as a runnable counts, and so does another library's runnable that can bind tools, such as ART's,
-    although the models inside these cannot be seen. The result is False as long as LangChain is not loaded.
+    A function wrapped as a runnable counts, and so does another library's runnable that can bind tools, such as
+    ART's, although the models inside these cannot be seen. LangChain is not imported: as long as it is not loaded,
+    the result is False.
     """
     known = _is(
         thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel"
@@ -31,7 +32,7 @@ def is_chat_model(thing: object) -> bool:
 
 
 def plays_a_model(thing: object) -> bool:
-    """Return whether `thing` is another library's runnable that acts as a chat model, since it can bind tools."""
+    """Return whether `thing` is another library's runnable that acts as a chat model: it can bind tools."""
     own = type(thing).__module__.startswith(("langchain_core.", "langchain."))
     return (
         not own
@@ -42,7 +43,7 @@ def plays_a_model(thing: object) -> bool:
 
 
 def chat_models_in(thing: object) -> tuple[Any, ...]:
-    """Return the chat models that a runnable asks, the first choice first; () if they cannot be seen.
+    """Return the chat models that a runnable calls, the first choice first; () if they cannot be seen.
 
     For a configurable model this is the model that the running call's configuration selects, then its alternatives.
     """
@@ -76,10 +77,10 @@ def retries_itself(thing: object) -> bool:
 
 
 def our_model(thing: Any) -> Any:
-    """Return the model of this package that a runnable asks; None if it is another package's.
+    """Return the model of this package that a runnable calls; None if it is another package's.
 
-    Such a model can be used from any event loop, raises errors of known classes, and can ask for its server's list of
-    models.
+    Such a model can be used from any event loop, raises errors of known classes, and can request its server's list
+    of models.
     """
     while _is(thing, "RunnableBindingBase"):
         thing = thing.bound
@@ -94,11 +95,11 @@ def changed(
     change: Change,
     bound: Callable[[JSON], JSON] = dict,
 ) -> Any:
-    """Return a copy of a runnable in which `change` has replaced each chat model.
+    """Return a copy of a runnable in which `change` has replaced each chat model. Parts that cannot be copied are
+    shared.
 
-    Parts that cannot be copied are shared.
-
-    bound: returns the new arguments for arguments that are bound to a model.
+    Args:
+        bound: takes the arguments that are bound to a model; returns new ones.
     """
     if _is(thing, "BaseChatModel"):
         return change(thing)
@@ -125,7 +126,9 @@ def described(thing: object, describe: Callable[[Any], JSON]) -> JSON:
     """Return JSON that identifies a runnable: a description of each model, and of the wrappers around it.
 
     Bound arguments and the other steps of a chain are hashed, as they may contain a key.
-    describe: returns the description of a chat model.
+
+    Args:
+        describe: returns the description of a chat model.
     """
     if _is(thing, "BaseChatModel"):
         return dict(describe(thing))

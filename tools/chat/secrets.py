@@ -67,7 +67,7 @@ _LOOKS = (
 
 
 class HeldSecrets:
-    """A set of secrets to mask in texts, whether they are whole, partial, in base64, escaped or spaced."""
+    """Masks a set of secrets in texts, whether they are whole, partial, in base64, escaped or spaced."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms: set[str] = set()
@@ -89,7 +89,7 @@ class HeldSecrets:
         return _without(text, self._places(text))
 
     def masked_in(self, value: Any) -> Any:
-        """Return a JSON value in which every text is masked."""
+        """Return a copy of a JSON value in which every text is masked."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, Mapping):
@@ -99,7 +99,7 @@ class HeldSecrets:
         return value
 
     def settled(self, text: str) -> tuple[str, int]:
-        """Return the masked beginning of a text that is still arriving, and that beginning's length before masking.
+        """Return the part of a growing text that can be shown already, masked, and its length before masking.
 
         The rest is held back, because the end of the text may be the beginning of a secret.
         """
@@ -196,12 +196,14 @@ def _held(secrets: tuple[str, ...]) -> HeldSecrets:
 
 
 def printable(spec: str) -> str:
-    """Return a role spec without the parts of a URL that may contain a secret: the login and the query."""
+    """Return a spec without the parts of a URL that may contain a secret: the login and the query."""
     return without_login(_QUERY.sub("", _USERINFO.sub("", spec)))
 
 
 def without_secrets(text: str, model: object = None) -> str:
-    """Return `text` with `***` for everything that looks like a credential, and for the secrets that `model` holds."""
+    """Return `text` with `***` in place of everything that looks like a credential, and of the secrets that `model`
+    holds.
+    """
     text = without_login(secrets_of(model).masked(text))
     for look, replacement in _LOOKS:
         text = look.sub(replacement, text)

@@ -1,4 +1,4 @@
-"""Strips from replies the thoughts of local reasoning models, and the turns of other speakers that they invent."""
+"""Removes from replies the thoughts of local reasoning models, and the turns of other speakers that they invent."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ _TURN_ENDS = re.compile(
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without the model's thoughts and without any turn that follows the reply.
+    """Return a reply without the model's thoughts, and without any turn that it wrote after the reply.
 
-    The returned part begins after the last closed thought and ends where a thought is still open. A single closing tag
-    also ends a thought, because chat templates often write the opening tag themselves. If a server uses another chat
-    template than the model's, the tokens that end a turn appear in the text; what the model writes after one is
-    dropped.
+    The reply begins after the last closed thought and ends at a thought that is still open. A single closing tag
+    also ends a thought, because chat templates often write the opening tag themselves. If a server uses another
+    chat template than the model's, the tokens that end a turn appear in the text; everything after one is dropped.
 
     >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")
     ' [SUBQ] Who?'

@@ -1,8 +1,9 @@
-"""Reads tool calls as servers and models write them: in the form of OpenAI's API, nearly in it, or in the reply's text.
+"""Reads tool calls as servers and models write them: in the form of OpenAI's API, nearly in it, or in the reply's
+text.
 
-A server that parses calls sends names and arguments separately. Arguments may be an object, JSON text, JSON text inside
-JSON text, fenced JSON, or several objects in a row. A server that does not parse calls leaves them in the text, in the
-form that the model was trained on. Nothing is evaluated: arguments are JSON or quoted strings.
+A server that parses calls sends names and arguments separately. Arguments may be an object, JSON text, JSON text
+inside JSON text, fenced JSON, or several objects in a row. A server that does not parse calls leaves them in the
+text, in the form that the model was trained on. Nothing is evaluated: arguments are JSON or quoted strings.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)
 
 
 def arguments_in(raw: object) -> list[JSON]:
-    """Return the arguments of each call in what a server sent as one; several if parallel calls were merged.
+    """Return the arguments that a server sent for one call; several objects if it merged parallel calls.
 
     Raises ValueError, with a message for users, if there is no JSON object.
     """
@@ -117,7 +118,7 @@ def _unwrapped(arguments: JSON) -> JSON:
 
 
 def raw_calls(said: Any) -> list[JSON]:
-    """Return the calls in a message unparsed, including the single call of OpenAI's older `function_call` field."""
+    """Return the unparsed calls in a message, including the single call of OpenAI's older `function_call` field."""
     if not isinstance(said, dict):
         return []
     listed = said.get("tool_calls") or said.get("function_call") or ()
@@ -127,7 +128,7 @@ def raw_calls(said: Any) -> list[JSON]:
 
 
 def calls_in_message(said: JSON) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls in a message of OpenAI's form, and separately those whose arguments cannot be read.
+    """Return the calls in a message of OpenAI's form, and those with unreadable arguments separately.
 
     Unreadable arguments are kept as text in the argument `raw`.
     """
@@ -148,10 +149,10 @@ def calls_in_message(said: JSON) -> tuple[list[ToolCall], list[ToolCall]]:
 
 
 def tool_named(name: str, names: Sequence[str]) -> str:
-    """Return the one of `names` that a call's `name` means; "" if there is none.
+    """Return which of `names` a call means by `name`; "" if it means no known tool.
 
-    Prefixes, suffixes and other words around the tool's name are ignored: "functions.search", "Search", "web_search",
-    "search<|channel|>commentary".
+    Prefixes, suffixes and other words around the tool's name are ignored: "functions.search", "Search",
+    "web_search", "search<|channel|>commentary".
     """
     bare = _NAME_TAIL.sub("", _NAMESPACE.sub("", name.strip())).casefold()
     if bare in names:
@@ -161,11 +162,11 @@ def tool_named(name: str, names: Sequence[str]) -> str:
 
 
 def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]:
-    """Return the words of a reply before its first tool call, and the calls of the tools `names` in its text, in order.
+    """Return the text of a reply before its first tool call, and its calls of the tools `names`, in order.
 
-    It reads JSON objects with a name and arguments (Hermes, Qwen, Llama, Mistral, Cohere, Phi), a name before an object
-    (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and replies that consist only of
-    Python calls (Llama 4, Gemma).
+    It reads JSON objects with a name and arguments (Hermes, Qwen, Llama, Mistral, Cohere, Phi), a name before an
+    object (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and replies that
+    consist only of Python calls (Llama 4, Gemma).
     """
     text = _GEMMA_CALL.sub(_as_json, text)
     found = {**dict(_named_objects(text, names)), **dict(_tagged(text, names))}
@@ -254,7 +255,7 @@ def named_call(text: str) -> tuple[str, object]:
 
 
 def name_and_arguments(item: JSON) -> tuple[str, object]:
-    """Return the name and the unparsed arguments in an object that calls a tool; "" or None for what is missing."""
+    """Return the name and the unparsed arguments in an object that calls a tool; "" or None for a missing one."""
     for key in _INNER_KEYS:
         inner = item.get(key)
         if isinstance(inner, dict):

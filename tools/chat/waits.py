@@ -68,7 +68,7 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that an error carries; None if it carries none."""
+    """Return the HTTP status that an error carries; None if it has no status."""
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
         if isinstance(status, int):
@@ -77,7 +77,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its chain of causes, including those hidden by `raise ... from None`."""
+    """Yield an error and its chain of causes, including those hidden by `raise ... from None`."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

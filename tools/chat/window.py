@@ -1,8 +1,8 @@
-"""How much a model can take: its context window, what a server says about it, and estimates of a text's tokens.
+"""How many tokens a model can take: its context window, the numbers that a server states, and estimates for texts.
 
-A window holds a prompt and its reply together. Its size comes from a setting, else from the model's profile, else it is
-assumed. If a server refuses a prompt as too long, its list of models is asked for the true size, and every role at that
-endpoint keeps to it afterwards.
+A window holds a prompt and its reply together. Its size comes from a setting, else from the model's profile, else
+it is assumed. If a server refuses a prompt as too long, its list of models is requested for the true size, and
+every role at that endpoint keeps to it afterwards.
 """
 
 from __future__ import annotations
@@ -59,10 +59,7 @@ TOKENS_PER_TURN = 8
 
 
 def fit_into(turns: Iterable[Turn], room: int) -> bool:
-    """Return whether a prompt has at most `room` tokens.
-
-    The estimate is made only if an upper bound does not decide it.
-    """
+    """Return whether a prompt has at most `room` tokens, by an estimate."""
     turns = tuple(turns)
     most = sum(
         most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns
@@ -71,7 +68,7 @@ def fit_into(turns: Iterable[Turn], room: int) -> bool:
 
 
 def estimate_turns(turns: Iterable[Turn]) -> int:
-    """Estimate the tokens of a prompt: its texts and thoughts, and what a chat template adds to each turn."""
+    """Estimate the tokens of a prompt: its texts and thoughts, and the tokens that a chat template adds to each turn."""
     total = 0
     for turn in turns:
         total += TOKENS_PER_TURN
@@ -82,39 +79,43 @@ def estimate_turns(turns: Iterable[Turn]) -> int:
 
 @dataclass
 class Window:
-    """Holds what has been learnt about the model at one endpoint, above all its window in tokens. Thread safe.
+    """Holds what the refusals and replies of one endpoint have shown about its model, above all the window. Thread
+    safe.
 
     All roles at the endpoint share it, so each of them learns from refusals of the others' requests.
-    tokens: the window that a refusal showed; None before the first refusal.
-    thinks: whether the model writes thoughts, which take more than a short reply.
-    longest_reply: the greatest reply limit that the server accepts; None if it has refused none.
-    refused: the parts of a request that the server does not accept (`ras_agent.tools.chat.refusals`).
-    has_guessed: whether a part was left out on a guess, which is done once.
     """
 
     tokens: int | None = None
+    """The size of the window in tokens, as a refusal showed it; None before the first refusal."""
     thinks: bool = False
+    """Whether the model writes thoughts, which take more tokens than a short reply."""
     unmarked_thoughts: bool | None = None
     """Whether the model's last reply closed thoughts that it had not opened; None before its first reply."""
     longest_reply: int | None = None
+    """The greatest limit of a reply that the server accepts; None if it has not refused any."""
     refused: set[str] = field(default_factory=set)
+    """The parts of a request that the server does not accept (`ras_agent.tools.chat.refusals`)."""
     parameters: float | None = None
     """The model's number of parameters by the server's list; 0 if the list has none, None if it was not asked for."""
     has_guessed: bool = False
+    """Whether a part was left out on a guess; this is done only once."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shrink(self, tokens: int) -> None:
-        """Note that the window has at most so many tokens."""
+        """Note that the window has at most `tokens` tokens."""
         with self._lock:
             self.tokens = min(self.tokens or tokens, tokens)
 
 
 def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
-    """Return the next guess of the window's size, after `asked` tokens were refused with the guess `assumed`.
+    """Return the next guess of the window's size, after a request was refused as too long.
 
-    asked: the estimated tokens of the prompt plus the limit of its reply.
-    listed: the size in the server's list, which is used if there is one; otherwise half of `asked`. If the prompt
-        would pass again with that size, the estimate was too low, and three quarters of `assumed` are returned.
+    Args:
+        asked: the estimated tokens of the prompt plus the limit of its reply.
+        assumed: the size that was assumed.
+        listed: the size in the server's list, which is taken if it is known; otherwise half of `asked`. If the
+            request would pass again with that size, the estimate was too low, and three quarters of `assumed` are
+            returned.
     """
     window = listed or max(asked // 2, _LEAST)
     if asked < assumed <= window:
@@ -136,7 +137,7 @@ def parameters_named(name: str) -> float:
 
 
 def parameters_in(listed: JSON) -> float:
-    """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; else 0."""
+    """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; otherwise 0."""
     meta = listed.get("meta")
     count = meta.get("n_params") if isinstance(meta, Mapping) else None
     return float(count) if isinstance(count, int) and count > 0 else 0.0
@@ -145,8 +146,9 @@ def parameters_in(listed: JSON) -> float:
 def usual_evidence(window: int, parameters: float) -> int:
     """Return the default maximum number of tokens of evidence for a model: half of its window, but at least 4,000.
 
-    parameters: the model's number of parameters; a model below 4 billion is shown 2,000 tokens. 0 if the size is
-        unknown.
+    Args:
+        parameters: the model's number of parameters; a model below 4 billion is shown 2,000 tokens. 0 if the size
+            is unknown.
 
     >>> usual_evidence(8192, 135e6), usual_evidence(2048, 0), usual_evidence(32768, 70e9)
     (2000, 4000, 16384)
@@ -160,7 +162,7 @@ _windows: dict[str, Window] = {}
 
 
 def shared_window(endpoint: str) -> Window:
-    """Return the Window that is shared by all users of an endpoint."""
+    """Return the Window that all users of an endpoint share."""
     return _windows.setdefault(endpoint, Window())
 
 
@@ -191,7 +193,7 @@ def window_in(listed: JSON) -> int | None:
 
 
 def to_ask_again(window: int) -> int:
-    """Return the tokens to reserve for a repair prompt: the problem, the expected form, and a part of the reply."""
+    """Return the number of tokens to reserve for a second request that asks to correct the reply."""
     return min(_REPAIR_TOKENS, window // REPLY_SHARE)
 
 
@@ -241,7 +243,7 @@ def is_overflow(error: BaseException | None) -> bool:
 
 
 class Sizes:
-    """How many tokens a model can read and write, which is also learnt from its endpoint's replies."""
+    """Computes how many tokens a model can read and write. It also learns from the replies of its endpoint."""
 
     def __init__(
         self,
@@ -251,7 +253,13 @@ class Sizes:
         context_window: int | None = None,
         evidence_tokens: int | None = None,
     ) -> None:
-        """Take a model; `context_window` and `evidence_tokens` are settings that override the model's own values."""
+        """Read the sizes of a model.
+
+        Args:
+            name: the model's name, which may state its number of parameters.
+            endpoint: the name of the endpoint whose Window is shared.
+            context_window, evidence_tokens: settings that override the model's own values.
+        """
         self.name = name
         models = chat_models_in(model)
         stated = [tokens for tokens in map(stated_window, models) if tokens]
@@ -279,21 +287,24 @@ class Sizes:
 
     @property
     def wants_parameters(self) -> bool:
-        """Return whether the model's number of parameters is needed and not known."""
+        """Return whether the model's number of parameters is needed but unknown."""
         known = self._parameters or self._evidence
         return not known and self.learnt.parameters is None
 
     async def learn_parameters(self, server: Any) -> None:
-        """Ask the model's server for its number of parameters. It is asked once per process, even if this fails."""
+        """Ask the model's server for its number of parameters, once per process, even if this fails."""
         self.learnt.parameters = 0.0  # even if asking fails
         self.learnt.parameters = parameters_in(await server.about())
 
     def room(self, max_tokens: int | None = None, share: int = REPLY_SHARE) -> int:
-        """Return how many tokens a prompt may have; a few are kept free to ask again.
+        """Return how many tokens a prompt may have. A few tokens are kept free to ask again.
 
-        max_tokens: the maximum number of tokens of the reply; None for no limit.
-        share: the reply gets at least one `share`-th of a window that is too small; a model that thinks gets a
-            quarter. If the run's budget has fewer tokens left than the window, the prompt and the reply share these.
+        If the run's budget has fewer tokens left than the window, the prompt and the reply share these.
+
+        Args:
+            max_tokens: the maximum number of tokens of the reply; None for no limit.
+            share: in a small window, the reply gets at least 1 / `share`; a model that writes thoughts gets a
+                quarter.
         """
         window = self.window
         if max_tokens is None or self._thinks_aloud:
@@ -312,8 +323,8 @@ class Sizes:
     def limit(self, request: Request) -> int | None:
         """Return the maximum number of tokens that the reply to a request may have; None for no limit.
 
-        This is `max_tokens`, or what the prompt leaves of the window. A model that writes thoughts gets at least a
-        quarter of its window.
+        It is `max_tokens`, or the tokens that the prompt leaves free in the window. A model that writes thoughts
+        gets at least a quarter of its window.
         """
         longest = self.learnt.longest_reply
         wanted = request.max_tokens
@@ -332,7 +343,7 @@ class Sizes:
         return min(wanted, longest)
 
     def with_room_for_thoughts(self, request: Request) -> Request:
-        """Return the request with a limit that is high enough for thoughts and a reply."""
+        """Return the request with a limit of the reply that leaves room for thoughts."""
         wanted = request.max_tokens or 0
         return replace(request, max_tokens=max(wanted, self.for_thoughts))
 
@@ -347,5 +358,5 @@ class Sizes:
 
     @property
     def for_thoughts(self) -> int:
-        """Return the tokens for thoughts and reply of a model that thinks."""
+        """Return the number of tokens for thoughts and reply of a model that writes thoughts."""
         return self.window // THOUGHTS_SHARE

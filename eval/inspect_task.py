@@ -1,5 +1,5 @@
-"""Runs a task of this package in Inspect (inspect-ai 0.3): with Inspect's models, log and viewer, and our questions,
-agent and metrics.
+"""Runs a task of this package in Inspect (inspect-ai 0.3): Inspect's models, log and viewer; our questions and
+metrics.
 
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     inspect_ai.eval(inspect_task(task, settings), model="openai/gpt-4o-mini")
@@ -43,10 +43,12 @@ def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
     metric.
 
     Args:
-        model: for the roles without a model in the settings; by default Inspect's model.
+        task: The task, as `load_task` returns it.
+        settings: The settings of the agent.
+        model: The model of the roles that have no model in the settings; by default Inspect's.
 
     Raises:
-        MissingExtra: inspect-ai is not installed.
+        MissingExtra: If inspect-ai is not installed.
     """
     parts = _inspect()
     samples = []
@@ -68,7 +70,10 @@ def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
 
 
 def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
-    """Return a solver that asks the agent described by `settings`. It stores the trace in the sample's store."""
+    """Return an Inspect solver that asks the agent described by `settings`, and keeps the trace in the sample's store.
+
+    `model` is as for `inspect_task`.
+    """
     parts = _inspect()
     questions = {question.id: question for question in task.questions}
     inputs = partial(agent_inputs, task, settings.loop)
@@ -97,7 +102,7 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
 
 
 def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> list[Any]:
-    """Return a scorer for each metric. It leaves a sample unscored if the metric does not apply.
+    """Return an Inspect scorer for each metric. It leaves a sample unscored if the metric does not apply.
 
     A sample is scored by the trace in its store, or only by the completion if another solver answered.
     """

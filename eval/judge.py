@@ -111,12 +111,13 @@ _NUMBERED = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s*")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The judgement of a run."""
+    """Holds the judgement of a run."""
 
     judge: str
     """The name of the judge model."""
     rule: str
     mean: float
+    """The mean score of the questions that have one."""
     low: float
     """The lower end of the 95 % interval of the mean."""
     high: float
@@ -140,19 +141,20 @@ def judge_run(
     at_once: int = 16,
     settings: ChatSettings = PRECISE,
 ) -> Judged:
-    """Ask a model about each answer of a run whose question has a gold answer, and write judged-RULE.json into the
-    run's folder.
+    """Ask a model about each answer of a run whose question has a gold answer, and write judged-RULE.json into its
+    folder.
 
     Args:
-        judge: a model's string or a chat model.
-        rule: one of RULES.
-        at_once: the maximum number of questions at the same time.
-        settings: how the judge is called; its replies are cached in the run's folder unless they name another place.
+        folder: The run.
+        judge: A model's spec, such as "openai:gpt-4o-mini", or a chat model.
+        rule: One of RULES.
+        at_once: The maximum number of questions at the same time.
+        settings: How the judge is called; its replies are cached in the run's folder unless they name another place.
 
     Raises:
-        UnknownName: there is no such rule.
-        RunError: no question of the run has a gold answer.
-        ModelRefused: the model refuses every call.
+        UnknownName: If there is no such rule.
+        RunError: If no question of the run has a gold answer.
+        ModelRefused: If the model refuses every call.
     """
     if rule not in RULES:
         raise UnknownName("rule of judging", rule, tuple(RULES))
@@ -193,10 +195,9 @@ def judge_run(
 
 
 def agreement(result: Result) -> Dialogue[float | None]:
-    """Return 1.0 for an answer that says the same as the gold answer or more (FanOutQA's relations B, C and E), else
-    0.0.
+    """Ask whether an answer says the same as the gold answer or more (FanOutQA's relations B, C and E).
 
-    Returns None if the judge's reply has no letter.
+    The dialogue returns 1.0 if so and 0.0 if not; None if the judge's reply has no letter.
     """
     letter = yield from _read(_request(result, _RELATIONS), letter_in, _LETTER_FORM)
     if letter is None:
@@ -205,9 +206,9 @@ def agreement(result: Result) -> Dialogue[float | None]:
 
 
 def coverage(result: Result) -> Dialogue[float | None]:
-    """Return the share of the gold answer's statements that the answer makes. The judge first lists the statements.
+    """Ask which statements of the gold answer an answer makes. The judge first lists the statements.
 
-    Returns None unless the judge says yes or no to each statement.
+    The dialogue returns their share; None unless the judge says yes or no to each statement.
     """
     reply = yield Request(
         (Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}"))

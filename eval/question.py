@@ -1,4 +1,4 @@
-"""A question with its gold answers and gold passages: one kind of record for all benchmarks."""
+"""Defines the question with its gold answers and gold passages: one kind of record for all benchmarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with the facts known about it."""
+    """Holds a question, and the gold data that its benchmark has about it."""
 
     id: str
     question: str
@@ -29,7 +29,9 @@ class Question:
     supporting: tuple[str, ...] = ()
     """The ids of the gold passages, or their titles if `by_title`."""
     by_title: bool = False
+    """Whether gold passages are named by title instead of id."""
     type: str = ""
+    """The kind of question, as the benchmark names it."""
     contexts: tuple[Passage, ...] = ()
     """The passages that the benchmark gives with the question, including distractors."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Question:
         return len(self.decomposition) or len(set(self.supporting)) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
-        """Return the name of each passage as gold annotations have it: its title or its id.
+        """Return the name of each passage in the form that gold annotations have: its title or its id.
 
         A part of a gold document gets the document's id.
         """
@@ -107,7 +109,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class TextualGraph:
-    """A graph with texts on its nodes and edges, as in the questions of GraphQA and the Freebase benchmarks."""
+    """Holds a graph with texts on its nodes and edges, as in the questions of GraphQA and the Freebase benchmarks."""
 
     nodes: tuple[str, ...] = ()
     """The texts of the nodes; the index of a node is its id."""
@@ -131,7 +133,7 @@ class TextualGraph:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the graph from the output of `to_dict`."""
+        """Return the graph whose JSON `to_dict` wrote."""
         return cls(
             tuple(data["nodes"]),
             tuple((source, text, target) for source, text, target in data["edges"]),
@@ -154,8 +156,10 @@ REST = "ras_agent"
 
 
 def rest_of(question: Question) -> dict[str, str]:
-    """Return {REST: JSON} with type, gold passages, contexts and metadata; {} if there is no type, context or
-    metadata."""
+    """Return the fields of a question that a foreign format lacks, as one JSON text: {REST: JSON}.
+
+    These are type, gold passages, contexts and metadata. Return {} if there is no type, context or metadata.
+    """
     if not (question.type or question.contexts or question.metadata):
         return {}
     rest = {
@@ -169,10 +173,10 @@ def rest_of(question: Question) -> dict[str, str]:
 
 
 def with_rest(question: Question, text: str) -> Question:
-    """Return a question with the parts that `rest_of` wrote.
+    """Return a question with the fields that `rest_of` wrote into `text`.
 
     Raises:
-        ValueError: the text is something else.
+        ValueError: If the text is something else.
     """
     rest = json.loads(text)
     return replace(
@@ -189,10 +193,11 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
     """Return the grades of passages under `relevance`; {} if the key has another meaning in the user's metadata.
 
     Args:
-        where: the owner of the metadata, for the error.
+        metadata: The metadata of a question.
+        where: The place of the metadata, which the message names.
 
     Raises:
-        IngestError: a grade is not a finite number.
+        IngestError: If a grade is not a finite number.
     """
     grades = metadata.get("relevance")
     if not isinstance(grades, Mapping) or not all(
@@ -209,8 +214,9 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
 
 
 def context_passage(title: str, text: str, **metadata: Any) -> Passage:
-    """Return a benchmark's paragraph as a passage. Equal paragraphs get equal ids: the title and a digest of the
-    text."""
+    """Return a benchmark's paragraph as a passage. Its id is the title and a hash of the text, equal for equal
+    paragraphs.
+    """
     digest = hashlib.blake2b(
         text.encode(errors="surrogatepass"), digest_size=4
     ).hexdigest()
@@ -218,7 +224,10 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
 
 
 def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Return the options by letter, from A, and the question followed by a line for each option."""
+    """Return the options by letter, from A, and the question followed by a line for each option.
+
+    `texts` are the options.
+    """
     choices = {}
     lines = [question]
     for place, text in enumerate(texts):
@@ -312,7 +321,9 @@ def _title_of(fact: object) -> object:
 
 
 def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
-    """Return the contexts under a key with their places; columns become pairs. Return [] if there are none."""
+    """Return the contexts under a key with their places in the record; columns become pairs. [] if the record has
+    none.
+    """
     if key not in record:
         return []
     value = unpacked(record.data[key])
@@ -333,8 +344,10 @@ def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
 
 
 def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:
-    """Return a context as a passage whose id is made from its content. place: where the item is in the record, for
-    errors."""
+    """Return a context as a passage whose id is made from its content.
+
+    `place` is where the item is in the record, for messages.
+    """
     if isinstance(item, str):
         return context_passage("", item)
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):

@@ -1,5 +1,7 @@
-"""Reads the records of a question file: JSON Lines, JSON, TSV or CSV, also gzipped, and Parquet. Each knows its
-place."""
+"""Reads the records of a question file: JSON Lines, JSON, TSV or CSV, also gzipped, and Parquet.
+
+Each record knows its place in the file, which messages name.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,15 @@ _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """An object of a file."""
+    """Holds an object of a question file. Its methods read values, and raise IngestError with the place for a wrong
+    one.
+    """
 
     data: Mapping[str, Any]
     where: str
     """The file and the line or record, for errors."""
     number: int = 1
-    """Counted from 1."""
+    """The number of the record in its file, from 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -63,7 +67,10 @@ class QuestionRecord:
         return self.text("id", "_id", default="") or str(self.number or "")
 
     def text(self, *keys: str, default: str | None = None) -> str:
-        """Return the string (or number, as a string) under the first of `keys` that has a value, else the default."""
+        """Return the text, or a number as a text, under the first of `keys` that has a value, else `default`.
+
+        Without a default, a missing value raises an error.
+        """
         value = self._first(keys, default)
         if isinstance(value, str):
             return value
@@ -74,12 +81,11 @@ class QuestionRecord:
     def texts(
         self, *keys: str, default: Sequence[str] | None = None
     ) -> tuple[str, ...]:
-        """Return the strings (or numbers, as strings) under the first of `keys` that has a value; a single string
-        counts as a list.
+        """Return the texts under the first of `keys` that has a value; a single text counts as a list.
 
-        True and false become yes and no. A text that is a JSON list, as in a cell of a table, is read as a list. A list
-        as Python prints it raises an error, because its commas are ambiguous. default: is returned if no key has a
-        value; without a default this is an error.
+        Numbers become texts, true and false become yes and no. A text that is a JSON list, as in a cell of a table, is
+        read as a list. A list as Python prints it raises an error, because its commas are ambiguous. If no key has a
+        value, `default` is returned; without it an error is raised.
         """
         value = self._first(keys, default)
         if isinstance(value, str):
@@ -160,13 +166,17 @@ class QuestionRecord:
         return records
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
-        """Return an object inside this record as a record. It may be a text with a JSON object."""
+        """Return an object inside this record as a record. It may be a text with a JSON object.
+
+        `place` is where it is in this record, and `number` its number among others there.
+        """
         value = unpacked(value)
         if not isinstance(value, Mapping):
             raise self.error(f"{place} should be an object, found {value!r:.80}")
         return QuestionRecord(value, f"{self.where}, {place}", number)
 
     def error(self, message: str) -> IngestError:
+        """Return an IngestError whose message begins with the record's place."""
         return IngestError(f"{self.where}: {message}")
 
     def _first(self, keys: tuple[str, ...], default: Any = None) -> Any:
@@ -179,7 +189,7 @@ class QuestionRecord:
 
     @property
     def listed_keys(self) -> str:
-        """Return the keys for an error message; those without a value are marked."""
+        """Return the record's keys for a message; those without a value are marked."""
         keys = []
         for key in self.data:
             keys.append(str(key) if key in self else f"{key} (empty)")
@@ -268,12 +278,17 @@ def read_records(
 
     The ending of the file's name gives the format, and `.gz` after it a compressed file: .jsonl (.ndjson) by lines;
     .json an array, an object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a
-    header; .txt with tabs and without a header, whose columns are named by `columns`; .parquet. `under` is the key of
-    the array in a JSON object with several keys.
+    header; .txt with tabs and without a header; .parquet. A table row with a wrong number of cells becomes a record
+    without fields; an error is raised when it is used.
 
-    Raises IngestError, which names the line, or the number of the record in an array. If a value is not an object, the
-    error is given to `on_bad` instead. A table row with a wrong number of cells becomes a record without fields; an
-    error is raised when it is used.
+    Args:
+        path: The file.
+        under: The key of the array in a JSON object with several keys.
+        columns: The names of the columns of a .txt file.
+        on_bad: Is called with the error of a value that is not an object; without it the error is raised.
+
+    Raises:
+        IngestError: If the file cannot be read; the message names the line, or the number of the record in an array.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]

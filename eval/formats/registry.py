@@ -127,15 +127,15 @@ def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> W
 
 
 def question_format(record: QuestionRecord) -> Format | None:
-    """Return the format of questions whose keys a record has; of several, the one with the most keys. None if there is
-    none.
+    """Return the format of questions whose keys a record has; of several, the one with the most keys. None if no
+    format fits.
     """
     return _closest(record, "question")
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
-    """Return the format of passages whose keys a record has; of several, the one with the most keys. None if there is
-    none.
+    """Return the format of passages whose keys a record has; of several, the one with the most keys. None if no format
+    fits.
     """
     return _closest(record, "passage")
 

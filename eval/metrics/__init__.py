@@ -1,4 +1,4 @@
-"""Metrics, all scored in 0..1 as the papers report them: pure functions, and metrics by name that score a question."""
+"""Scores answers from 0 to 1, as the papers do: pure functions, and metrics by name that score a question."""
 
 from ras_agent.eval.metrics.answers import (
     exact_match,

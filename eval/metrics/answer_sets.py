@@ -1,5 +1,6 @@
-"""Metrics for questions with several right answers, as over knowledge graphs: precision, recall, F1 and hits of
-sets."""
+"""Scores answers to questions with several right ones, as over knowledge graphs: precision, recall, F1 and hits of
+sets.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _BULLET = re.compile(r"^\s*(?:[-•]|\*(?=\s)|\(?\d{1,3}[.)](?=\s))\s*")
 
 @dataclass(frozen=True, slots=True)
 class SetScore:
-    """Precision, recall and F1 of one set against another, each in 0..1."""
+    """Holds precision, recall and F1 of one set against another, each from 0 to 1."""
 
     precision: float
     recall: float
@@ -34,8 +35,10 @@ def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetSco
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """Return the `set_score` of normalised answers. An answer whose normalised text is empty is compared
-    unnormalised."""
+    """Return precision, recall and F1 of two sets of answers, compared after `normalise_answer`.
+
+    An answer of which this leaves nothing is compared unnormalised.
+    """
     return set_score(_keys(predicted), _keys(gold))
 
 
@@ -54,7 +57,7 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1.0 if one of the first `k` predictions, normalised, is a gold answer, else 0.0: Hit@k, HR@k."""
+    """Return 1.0 if one of the first `k` predictions, normalised, is a gold answer, else 0.0 (Hit@k, HR@k)."""
     return hit_at(k, list(_keys(predicted)), _keys(gold))
 
 
@@ -76,10 +79,10 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
 
 
 def split_answers(answer: str) -> list[str]:
-    """Return the answers that a text lists, in order: split at lines, semicolons and bars, or if it has none, at
-    commas.
+    """Return the answers that a text lists, in order.
 
-    Leading bullets and numbers, stars around an answer, and repeated answers are dropped.
+    They are separated by lines, semicolons or bars; in a text without these, by commas. Leading bullets and numbers,
+    stars around an answer, and repeated answers are dropped.
     """
     parts = _BREAK.split(answer)
     if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Metrics that compare short and long answers with gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE do."""
+"""Compares short and long answers with gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE do."""
 
 from __future__ import annotations
 
@@ -82,9 +82,10 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Return the share of an ambiguous question's readings whose answer the prediction contains: STR-EM of ALCE's ASQA.
+    """Return the share of an ambiguous question's readings whose answer the prediction contains: STR-EM of ALCE's
+    ASQA.
 
-    gold_sets: one set of equivalent short answers for each reading; without readings the share is 0.0.
+    `gold_sets` has a set of equivalent short answers for each reading; without readings the share is 0.0.
     """
     matches = [golden_match(prediction, golds) for golds in gold_sets]
     if matches:

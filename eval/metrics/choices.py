@@ -1,4 +1,4 @@
-"""Which option, verdict or class a free-text answer chooses."""
+"""Finds which option, verdict or class a free-text answer chooses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,10 @@ _TRUE = frozenset({"true", "correct", "yes", "support", "supports", "supported"}
 
 
 def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
-    """Return the label of the option that an answer names, in the spelling of `choices` ({label: text}).
+    """Return the label of the option that an answer names; "" if it names no option, or several.
 
-    "" if the answer names no option, or several.
-
-    Tried in this order: a leading label ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
-    option, the text of exactly one option somewhere in the answer.
+    `choices` maps labels to texts. These are tried in order: a label at the beginning ("B", "(B)", "B. text", "Answer:
+    B"), "the answer is B", the whole text of one option, the text of exactly one option somewhere in the answer.
     """
     labels = {label.casefold(): label for label in choices}
     if not labels:

@@ -76,7 +76,7 @@ _COLUMNS = frozenset(
 
 
 class CitedGraph(NamedTuple):
-    """The nodes and edges that an answer cites. An edge is its (head, relation, tail) texts."""
+    """Holds the nodes and edges that an answer cites. An edge is its (head, relation, tail) texts."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -84,7 +84,7 @@ class CitedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphValidity:
-    """Counts of the nodes and edges that an answer cites, and how many of them exist in the graph."""
+    """Counts the nodes and edges that an answer cites, and how many of them exist in the graph."""
 
     nodes: int
     valid_nodes: int
@@ -120,12 +120,12 @@ def read_cited_graph(reply: str) -> CitedGraph:
 
 
 def answer_apart(reply: str) -> str:
-    """Return the answer in a reply, without the listed nodes and edges and without the numbers of citations.
+    r"""Return the answer in a reply, without the lists of cited nodes and edges and without the numbers of citations.
 
-    The answer is the text before the list, or the text after it if there is none before. A reply that is only a list is
-    returned as the answer.
+    The answer is the text before the list, or the text after it if there is no text before. A reply that is only a
+    list is returned as the answer.
 
-    >>> answer_apart("yellow [1]\\n\\nNodes:\\n- banana")
+    >>> answer_apart("yellow [1]\n\nNodes:\n- banana")
     'yellow'
     """
     answer = _read(reply)[0] or reply
@@ -135,8 +135,9 @@ def answer_apart(reply: str) -> str:
 
 
 def apart(outcome: Outcome) -> Outcome:
-    """Return the outcome with its answer split: `answer` without the list (see `answer_apart`), `reply` the whole
-    text."""
+    """Return the outcome with the whole text of the answer as `reply`, and `answer` without the lists (see
+    `answer_apart`).
+    """
     return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
 
 
@@ -169,8 +170,9 @@ def graph_validity(
 
 
 def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
-    """Return the cited graph with row numbers replaced by names. shown: the texts of the nodes, as the prompt numbered
-    them.
+    """Return the cited graph with row numbers replaced by the nodes that have them.
+
+    `shown` has the texts of the nodes in the order in which the prompt numbered them.
 
     >>> named_rows(CitedGraph(("0", "Node 1"), (("0", "on", "1"),)), ("cup", "table"))
     CitedGraph(nodes=('cup', 'table'), edges=(('cup', 'on', 'table'),))
@@ -195,7 +197,7 @@ def _name_of_row(text: str, shown: Sequence[str]) -> str:
 
 
 def name_in_edges(node: str) -> str:
-    """Return the name by which an edge cites a node. An object of a scene graph is cited by its name alone.
+    """Return the name by which an edge cites a node: of an object of a scene graph, only its `name`.
 
     >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
     ('banana', 'mill')

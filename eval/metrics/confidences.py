@@ -1,5 +1,4 @@
-"""Measures how well the confidences of answers agree with how often the answers are right, and sort right from
-wrong."""
+"""Measures how well confidences agree with how often answers are right, and how well they sort right from wrong ones."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ COVERAGES = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceFigures:
-    """Figures of a run's answers that have a confidence."""
+    """Holds the figures of a run's answers that have a confidence."""
 
     n: int
     """The number of answers."""
@@ -30,7 +29,9 @@ class ConfidenceFigures:
     """The share of wrong answers among the 1, 2, ... n answers of highest confidence."""
 
     def risk_at(self, coverage: float) -> float:
-        """Return the share of wrong answers among the given share of the answers with the highest confidence."""
+        """Return the share of wrong answers among the `coverage` (0 to 1) of all answers that have the highest
+        confidence.
+        """
         place = max(1, round(coverage * self.n)) - 1
         return self.risks[place]
 
@@ -38,11 +39,12 @@ class ConfidenceFigures:
 def confidence_figures(
     confidences: Sequence[float], right: Sequence[float], seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return the figures of answers; None without answers.
+    """Return the figures of answers; None if there are no answers.
 
     Args:
-        confidences: the confidence of each answer, 0..1.
+        confidences: The confidence of each answer, from 0 to 1.
         right: 1 for each right answer, 0 for a wrong one.
+        seed: The seed of the bootstrap.
     """
     if not confidences:
         return None
@@ -59,10 +61,10 @@ def calibration_error(
     worths: Sequence[float] | Doubles,
     bins: int = BINS,
 ) -> float:
-    """Return the expected calibration error, 0..1. `confidences` and `worths` have one value in 0..1 for each answer.
+    """Return the expected calibration error (Guo et al. 2017, arXiv:1706.04599), from 0 to 1.
 
-    It is the mean distance between confidence and worth over equally wide bins, weighted by their numbers of answers
-    (Guo et al. 2017, arXiv:1706.04599).
+    It is the mean distance between confidence and score over `bins` equally wide bins, weighted by their numbers of
+    answers. `confidences` and `worths` have the confidence and the score of each answer, from 0 to 1.
 
     >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
     0.267
@@ -79,8 +81,9 @@ def calibration_error(
 def risks_by_coverage(
     confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
 ) -> Doubles:
-    """Return the share of wrong answers among the 1, 2, ... n answers of highest confidence. Answers of equal
-    confidence share their number of wrong answers evenly.
+    """Return the share of wrong answers among the 1, 2, ... n answers of highest confidence, (n,).
+
+    Answers of equal confidence share their number of wrong answers evenly.
 
     >>> risks_by_coverage([0.9, 0.5, 0.5], [1, 0, 1]).round(3).tolist()
     [0.0, 0.25, 0.333]

@@ -1,4 +1,4 @@
-"""Metrics that compare triples with gold triples, and the entities of a retrieved graph with the gold answers."""
+"""Compares triples with gold triples, and the entities of a retrieved graph with the gold answers."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def triple_score(
 def ends_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 of the triples' (subject, object) pairs by canonical key; predicates are
-    ignored."""
+    """Return precision, recall and F1 of (subject, object) pairs, compared by canonical key; predicates are ignored."""
     return set_score(map(_ends, predicted), map(_ends, gold))
 
 
 def soft_triple_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 where a triple scores the token F1 of its words and those of a gold triple.
+    """Return precision, recall and F1 of triples that may be right in part: a pair scores the token F1 of its words.
 
     Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
     the predicted, then of the gold triples. A repeated triple counts once.
@@ -70,7 +69,7 @@ def soft_triple_score(
 def triple_rouge(
     kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> float:
-    """Return ROUGE's F-measure, in 0..1, of the words of the triples against the words of the gold triples, in their
+    """Return ROUGE's F-measure, from 0 to 1, of the words of the triples against those of the gold triples, in their
     order.
 
     RAS measures text-to-triples in this way. The marks between a triple's parts are left out here, since any two lists
@@ -78,9 +77,11 @@ def triple_rouge(
 
     Args:
         kind: "rouge1", "rouge2" or "rougeL".
+        predicted: The triples to score.
+        gold: The gold triples.
 
     Raises:
-        MissingExtra: the rouge-score package is not installed.
+        MissingExtra: If the rouge-score package is not installed.
     """
     prediction = " ".join(map(" ".join, predicted))
     reference = " ".join(map(" ".join, gold))
@@ -89,7 +90,7 @@ def triple_rouge(
 
 
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
-    """Score the entities (heads and tails) of a retrieved graph against the gold answers, as LEGO-GraphRAG does."""
+    """Return precision, recall and F1 of a graph's entities (heads and tails) as answers, as LEGO-GraphRAG does."""
     entities = set[str]()
     for triple in triples:
         entities.update(_ends(triple))

@@ -1,4 +1,4 @@
-"""Metrics of grounding: whether the evidence contains the answer, judged by words and not by a judge model."""
+"""Decides by words, without a judge model, whether the evidence contains the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 
 
 def checkable(answer: str) -> bool:
-    """Tell whether a text could contain the answer word for word. A yes or a no cannot be checked in this way."""
+    """Tell whether a text could contain the answer word for word, as it could not contain a yes or a no."""
     return normalise_answer(answer) not in _UNSTATED
 
 

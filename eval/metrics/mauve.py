@@ -1,4 +1,4 @@
-"""MAUVE (Pillutla et al., 2021) of a run: how close the distribution of its long answers is to that of human answers.
+"""Computes MAUVE (Pillutla et al., 2021): how close the distribution of a run's long answers is to human answers'.
 
 It compares two sets of texts, so it is a score of a run and not of a question. The package mauve-text computes it from
 vectors. The vectors are made here, since the package's models are limited to GPT-2 and BERT.
@@ -32,7 +32,7 @@ _BATCH = 8
 
 @dataclass(frozen=True, slots=True)
 class Mauve:
-    """A MAUVE score."""
+    """Holds a MAUVE score."""
 
     score: float
     """From 0 to 1; higher is closer to the human answers."""
@@ -43,16 +43,16 @@ class Mauve:
 
 
 def require_mauve(texts: int, model: str | Path = "") -> None:
-    """Raise an error if MAUVE cannot be computed.
+    """Raise an error if MAUVE cannot be computed for `texts` answers.
 
     Args:
-        texts: the number of answers.
-        model: if given, its tokeniser and configuration are loaded as a check, but not its weights.
+        texts: The number of answers.
+        model: If given, its tokeniser and configuration are loaded as a check, but not its weights.
 
     Raises:
-        MissingExtra: a package is not installed.
-        SettingsError: there are too few texts.
-        WeightsError: the tokeniser or the configuration of the model cannot be loaded.
+        MissingExtra: If a package is not installed.
+        SettingsError: If there are too few texts.
+        WeightsError: If the tokeniser or the configuration of the model cannot be loaded.
     """
     if not all(map(find_spec, ("mauve", "torch", "transformers"))):
         raise MissingExtra("MAUVE", "mauve")
@@ -70,9 +70,8 @@ def require_mauve(texts: int, model: str | Path = "") -> None:
 def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
     """Return the MAUVE of a run's answers against the first gold answer of each question, as ALCE computes it.
 
-    The first 100 words of question and answer together are compared. model: the name of a causal language model of
-    transformers, or the folder of its safetensors weights. Raises MissingExtra, SettingsError and WeightsError (see
-    `require_mauve`).
+    The first 100 words of question and answer together are compared. `model` is the name of a causal language model of
+    transformers, or the folder of its safetensors weights. Raises as `require_mauve` does.
     """
     pairs = []
     for result in results:

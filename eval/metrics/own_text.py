@@ -1,9 +1,8 @@
-"""Metrics for a user's own questions: two answers are equal if a reader would take them for the same text, in any
-script.
+"""Scores answers to a user's own questions: two answers are equal if a reader would take them for the same text.
 
 SQuAD's rule, which published figures follow, deletes ASCII punctuation everywhere: "3.5" equals "35" and "C#" equals
 "C", while an answer in curly quotes or in another Unicode form is wrong. Here punctuation is ignored only at a word's
-ends.
+ends, and any script can be compared.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _CLOSED = frozenset({("yes",), ("no",)})
 
 
 def text_tokens(text: str) -> list[str]:
-    """Return the words of an answer in the form in which they are compared. In Chinese and Japanese each character is a
+    """Return the words of an answer in the form in which they are compared. Each Chinese or Japanese character is a
     word.
 
     >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")

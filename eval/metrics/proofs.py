@@ -1,4 +1,4 @@
-"""Metrics of the proof that is shown with an answer ("How the answer follows"): whether it is there and complete."""
+"""Measures whether the proof shown with an answer ("How the answer follows") is there and complete."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ras_agent.text.canonical import canonical_key
 
 
 def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
-    """Return the citations of the proof, in its order; [] if no proof is shown, None if a proof is not expected.
+    """Return the citations of the proof, in its order; [] if a proof is missing, None if no proof is expected.
 
-    A proof is not expected for an abstention, nor for an answer that no chain of facts leads to: yes, no, or one of the
+    No proof is expected for an abstention, nor for an answer that no chain of facts leads to: yes, no, or one of the
     things that the question names.
     """
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "

@@ -1,5 +1,4 @@
-"""Metrics that compare the names of ranked passages with those of gold passages. A repeated name counts only once, at
-its first rank."""
+"""Compares the names of ranked passages with those of gold passages. A repeated name counts once, at its first rank."""
 
 from __future__ import annotations
 
@@ -39,12 +38,14 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 def ceilings(
     metrics: Iterable[str], golds: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return the mean score of perfect rankings, for each `recall@k` and `all_recall@k` whose mean is below 1.
+    """Return the highest mean score that any ranking can reach, for each `recall@k` and `all_recall@k` where it is
+    below 1.
 
     It is below 1 if questions have more than `k` gold names.
 
     Args:
-        golds: the gold names of each question that has any.
+        metrics: The names of the metrics.
+        golds: The gold names of each question that has any.
     """
     rules = {"recall": recall_at, "all_recall": all_recalled_at}
     bounds = {}

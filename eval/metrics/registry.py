@@ -30,13 +30,13 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An agent's answer to a question with its evidence: all that a metric reads."""
+    """Holds an agent's answer with its evidence: all that a metric reads."""
 
     answer: str
     abstained: bool = False
     citations: tuple[Citation, ...] = ()
     passages: tuple[Passage, ...] = ()
-    """In the order of retrieval: by hop, then by rank within the hop."""
+    """The retrieved passages, by hop, then by rank within the hop."""
     facts: Mapping[str, Triple] = field(default_factory=dict)
     """The facts of the question graph, by id."""
     hops: int = 0
@@ -66,7 +66,8 @@ class Outcome:
 
     def ranked(self, question: Question) -> list[str]:
         """Return the names of the retrieved passages, each once: titles or ids, as the question names its gold
-        passages."""
+        passages.
+        """
         return list(dict.fromkeys(question.names(self.passages)))
 
     def triples(self) -> list[tuple[str, str, str]]:
@@ -79,10 +80,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered metric."""
+    """Describes a registered metric."""
 
     name: str
     score: ScoreQuestion
+    """Returns the score of a question's outcome, from 0 to 1, or None if the metric does not apply."""
     of_passages: bool = False
     """Whether it needs only the retrieved passages, so that it can score a search without an answer."""
     decides: int | None = None
@@ -99,10 +101,9 @@ def metric(
     decides: int | None = None,
     cutoff: Cutoff = "none",
 ) -> Callable[[_Function], _Function]:
-    """Return a decorator that registers a function of question and outcome as the metric `name` (see `Metric`).
+    """Return a decorator that registers a function of question and outcome as the metric `name`.
 
-    Raises:
-        ValueError: a metric of this folder has this name.
+    The other arguments are those of Metric. The decorator raises ValueError if a built-in metric has this name.
     """
 
     def registered(function: _Function) -> _Function:
@@ -147,7 +148,7 @@ def ranking_metric(
     """Return a decorator that registers a function of k, ranked names and gold names as the metrics `name@k` and
     `name`.
 
-    Without `@k` all ranks count. The metric applies to questions that name gold passages.
+    Without `@k` all ranks count. The metric applies to questions that name gold passages. `decides` is as for Metric.
     """
 
     def registered(rule: _Function) -> _Function:

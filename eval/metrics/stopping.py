@@ -1,4 +1,4 @@
-"""Metrics of when the planner stops: with enough evidence, too early or too late. A stop by a limit is not judged."""
+"""Measures when the planner stops: with enough evidence, too early or too late. A stop by a limit is not judged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _OWN_STOPS = ("sufficient", "no_retrieval")
 
 
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
-    """Compare a planner's stop with the gold hops; return None for a stop by a limit, or if the gold hops are unknown.
+    """Return whether a planner stopped "early", "on_time" or "late", compared with the number of gold hops.
 
-    A stop because the facts suffice is early after fewer retrievals than the question has gold hops, and late after
-    more. A plan to answer without retrieval is also a stop, at hop 0. One search may find the facts of two hops, so use
-    `sufficient_evidence` too: it says whether the gold passages had been retrieved.
+    Return None for a stop by a limit, or if the number of gold hops is unknown. A stop because the facts suffice is
+    early after fewer searches than the question has gold hops, and late after more. A plan to answer without retrieval
+    is also a stop, at hop 0. One search may find the facts of two hops, so use `sufficient_evidence` too: it says
+    whether the gold passages had been retrieved.
     """
     if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None

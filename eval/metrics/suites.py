@@ -1,5 +1,6 @@
-"""Metrics of FanOutQA, MultiHop-RAG and GraphRAG-Bench, as the benchmarks' programs compute them without a judge
-model."""
+"""Computes the metrics of FanOutQA, MultiHop-RAG and GraphRAG-Bench, as the benchmarks' programs do without a judge
+model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of the supporting evidence of an answer: its citations against the gold evidence, as multi-hop sets score it.
+"""Compares an answer's citations with the gold evidence, as multi-hop sets score it.
 
 MuSiQue scores paragraphs (support F1). HotpotQA and 2WikiMultihopQA score sentences (supporting-fact EM and F1), and
 sentences and answer together (joint EM and F1). An agent states its supporting evidence by its citations.

@@ -1,4 +1,4 @@
-"""Reports of evaluation runs, as Markdown tables and as one self-contained page.
+"""Reports on evaluation runs, as Markdown tables and as one self-contained page.
 
 report = make_report(load_runs([Path("runs/mine"), Path("runs/other")]), load_prices())
 Path("report.html").write_text(report_html(report))

@@ -28,11 +28,12 @@ _SHOWN = 3  # hits or facts of one side of a difference
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The first difference between a question's two runs."""
+    """Holds the first difference between a question's two runs."""
 
     id: str
     question: str
     step: StepName
+    """The kind of step at which the runs differ: plan, hits, facts or answer."""
     hop: int
     """The hop of the difference; 0 if a trace is missing."""
     there: str
@@ -47,7 +48,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The differences between an earlier run and a later one."""
+    """Holds the differences between an earlier run and a later one."""
 
     there: str
     """The name of the earlier run."""
@@ -62,11 +63,12 @@ class Changes:
     only_here: int
     """The number of questions that the earlier run lacks or has with another text."""
     differences: tuple[Versus, ...]
+    """The paired differences in the metrics that were compared."""
     metric: str = ""
     """The metric that decides whether an answer is right."""
 
     def turned(self, to: Turned) -> int:
-        """Count the answers that turned right or wrong."""
+        """Return the number of answers that turned `to`: "right" or "wrong"."""
         return sum(change.turned == to for change in self.changed)
 
     @property
@@ -90,8 +92,10 @@ def changes(
     """Compare two runs question by question.
 
     Args:
-        metrics: the metrics whose paired differences are reported.
-        metric: decides whether an answer is right; if empty, the deciding one of `metrics`.
+        before: The earlier run.
+        after: The later run.
+        metrics: The metrics whose paired differences are reported.
+        metric: The metric that decides whether an answer is right; by default the best suited one of `metrics`.
     """
     metric = metric or deciding_metric(metrics)
     old = before.by_id
@@ -137,7 +141,7 @@ def _turned(before: Result, after: Result, metric: str) -> Turned:
 
 
 def change_of(before: Result, after: Result) -> Change | None:
-    """Return the first difference between two results of a question; None if there is none."""
+    """Return the first difference between two results of a question; None if they do not differ."""
     traced = bool(before.trace and after.trace)
     for old, new in zip_longest(_moments(before, traced), _moments(after, traced)):
         if old is None or new is None or old[:3] != new[:3]:

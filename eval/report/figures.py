@@ -38,7 +38,7 @@ _MOST_K = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: its name, its manifest, and its results so far."""
+    """Holds a run: its name, its manifest, and its results so far."""
 
     name: str
     """Unique within a report."""
@@ -57,12 +57,13 @@ class Run:
 
     @property
     def by_id(self) -> dict[str, Result]:
+        """Return the results by the id of the question."""
         return {result.id: result for result in self.results}
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Median, 95th percentile and mean, in the unit of the values."""
+    """Holds median, 95th percentile and mean, in the unit of the values."""
 
     p50: float
     p95: float
@@ -71,17 +72,19 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Figures of the questions of one kind."""
+    """Holds the figures of the questions of one kind."""
 
     name: str
     n: int
+    """The number of questions."""
     scores: Mapping[str, Estimate]
     verdicts: Mapping[str, int]
+    """The number of questions by verdict: right, wrong, abstained, error."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallPoint:
-    """Recall at one depth `k` of the retrieved passages."""
+    """Holds recall among the first `k` retrieved passages."""
 
     k: int
     recall: float
@@ -92,7 +95,7 @@ class RecallPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Figures of one run."""
+    """Holds the figures of one run."""
 
     name: str
     n: int
@@ -103,8 +106,9 @@ class RunFigures:
     groups: Mapping[str, tuple[Group, ...]]
     """The figures by "type", "gold hops" and "hops taken". A kind is left out if all questions are in one group."""
     stop_reasons: Mapping[str, int]
+    """The number of questions by the reason why the loop stopped."""
     seconds: Distribution
-    """Of a question."""
+    """The seconds that a question took."""
     queued: float
     """The mean of the seconds that a question waited for its turn."""
     at_once: int
@@ -130,7 +134,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """The difference of run `name` to run `base` in one metric, on the questions that both have scored."""
+    """Compares run `name` with run `base` in one metric, on the questions that both have scored."""
 
     name: str
     base: str
@@ -144,10 +148,11 @@ def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
     """Read the runs in `folders`. Runs with the same name get a number each.
 
     Args:
-        traces: whether to keep the traces of the results.
+        folders: The folders of the runs.
+        traces: Whether the traces of the results are kept.
 
     Raises:
-        RunError: a folder holds no run, a line is not a result, or a run has no result yet.
+        RunError: If a folder holds no run, a line is not a result, or a run has no result yet.
     """
     runs: list[Run] = []
     for path in folders:
@@ -215,7 +220,7 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
-    """Return the one or two metrics of narrow tables: the deciding one, and another, preferably an F1."""
+    """Return the one or two metrics of narrow tables: `deciding`, and another one of `names`, preferably an F1."""
     others = sorted(
         (name for name in names if name != deciding),
         key=lambda name: "f1" not in name.lower(),

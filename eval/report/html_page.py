@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page: figures, plots, and a browser of single questions with their traces.
+"""Writes a report as one self-contained HTML page: figures, plots, and a browser of questions with their traces.
 
 A trace is stored in the page as gzip in base64, about a third of the size of its JSON. The browser's
 DecompressionStream unpacks it when its question is opened.
@@ -43,7 +43,11 @@ def make_report(
     """Compute all figures of the runs and, unless `plots` is False, draw their plots.
 
     Args:
-        metric: decides whether an answer is right; by default the first deciding metric of the runs (`Metric.decides`).
+        runs: The runs; the others are compared with the first.
+        prices: The prices of model calls.
+        metric: The metric that decides whether an answer is right; by default the best suited one of the runs
+            (`Metric.decides`).
+        plots: Whether plots are drawn.
     """
     metrics = metric_names(runs)
     deciding = metric or deciding_metric(metrics)
@@ -81,9 +85,10 @@ def report_html(
     """Return the report as one self-contained HTML page.
 
     Args:
-        traces: whether the runs' traces can be opened in the page.
-        workers: the number of processes that draw the traces.
-        progress: is called with the number of traces that are drawn, and the number of all.
+        report: The report.
+        traces: Whether the runs' traces can be opened in the page.
+        workers: The number of processes that draw the traces.
+        progress: Is called with the number of traces that are drawn, and the number of all.
     """
     style = page_file("report.css")
     script = page_file("report.js")

@@ -28,7 +28,10 @@ def report_markdown(
     """Return the tables of a report, with scores in percent and 95 % intervals.
 
     Args:
-        metric: the metric that decides whether an answer is right.
+        runs: The figures of the runs.
+        differences: The differences of the later runs to the first.
+        metrics: The metrics that are shown.
+        metric: The metric that decides whether an answer is right.
     """
     parts = [_scores(runs, metrics)]
     if differences:
@@ -55,7 +58,7 @@ SURENESS_HEADS = (
 
 
 def sureness_cells(run: RunFigures) -> list[str]:
-    """Return the cells of a run under SURENESS_HEADS; dashes if it has no confidences."""
+    """Return the cells of a run in the columns SURENESS_HEADS, about its confidences; dashes if it has none."""
     figures = run.confidence
     if figures is None:
         return [run.name, *["–"] * (len(SURENESS_HEADS) - 1)]
@@ -89,7 +92,7 @@ def difference_text(comparison: Comparison | None) -> str:
 
 
 def ceiling_note(ceilings: Mapping[str, float]) -> str:
-    """Return a sentence on the highest scores that any ranking can reach."""
+    """Return a sentence on the highest scores that any ranking can reach, as `ceilings` computes them."""
     bounds = [f"{name} {percent(bound)}" for name, bound in ceilings.items()]
     return f"At most {', '.join(bounds)}: some questions have more gold passages than that."
 

@@ -9,13 +9,13 @@ _VOID = frozenset({"input", "br", "hr", "meta"})
 
 
 class Html(str):
-    """A string of markup, made by `el` or an SVG of this package. Every other string is treated as text."""
+    """Is a string of markup, made by `el` or an SVG of this package. Every other string is treated as text."""
 
     __slots__ = ()
 
 
 def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -> Html:
-    """Return an HTML element.
+    """Return an HTML element with children and attributes.
 
     Attributes are passed as `class_` for class and `aria_label` for aria-label. An attribute that is True is written
     without a value; one that is False or None is left out.

@@ -1,4 +1,4 @@
-"""The plots of a report, drawn by matplotlib as SVG elements of the page that take their colours from its style sheet.
+"""Draws the plots of a report by matplotlib, as SVG elements that take their colours from the page's style sheet.
 
 Colours become CSS classes, so that a plot follows the page's light and dark modes and has no inline styles that a
 Content-Security-Policy would refuse. Names are drawn as plain text, never as formulas or markup.
@@ -61,7 +61,7 @@ _NAME = 26  # the maximum number of characters of a name in a plot
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot as an SVG element, with its caption."""
+    """Holds a plot as an SVG element, with its caption."""
 
     name: str
     caption: str
@@ -75,14 +75,17 @@ def drawn_plots(
     metric: str,
     seconds: Mapping[str, Sequence[float]],
 ) -> dict[str, Plot]:
-    """Draw all plots that the runs have figures for. Return them by name.
+    """Draw all plots for which the runs have figures, and return them by name.
 
     Args:
-        metric: the metric of the plots by kind of question.
-        seconds: the seconds of each question, by the run's name.
+        runs: The figures of the runs.
+        differences: The differences of the later runs to the first.
+        metrics: The metrics that are shown.
+        metric: The metric of the plots by kind of question.
+        seconds: The seconds of each question, by the run's name.
 
     Raises:
-        MissingExtra: matplotlib is not installed.
+        MissingExtra: If matplotlib is not installed.
     """
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
     drawings: list[tuple[str, str, float, Callable[[Axes], object]]] = [

@@ -1,5 +1,4 @@
-"""The sections of a report's HTML page: tables of figures with plots next to them, and the browser of single
-questions."""
+"""Writes the sections of a report's page: tables of figures with plots next to them, and the browser of questions."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ _ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Runs with all their figures and plots."""
+    """Holds runs with all their figures and plots."""
 
     runs: tuple[Run, ...]
     figures: tuple[RunFigures, ...]
@@ -56,7 +55,7 @@ class Report:
     plots: Mapping[str, Plot]
     """The plots by name; empty if they could not be drawn."""
     missing: str = ""
-    """Why there are no plots; "" if there are."""
+    """Why there are no plots; "" if there are plots."""
 
 
 def body(report: Report) -> Html:

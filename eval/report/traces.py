@@ -24,12 +24,13 @@ def packed_traces(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[str]:
-    """Pack each trace (`Trace.to_dict()`), in order; the result is "" for a trace that cannot be read.
+    """Return the packed data of each trace's page, in order; "" for a trace that cannot be read.
 
     Args:
-        workers: the number of processes. With several, the program that calls this must be importable, as
+        traces: The traces, as `Trace.to_dict()` returns them.
+        workers: The number of processes. With several, the program that calls this must be importable, as
             multiprocessing requires.
-        progress: is called with the number of traces that are done, and the number of all.
+        progress: Is called with the number of traces that are done, and the number of all.
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:

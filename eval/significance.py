@@ -20,7 +20,7 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over `n` questions with its 95 % interval."""
+    """Holds a mean over `n` questions with its 95 % interval."""
 
     mean: float
     low: float
@@ -30,11 +30,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of two systems on the questions that both have scores for."""
+    """Compares two systems on the questions that both have scores for."""
 
     n: int
     """The number of these questions."""
     difference: Estimate
+    """The mean difference of their scores, with its interval."""
     permutation_p: float
     """The two-sided p value of "no difference" by the permutation test."""
     differing: int = 0
@@ -153,10 +154,10 @@ def paired_permutation(
 
 
 def compare(a: Mapping[_Key, float], b: Mapping[_Key, float]) -> Comparison:
-    """Compare the scores of two systems by question.
+    """Compare the scores of two systems, each by question, on the questions that both have scores for.
 
     Raises:
-        ValueError: they have no question in common.
+        ValueError: If they have no question in common.
     """
     common = [name for name in a if name in b]
     if not common:

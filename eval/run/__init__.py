@@ -1,5 +1,5 @@
-"""Evaluation runs: an agent is asked the questions of a task, each result is written to disk, and a killed run can be
-resumed.
+"""Runs evaluations: an agent is asked the questions of a task, each result is written to disk, and a killed run
+resumes.
 
     settings = Settings(llm="openai:gpt-4o-mini")
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)

@@ -1,7 +1,7 @@
-"""An agent under evaluation: any function that turns a question into an output, with its description for a manifest.
+"""Describes an agent under evaluation: any function that turns a question into an output.
 
 EvalAgent("mine", Settings(llm="openai:gpt-4o-mini"))             the agent that settings describe
-search_agent("bm25 alone", settings)                              only its retriever, which answers nothing
+search_agent("only bm25", settings)                               its retriever, without an answer
 baseline_agent("always yes", settings, "yes")                     one search and a fixed answer
 EvalAgent.of("other", answer)                                     any `async def answer(question) -> output`
 """
@@ -51,7 +51,7 @@ NO_ANSWER: Mapping[str, Any] = {
 
 
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return a function that asks the agent described by `settings`."""
+    """Return an async function that asks the agent described by `settings` a question of the task."""
     parts = resolve_parts(
         settings.loop, settings=settings, index=task.index, task=task.instruction_text
     )
@@ -64,10 +64,10 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
-    """Search once, so that the time a retriever takes to load is not counted in a question's seconds.
+    """Search for the task's first question, so that a retriever loads before seconds are counted.
 
-    Returns the passage that was found. An error is ignored here: it occurs again when a question is asked, and is
-    reported then.
+    Returns the passage that was found, in a tuple. An error is ignored here: it occurs again when a question is asked,
+    and is reported then.
     """
     if not task.questions or task.questions[0].metadata.get("graph"):
         return ()
@@ -78,10 +78,15 @@ def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
 
 
 def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) -> None:
-    """Plan, extract and answer once, so that the time these roles take to load is not counted in a question's seconds.
+    """Plan, extract and answer once, so that these roles load before seconds are counted.
 
-    Chat models are not asked, as the limits admit no call. An error is ignored here: it occurs again when a question is
-    asked, and is reported then.
+    Chat models are not asked, as the limits admit no call. An error is ignored here: it occurs again when a question
+    is asked, and is reported then.
+
+    Args:
+        parts: The roles.
+        task: The task, whose first question is used.
+        passages: The passages to read; without any, nothing is done.
     """
     if not passages:
         return
@@ -102,14 +107,14 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
 
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return a function that searches for the question with the retriever of `settings`, and does not answer."""
+    """Return an async function that searches for a question with the retriever of `settings`, and does not answer."""
     retriever = search_from_settings(settings, task.index)
     warm_up(retriever, task)
     return retriever_answerer(retriever, settings.k)
 
 
 def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
-    """Return a function that searches for the question with `retriever`, and does not answer."""
+    """Return an async function that searches for `k` passages with `retriever`, and does not answer."""
 
     async def answer(question: Question) -> Mapping[str, Any]:
         ledger = Ledger(role="retriever")
@@ -135,7 +140,7 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {
 
 @dataclass(frozen=True, slots=True)
 class EvalAgent:
-    """An agent under evaluation, with the description of its runs."""
+    """Holds an agent under evaluation, and its description for the manifests of its runs."""
 
     name: str
     """Its name in reports."""
@@ -143,7 +148,7 @@ class EvalAgent:
     make: MakeAnswerer = settings_answerer
     """Takes the task and the settings, with the run's pace and cache, and returns the function that answers."""
     graph: str | None = None
-    """The graph in the manifest, in place of the one in `settings`."""
+    """The name of the loop in the manifest, in place of the one in `settings`."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """The models or rules of roles that differ from those of `settings`."""
     only_roles: Mapping[str, str] | None = None
@@ -153,14 +158,16 @@ class EvalAgent:
     variant: Mapping[str, Any] = field(default_factory=dict)
     """What a study changed."""
     seed: int = 0
-    """Of random choices."""
+    """The seed of random choices."""
     traces: bool = True
     """Whether results hold their traces."""
 
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent from a function. described: other fields of the agent; `roles` names the model or rule of
-        each role."""
+        """Return an agent that asks an async function from a question to an output.
+
+        `described` has other fields of the agent; its `roles` name the model or rule of each role.
+        """
         return cls(
             name,
             Settings(),
@@ -177,7 +184,7 @@ class EvalAgent:
 def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
     """Return an agent that searches with the retriever of `settings` and does not answer.
 
-    `Task.for_search` leaves out the metrics of answers. described: other fields of EvalAgent.
+    `Task.for_search` returns the task without the metrics of answers. `described` has other fields of EvalAgent.
     """
     return EvalAgent(name, settings, search_answerer, graph="none", **described)
 
@@ -195,7 +202,7 @@ def baseline_agent(
 ) -> EvalAgent:
     """Return an agent that searches once and answers "yes", "no", or the title of the best passage ("top-title").
 
-    described: other fields of EvalAgent. Raises UnknownName for an unknown baseline.
+    `described` has other fields of EvalAgent. Raises UnknownName for an unknown baseline.
     """
     if baseline not in _ANSWERS:
         raise UnknownName("baseline", baseline, BASELINES)
@@ -219,12 +226,13 @@ def baseline_agent(
 def graph_answerer(
     agent: Agent, inputs: Callable[[Question], Inputs] | None = None
 ) -> AnswerQuestion:
-    """Return a function that asks a compiled agent.
+    """Return an async function that asks a compiled agent. It raises ModelRefused, which ends the run.
 
-    The function raises ModelRefused if a model refuses every call, since other questions could not be answered either.
+    ModelRefused means that a model refuses every call, so that other questions could not be answered either.
 
     Args:
-        inputs: makes the agent's input from a question; by default the input is only the question.
+        agent: The agent.
+        inputs: Makes the agent's input from a question; by default only the question itself.
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
@@ -237,10 +245,9 @@ def graph_answerer(
 
 
 def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
-    """Return the input for an agent whose graph is called `graph`: the question, and the passages that the benchmark
-    gives.
+    """Return the input of an agent: the question, and the passages that the benchmark gives with it.
 
-    A graph without a static mode gets the passages for its first hop.
+    `graph` is the name of the agent's loop. A loop without a static mode gets the passages for its first hop.
     """
     inputs = task.benchmark.inputs(question)
     if "static_passages" in inputs and not graph_spec(graph).static:

@@ -60,12 +60,14 @@ _CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that can be finished."""
+    """Is a run that has begun; `finish` asks the questions that have no result yet."""
 
     task: Task
     pool: Pool
+    """Asks the questions, in this process or in others."""
     folder: RunFolder
     concurrency: int
+    """The maximum number of questions that are asked at the same time."""
     done: tuple[Result, ...]
     """The results that the folder already had."""
     retry_errors: bool = False
@@ -78,14 +80,13 @@ class Run:
 
     @property
     def headline(self) -> str:
-        """Return the metric that is shown first."""
+        """Return the name of the metric that is shown first."""
         return self.task.metrics[0]
 
     def to_pandas(self) -> Any:
-        """Return the results so far as a pandas DataFrame: one row for each question, in the order of the task, and one
-        column for each score.
+        """Return the results so far as a pandas DataFrame: a row for each question, a column for each score.
 
-        Raises MissingExtra without pandas.
+        The rows are in the order of the task. Raises MissingExtra without pandas.
         """
         return self.folder.to_pandas([question.id for question in self.questions])
 
@@ -95,17 +96,17 @@ class Run:
         prices: Prices | None = None,
         mauve: str | None = None,
     ) -> JSON:
-        """Ask the remaining questions, write summary.json and return it.
+        """Ask the questions that have no result yet, write summary.json and return its content.
 
         Args:
-            on_end: is called with each new result.
-            prices: for the cost in the summary.
-            mauve: the language model whose vectors are used to compare the answers with the gold answers; without it
+            on_end: Is called with each new result.
+            prices: The prices for the cost in the summary.
+            mauve: The language model whose vectors are used to compare the answers with the gold answers; without it
                 MAUVE is not computed.
 
         Raises:
-            MissingExtra, SettingsError, WeightsError: MAUVE cannot be computed; raised before the first question is
-            asked.
+            MissingExtra, SettingsError, WeightsError: If MAUVE cannot be computed; raised before the first question is
+                asked.
         """
         if mauve:
             answered = [question for question in self.questions if question.answers]
@@ -138,13 +139,16 @@ def begin_run(
     """Begin a run in the folder `out`, or resume it, and set up the agent.
 
     Args:
-        retry_errors: whether questions that ended in an error are asked again.
-        concurrency: the maximum number of questions that are asked at the same time.
-        workers: the processes in which the questions are asked.
+        task: The questions, and the index to search.
+        agent: The agent to ask.
+        out: The folder of the run.
+        retry_errors: Whether questions that ended in an error are asked again.
+        concurrency: The maximum number of questions that are asked at the same time.
+        workers: The processes in which the questions are asked.
 
     Raises:
-        RasError: another task or agent began the folder, a role cannot be set up, or another process cannot make the
-            agent.
+        RasError: If another task or agent began the folder, a role cannot be set up, or another process cannot make
+            the agent.
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
         raise SettingsError(
@@ -195,9 +199,9 @@ def begin_run(
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
-    """Return the settings with the benchmark's form and length of answers where the settings do not choose them.
+    """Return the settings, completed by the benchmark's form and length of answers.
 
-    A graph may have its own form for short answers, such as IRCoT's reader.
+    A loop may have its own form for short answers, as IRCoT has.
     """
     form = benchmark.style
     if form == "short":
@@ -225,16 +229,15 @@ def remote_questions(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Set up in another process what `begin_run` sets up in this one. All arguments are plain values that can be sent
-    to it.
+    """Set up in another process what `begin_run` sets up in this one: its own index and clients.
 
-    The process opens its own index and clients.
+    All arguments are plain values that can be sent to it.
 
     Args:
-        task: the arguments of `load_task`.
-        agent: the maker's name, settings, metrics, graph, roles and traces.
-        replies: the file in which model replies are cached, unless the settings name another.
-        facts: the file in which extracted facts are cached, unless the settings name another.
+        task: The arguments of `load_task`.
+        agent: The maker's name, settings, metrics, loop, roles and traces.
+        replies: The file in which model replies are cached, unless the settings name another.
+        facts: The file in which extracted facts are cached, unless the settings name another.
     """
     caches = {}
     for name, place in (("cache", replies), ("triple_cache", facts)):

@@ -1,4 +1,5 @@
-"""An evaluation run on disk: a folder with a manifest, the results, one line for each question, and their summary.
+"""Keeps an evaluation run on disk: a folder with a manifest, the results, one line for each question, and their
+summary.
 
     manifest.json   which system was asked which questions; a run is resumed only under the same manifest
     results.jsonl   one `Result` a line, in the order in which the questions ended
@@ -31,7 +32,9 @@ _QUESTIONS = ("questions", "questions_sha256")
 
 
 class RunFolder:
-    """The folder of a run. Thread safe. Only one process at a time can write to it, which `writing` ensures."""
+    """Reads and writes the folder of a run. Thread safe. Only one process at a time can write, which `writing`
+    ensures.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -40,27 +43,32 @@ class RunFolder:
 
     @property
     def manifest_path(self) -> Path:
+        """Return the path of manifest.json."""
         return self.path / "manifest.json"
 
     @property
     def results_path(self) -> Path:
+        """Return the path of results.jsonl."""
         return self.path / "results.jsonl"
 
     @property
     def summary_path(self) -> Path:
+        """Return the path of summary.json."""
         return self.path / "summary.json"
 
     @property
     def lock_path(self) -> Path:
+        """Return the path of the file that the writing process locks."""
         return self.path / "run.lock"
 
     @property
     def questions_path(self) -> Path:
-        """Return the file of the questions. A run has it if its questions were given as rows and not as a file."""
+        """Return the path of questions.jsonl, which exists if the questions were given as rows and not as a file."""
         return self.path / "questions.jsonl"
 
     @property
     def replies_path(self) -> Path:
+        """Return the path of the cache of model replies."""
         return self.path / "replies.sqlite"
 
     @classmethod
@@ -73,11 +81,13 @@ class RunFolder:
         """Return the folder of a new run, or of a run that was begun there under the same manifest.
 
         Args:
-            asked: the texts of the questions by id. A run that was begun with some of these questions is continued with
+            path: The folder.
+            manifest: The manifest of the run.
+            asked: The texts of the questions by id. A run that was begun with some of these questions is continued with
                 all of them, and its manifest is updated.
 
         Raises:
-            RunError: another configuration began the folder (the message names the differences), the folder holds
+            RunError: If another configuration began the folder (the message names the differences), the folder holds
                 something else, or another process writes to it.
         """
         folder = cls(path)
@@ -113,9 +123,9 @@ class RunFolder:
         return all(asked.get(result.id) == result.question for result in self.results())
 
     def undo_begin(self) -> None:
-        """Undo the `begin` of a new run that could not be set up, so that another configuration can use the folder.
+        """Delete a new run that could not be set up after `begin`, so that another configuration can use the folder.
 
-        Nothing is removed if the run existed before, or if another process has begun it since.
+        Nothing is deleted if the run existed before, or if another process has begun it since.
         """
         if not self._is_new:
             return
@@ -152,7 +162,7 @@ class RunFolder:
         """Return the manifest, which describes task and agent.
 
         Raises:
-            RunError: the manifest is missing or cannot be read.
+            RunError: If the manifest is missing or cannot be read.
         """
         try:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
@@ -196,7 +206,7 @@ class RunFolder:
             yield
 
     def append(self, result: Result) -> None:
-        """Write a result's line. Return when it is on disk."""
+        """Write a result's line, and return when it is on disk."""
         line = _json(result.to_dict()) + b"\n"
         with (
             self._lock,
@@ -254,7 +264,7 @@ class RunFolder:
         return pandas.DataFrame(rows)
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove the lines of these questions, so that they are asked again. Call it inside `writing`."""
+        """Delete the results of the questions with these ids, so that they are asked again. Call it inside `writing`."""
         lines = []
         for result in self.results():
             if result.id not in ids:
@@ -283,7 +293,7 @@ class RunFolder:
 
 
 def repeat_folders(path: Path) -> list[Path]:
-    """Return the folders of a run's repeats in `path`, by number; [] if it holds no repeats."""
+    """Return the folders repeat-1, repeat-2, ... in `path`, in order; [] if it holds no repeats."""
     numbered = {}
     for folder in path.glob("repeat-*"):
         number = folder.name.removeprefix("repeat-")

@@ -31,7 +31,7 @@ from ras_agent.tools.chat.cache import ReplyCache
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A run to ask again."""
+    """Describes a run to ask again."""
 
     folder: RunFolder
     from_hop: int | None = None
@@ -42,8 +42,8 @@ class Fork:
         """Return the settings of the run, as far as its manifest has them.
 
         Raises:
-            RunError: the run has no settings of an agent, or is a fork itself: its manifest lacks the roles before its
-                hop.
+            RunError: If the run has no settings of an agent, or is a fork itself, so that its manifest lacks the roles
+                before its hop.
         """
         manifest = self.folder.manifest()
         variant = manifest.get("variant") or {}
@@ -83,8 +83,9 @@ class Fork:
         """Return the task of the questions that have a result in the run.
 
         Args:
-            settings: an index in them replaces the run's corpus.
-            corpus: replaces the run's corpus.
+            settings: The settings; an index in them replaces the run's corpus.
+            corpus: A file of passages that replaces the run's corpus.
+            embedder: The embedder of these passages.
         """
         manifest = self.folder.manifest()
         own = manifest.get("settings", {})
@@ -108,7 +109,7 @@ class Fork:
         return replace(task, questions=questions)
 
     def agent(self, name: str, settings: Settings) -> EvalAgent:
-        """Return the agent that asks again. settings: describe the roles from the fork on."""
+        """Return the agent that asks again. `settings` describe the roles from the fork on."""
         variant: JSON = {
             "replay_of": str(self.folder.manifest().get("name", "")),
             "from_hop": self.from_hop,
@@ -159,7 +160,7 @@ class _FromHop:
 
 
 def copy_replies(source: Path, target: object) -> None:
-    """Add the replies cached in the file `source`, if it exists, to the cache `target`."""
+    """Copy the replies in the cache file `source`, if it exists, into the cache `target`."""
     if not source.is_file() or (
         isinstance(target, Path) and target.exists() and target.samefile(source)
     ):

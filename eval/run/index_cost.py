@@ -1,7 +1,7 @@
-"""Compares the cost of text-to-triples for the whole corpus in advance with the cost for each question's passages.
+"""Compares two costs of extracting facts: from the whole corpus in advance, and from each question's passages.
 
-RAS (arXiv 2502.10996, appendix G) compares the two by rough ranges. Here they are counted: passages and tokens from the
-calls of a run, or tokens estimated if no model read passages.
+RAS (arXiv 2502.10996, appendix G) compares the two by rough ranges. Here they are counted: passages and tokens from
+the calls of a run, or tokens estimated if no model read passages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class ReadingCost:
-    """The cost of reading passages for facts: numbers of passages, calls and tokens."""
+    """Counts the effort of reading passages for facts: passages, calls and tokens."""
 
     passages: float = 0.0
     calls: float = 0.0
@@ -38,6 +38,7 @@ class ReadingCost:
     """Whether the tokens were counted from calls and not estimated."""
 
     def times(self, factor: float) -> ReadingCost:
+        """Return the effort of `factor` times as many passages."""
         return ReadingCost(
             self.passages * factor,
             self.calls * factor,
@@ -47,16 +48,17 @@ class ReadingCost:
         )
 
     def cost(self, price: Price) -> float:
-        """Return the cost at a price, as if the provider cached nothing."""
+        """Return the cost in money, as if the provider cached no tokens."""
         return price.cost(round(self.input_tokens), round(self.output_tokens))
 
     def to_dict(self) -> JSON:
+        """Return the effort as JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """The cost of reading the corpus in advance, compared with reading passages as questions need them."""
+    """Compares the effort of reading the corpus in advance with that of reading passages as questions need them."""
 
     questions: int
     static: ReadingCost
@@ -70,13 +72,16 @@ class CostComparison:
 
     @property
     def break_even(self) -> int:
-        """Return how many questions take as many tokens as reading the whole corpus; 0 if questions take none."""
+        """Return the number of questions that take as many tokens as reading the whole corpus; 0 if questions take no
+        tokens.
+        """
         each = self.per_question.input_tokens + self.per_question.output_tokens
         if each:
             return ceil((self.static.input_tokens + self.static.output_tokens) / each)
         return 0
 
     def to_dict(self) -> JSON:
+        """Return the comparison as JSON."""
         readings = {}
         for name in ("static", "per_question", "all_questions", "distinct_passages"):
             readings[name] = getattr(self, name).to_dict()
@@ -88,10 +93,10 @@ class CostComparison:
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
-    """Return the mean cost of measured passages, each given by its calls.
+    """Return the mean effort of a passage. `calls` has the calls about each of several passages.
 
     Raises:
-        ValueError: there are no passages.
+        ValueError: If there are no passages.
     """
     if not calls:
         raise ValueError("no passage has been measured")
@@ -114,16 +119,19 @@ def compare(
     output_ratio: float = 1.0,
     by_title: bool = False,
 ) -> CostComparison:
-    """Compare the cost of reading the corpus in advance with the cost of reading the passages of a run's questions.
+    """Compare the effort of reading the corpus in advance with that of reading the passages of a run's questions.
 
     Args:
-        corpus: passages by id, or by title with `by_title`, as results name passages.
-        measured: the cost of one passage; by default the mean usage of the run's extractor, or else an estimate: the
+        results: The results of the run.
+        corpus: The passages by id, or by title with `by_title`, as results name passages.
+        measured: The effort of one passage; by default the mean usage of the run's extractor, or else an estimate: the
             prompt and the passage at four characters a token, and `output_ratio` tokens of facts for each token of the
             passage.
+        output_ratio: Tokens of facts for each token of a passage, for the estimate.
+        by_title: Whether results name passages by title.
 
     Raises:
-        RunError: the run has no results, or was over another corpus.
+        RunError: If the run has no results, or was over another corpus.
     """
     if not results:
         raise RunError("the run has no results yet")

@@ -1,4 +1,4 @@
-"""Manifests of runs: everything that the figures of a run depend on, written before the first question is asked."""
+"""Writes manifests of runs: everything that the figures of a run depend on, before the first question is asked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CIRCUMSTANCES = frozenset(
 
 
 class RunDescription(TypedDict):
-    """The description of a task and an agent in a manifest."""
+    """Describes a task and an agent in a manifest."""
 
     name: str
     benchmark: str
@@ -71,8 +71,10 @@ def manifest_of(
     described: RunDescription,
     prompts_dir: str | Path | None = None,
 ) -> JSON:
-    """Return the manifest of a run of `questions`. prompts_dir: the folder of prompts that replace the packaged
-    ones."""
+    """Return the manifest of a run of `questions`.
+
+    `prompts_dir` is the folder of prompts that replace the packaged ones.
+    """
     empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
     known: JSON = dict(described)
     for key in _LATER:
@@ -147,8 +149,10 @@ def _is_apart(difference: str, role: str) -> bool:
 
 
 def file_sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal. The kind of its line ends, and blank lines at its end, are
-    ignored."""
+    """Return the SHA-256 of a file's content in hexadecimal.
+
+    The kind of its line ends, and blank lines at its end, do not matter.
+    """
     digest = hashlib.sha256()
     ends = 0
     with Path(path).open("rb") as file:
@@ -163,7 +167,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
-    """Return a mapping from each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
+    """Return the SHA-256 of each prompt by name. Prompts in `directory` replace or extend the packaged ones."""
     hashes = {}
     for name in prompt_names(directory):
         hashes[name] = hashlib.sha256(

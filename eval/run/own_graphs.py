@@ -1,4 +1,4 @@
-"""Searches the graph that a question has: a small index in memory, made when the question is asked.
+"""Searches the graph that comes with a question: a small index in memory, made when the question is asked.
 
 Each question of GraphQA and the Freebase benchmarks has its own graph, and nothing else is searched for it. An
 `OwnGraphs` takes the place of the index: its retrievers search the graph of the question that `asking` sets, in
@@ -75,7 +75,7 @@ def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
 
 
 class QuestionGraphIndex:
-    """The index and knowledge graph of one question's graph, made when first needed, and their retrievers."""
+    """Holds the index and knowledge graph of one question's graph, made when first needed, and their retrievers."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -147,21 +147,22 @@ def asking(question: Question) -> Iterator[None]:
 
 
 class OwnGraphs(PassageIndex):
-    """A stand-in for an index, for questions with their own graphs. It holds no passages."""
+    """Stands in for an index, for questions with their own graphs. It holds no passages itself."""
 
     @classmethod
     def embedded_by(cls, embedder: object = None) -> Self:
-        """Return a new instance. embedder: embeds passages, entities and relations; without it, only words are
-        compared."""
+        """Return a new instance whose passages, entities and relations `embedder` embeds; without it, only words are
+        compared.
+        """
         graphs = cls.in_memory()
         graphs._embedder = resolve_embedder(embedder) if embedder is not None else None
         return graphs
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return this index.
+        """Return this index, as its questions' graphs cannot be filtered.
 
         Raises:
-            FilterError: a filter is given; the questions' graphs cannot be filtered.
+            FilterError: If a filter is given.
         """
         if Filter.of(filter):
             raise FilterError(
@@ -172,7 +173,8 @@ class OwnGraphs(PassageIndex):
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
         """Return the retriever `name` over the graph of the question that is being asked.
 
-        A name or an option that cannot be used raises an error here, before any question is asked.
+        An unknown name, or an option that the retriever does not have, raises an error here, before any question is
+        asked.
         """
         try:
             QuestionGraphIndex(_ONE_FACT).retriever(name, self._embedder, options)
@@ -206,7 +208,7 @@ class _OfTheQuestion:
 
 
 def bring_graphs(questions: Iterable[Question]) -> bool:
-    """Tell whether at least one question has its own graph, and none has passages."""
+    """Tell whether some questions have their own graphs, and no question has passages."""
     has_graph = False
     for question in questions:
         if question.contexts:
@@ -216,7 +218,7 @@ def bring_graphs(questions: Iterable[Question]) -> bool:
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
-    """Return a digest of the questions' graphs, by which a manifest identifies them."""
+    """Return a hash of the questions' graphs, by which a manifest identifies them."""
     digest = hashlib.sha256()
     for question in questions:
         line = json.dumps([question.id, question.graph.to_dict()])

@@ -23,7 +23,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens."""
+    """Holds the price of a million tokens."""
 
     input: float
     output: float
@@ -44,7 +44,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Counts of the tokens of model calls.
+    """Counts the tokens of model calls.
 
     Replayed calls count too: the run would cost that much without cached replies.
     """
@@ -66,7 +66,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A sum in the currency of the table, and the models without a price, which the sum leaves out."""
+    """Holds a sum in the currency of the price table, and the models without a price, which the sum leaves out."""
 
     total: float = 0.0
     unpriced: tuple[str, ...] = ()
@@ -80,7 +80,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A table of prices. A model is looked up by its whole name, then by the part after its provider or endpoint."""
+    """Holds a table of prices. A model is looked up by its whole name, then by the part after its provider or
+    endpoint.
+    """
 
     table: Mapping[str, Price] = field(default_factory=dict)
 

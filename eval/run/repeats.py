@@ -1,10 +1,10 @@
-"""Asks an agent the same task several times: a folder of runs, and figures of how far the runs agree.
+"""Asks an agent the same task several times, and measures how far the runs agree.
 
     runs/mine/repeat-1, repeat-2, ...   ordinary runs, each with its own cached replies, to resume, export and compare
     runs/mine/summary.json              all of them together
 
-A question's score is its mean over the repeats, so that the interval is still over questions. The spread is that of the
-repeats' means. pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
+A question's score is its mean over the repeats, so that the interval is still over questions. The spread is that of
+the repeats' means. pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OF_QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean of a metric over the repeats, and how far the repeats' means differ."""
+    """Holds the mean of a metric over the repeats, and how far the repeats' means differ."""
 
     mean: float
     deviation: float
@@ -60,7 +60,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class RepeatFigures:
-    """Figures of how far repeats agree, over the questions that all of them have asked."""
+    """Holds how far repeats agree, over the questions that all of them have asked."""
 
     count: int
     """The number of repeats."""
@@ -82,23 +82,23 @@ def ask_repeatedly(
     watch: WatchRun | None = None,
     **options: Any,
 ) -> JSON:
-    """Ask the questions of a task `times` times. Return the summary of all repeats, which is also written to `out`.
+    """Ask the questions of a task `times` times, write the summary of all repeats into `out`, and return it.
 
     Repeats that the folder already has are kept, so that more can be added later.
 
     Args:
-        task: the questions.
-        agent: which is asked.
-        out: the folder of the repeats.
-        times: how many repeats there are at the end.
-        prices: for the cost in the summary.
-        mauve: as of `Run.finish`.
-        watch: shows each run's progress.
-        options: of `begin_run`.
+        task: The questions.
+        agent: The agent that is asked.
+        out: The folder of the repeats.
+        times: How many repeats there are at the end.
+        prices: The prices for the cost in the summary.
+        mauve: As for `Run.finish`.
+        watch: Shows each run's progress.
+        options: Further arguments of `begin_run`.
 
     Raises:
-        SettingsError: where replies are cached in one place, so that the repeats would be one.
-        RunError: for a folder that holds something else, or more repeats.
+        SettingsError: If the settings cache replies in one place, so that all repeats would be the same.
+        RunError: If the folder holds something else, or more repeats.
     """
     _check(agent, out, times)
     for number in range(1, times + 1):
@@ -180,8 +180,10 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
 def figures_of_repeats(
     repeats: Sequence[Sequence[Result]], metric: str = ""
 ) -> RepeatFigures:
-    """Return how far the repeats agree. metric: decides whether an answer is right; by default the deciding one of the
-    run."""
+    """Return how far the repeats agree.
+
+    `metric` decides whether an answer is right; by default the best suited one of the run.
+    """
     groups = _groups(repeats)
     names = list(score_columns(chain.from_iterable(groups)))
     by = metric or deciding_metric(names)
@@ -207,7 +209,8 @@ def all_right(right: Sequence[int], times: int) -> dict[int, float]:
     pass^k is the chance that k randomly drawn repeats of a question are all right, averaged over the questions.
 
     Args:
-        right: for each question, the number of its `times` repeats that are right.
+        right: For each question, the number of its repeats that are right.
+        times: The number of repeats.
     """
     if not right:
         return {}

@@ -1,4 +1,4 @@
-"""The result of one question, which is a line of results.jsonl, and how it is made from an agent's output."""
+"""Defines the result of one question, a line of results.jsonl, and makes it from an agent's output."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _FAILURE = TypeAdapter(_Failure)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one question."""
+    """Holds the result of one question."""
 
     id: str
     question: str
@@ -86,7 +86,7 @@ class Result:
     usage: Annotated[JSON, AfterValidator(_COUNTS.validate_python)] = field(
         default_factory=dict
     )
-    """See `token_use`."""
+    """The tokens of the model calls, as `token_use` sums them up."""
     models: tuple[str, ...] = ()
     failures: tuple[Annotated[JSON, AfterValidator(_FAILURE.validate_python)], ...] = ()
     """Problems that did not end the run of the question."""
@@ -94,7 +94,7 @@ class Result:
     """{"type", "message"} of the exception raised instead of an answer, in the agent ("Unanswered", "ServerFailed") or
     outside."""
     trace: JSON | None = None
-    """`Trace.to_dict()`."""
+    """The trace of the run, as `Trace.to_dict()` writes it."""
     by_title: bool = False
     """Whether gold passages are named by title. Runs of older versions do not record it."""
     relevance: Mapping[str, float] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Result:
 
     @property
     def response(self) -> str:
-        """Return the answer as a text to score; for an abstention, a sentence that says so."""
+        """Return the answer as a text to score; for an abstention, a sentence that says that the answer is not known."""
         if self.abstained:
             return "I don't know."
         return self.answer
@@ -129,7 +129,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result from the output of `to_dict`. Unknown keys and null scores are ignored.
+        """Return the result whose line is `data`. Unknown keys and null scores are ignored.
 
         Raises ValueError, which names the field, if a value has the wrong type.
         """
@@ -169,7 +169,7 @@ def result_of(
     seconds: float,
     trace: JSON | None = None,
 ) -> Result:
-    """Return the unscored result of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
+    """Return the result, still without scores, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
     passages = map(Passage.from_dict, out.get("passages", {}).values())
     calls = (out.get("usage") or {}).get("calls", ())
     return Result(
@@ -193,7 +193,7 @@ def result_of(
 def failed_result(
     question: Question, error: BaseException, *, seconds: float
 ) -> Result:
-    """Return the result of a question that ended in an exception."""
+    """Return the result of a question whose run raised `error`."""
     return Result(
         **_question_json(question),
         stop_reason="error",
@@ -204,8 +204,10 @@ def failed_result(
 
 
 def score_columns(results: Iterable[Result]) -> dict[str, list[float]]:
-    """Return the scores of each metric, in the order of the results. Results to which a metric does not apply are left
-    out."""
+    """Return the scores by metric, in the order of the results.
+
+    Results to which a metric does not apply are left out.
+    """
     columns: dict[str, list[float]] = {}
     for result in results:
         for metric, score in result.scores.items():
@@ -220,7 +222,9 @@ def mean_scores(results: Iterable[Result]) -> dict[str, float]:
 
 
 def table_rows(results: Sequence[Result]) -> list[JSON]:
-    """Return the results as rows of a table with equal columns: one for each score, lists as JSON, no traces."""
+    """Return the results as rows of a table: the same columns in each, one for each score, lists as JSON, without
+    traces.
+    """
     names = list(score_columns(results))
     rows = []
     for result in results:

@@ -45,7 +45,8 @@ def metric_scorer(metrics: Sequence[str], *, cites: bool = False) -> Scorer:
     """Return a function that scores an output by registered metrics.
 
     Args:
-        cites: whether the answers were asked to list the nodes and edges they are based on. If so, the answer and the
+        metrics: The names of the metrics.
+        cites: Whether the answers were asked to list the nodes and edges they are based on. If so, the answer and the
             list are scored separately.
     """
 
@@ -69,7 +70,11 @@ def question_work(
     An exception while answering becomes the error of the result; only ModelRefused is raised.
 
     Args:
-        traces: whether results hold their traces, with `mode` and `roles`.
+        answer: Answers a question.
+        scorer: Scores the answer.
+        mode: The name of the loop, for traces.
+        roles: The component in each role, for traces.
+        traces: Whether results hold their traces.
     """
 
     async def work(question: Question) -> Result:
@@ -133,18 +138,21 @@ def evaluate(
     retry_errors: bool = False,
     on_end: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Ask the questions that have no result in the folder. Return all results, in the order of `questions`.
+    """Ask the questions that have no result in the folder, and return all results, in the order of `questions`.
 
     KeyboardInterrupt and ModelRefused leave a run that can be resumed.
 
     Args:
-        concurrency: the maximum number of questions that are asked at the same time.
-        retry_errors: whether questions that ended in an error are asked again.
-        on_end: is called with each new result once it is on disk.
+        pool: Asks the questions.
+        questions: All questions of the run.
+        folder: The folder of the run.
+        concurrency: The maximum number of questions that are asked at the same time.
+        retry_errors: Whether questions that ended in an error are asked again.
+        on_end: Is called with each new result once it is on disk.
 
     Raises:
-        ModelRefused: a model refuses every call.
-        RunError: another process writes to the folder, or two questions have the same id.
+        ModelRefused: If a model refuses every call.
+        RunError: If another process writes to the folder, or two questions have the same id.
     """
     _check_ids(questions)
     with folder.writing():
@@ -182,7 +190,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 def remaining(questions: Iterable[Question], folder: RunFolder) -> list[Question]:
-    """Return the questions without a result, in order."""
+    """Return the questions without a result in the folder, in order."""
     ended = {result.id for result in folder.results()}
     return [question for question in questions if question.id not in ended]
 

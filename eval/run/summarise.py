@@ -126,7 +126,7 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
 
 
 def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
-    """Return the cost of all calls, including replayed ones."""
+    """Return the cost of all calls of the results, including replayed ones."""
     total = Cost()
     for result in results:
         tokens = model_tokens(result.usage)

@@ -1,4 +1,4 @@
-"""Tasks of an evaluation: questions, the index that is searched for them, the instruction, and the metrics."""
+"""Defines tasks of an evaluation: questions, the index that is searched for them, the instruction, and the metrics."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Questions over an index, which are the same for all agents that are compared."""
+    """Holds questions over an index, which are the same for all agents that are compared."""
 
     benchmark: Benchmark
     """Defines how the files are read, and how a question is asked and scored."""
     data: Path
+    """The file of the questions."""
     questions: Sequence[Question]
     index: PassageIndex
     corpus_sha256: str
     corpus: Path | None = None
+    """The file of the passages, if there is one."""
     embedder: str | None = None
     """The embedder of an index that was made for the task."""
     instruction: str = "answer"
@@ -64,7 +66,7 @@ class Task:
 
     @property
     def instruction_text(self) -> str:
-        """Return the instruction on the form of answers that the answerer gets; "" without one."""
+        """Return the instruction on the form of answers that the answerer gets; "" if it gets no instruction."""
         return self.benchmark.instructions.get("answer", "")
 
     def scored_by(self, metrics: Sequence[str]) -> Self:
@@ -77,7 +79,7 @@ class Task:
         return replace(self, benchmark=replace(self.benchmark, metrics=names))
 
     def for_search(self) -> Self:
-        """Return the task with only its metrics of passages, for agents that search and do not answer."""
+        """Return the task with only those metrics that score retrieved passages, for agents that do not answer."""
         names = []
         for name in self.metrics:
             if find_metric(name).of_passages:
@@ -102,22 +104,23 @@ def load_task(
     """Read the questions of a benchmark, and the passages to search.
 
     Args:
-        name: the benchmark's name.
-        data: a file, a pandas DataFrame, or a list of rows.
-        settings: name the index, if neither `corpus` nor the questions have passages.
-        corpus: a file of passages, or BEIR's folder; by default that of the folder `data`, if it has one and the
+        name: The benchmark's name.
+        data: A file, a pandas DataFrame, or a list of rows.
+        settings: The settings; they name the index if neither `corpus` nor the questions have passages.
+        corpus: A file of passages, or BEIR's folder; by default that of the folder `data`, if it has one and the
             questions have no passages.
-        embedder: for the questions' passages or graphs, or for `corpus`; without one, only words are compared.
-        instruction: the name of the benchmark's instruction that the answerer gets.
-        context_use: replaces the benchmark's use of contexts.
-        first: the number of the first question to read, from 1.
-        limit: the maximum number of questions.
-        metrics: replace the benchmark's metrics.
-        strict: raise an error for a record that cannot be read; otherwise it is left out and its error listed in
+        embedder: The embedder of the questions' passages or graphs, or of `corpus`; without one, only words are
+            compared.
+        instruction: The name of the benchmark's instruction that the answerer gets.
+        context_use: The use of the questions' contexts, in place of the benchmark's.
+        first: The number of the first question to read, from 1.
+        limit: The maximum number of questions.
+        metrics: The names of metrics that replace the benchmark's.
+        strict: Whether a record that cannot be read raises an error; otherwise it is left out, and its error listed in
             `skipped`.
 
     Raises:
-        RasError: a file cannot be read, or a name is unknown.
+        RasError: If a file cannot be read, or a name is unknown.
     """
     instructed = benchmark(name).instructed(instruction)
     if context_use is not None:
@@ -215,7 +218,7 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
     goldens.
 
     Raises:
-        SettingsError: the data is something else.
+        SettingsError: If the data is something else.
     """
     frame: Any = data
     for method in ("to_dicts", "to_pylist"):  # of polars, of Arrow

@@ -17,7 +17,7 @@ _RIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RightAnswers:
-    """The right answers of a run, and the tokens and money spent for each."""
+    """Counts the right answers of a run, and the tokens and money spent for each."""
 
     by: str
     """The metric that decides whether an answer is right."""
@@ -45,9 +45,9 @@ def verdict(result: Result, metric: str) -> str:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """Return the run's metric that best tells whether an answer is right; "" if there are no metrics.
+    """Return the metric among `names` that best tells whether an answer is right; "" if there are no metrics.
 
-    It is the metric with the smallest `Metric.decides`, or the first of `names` if none has such a rank.
+    It is the metric with the smallest `Metric.decides`, or the first of `names` if no metric has such a rank.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
     return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
@@ -72,8 +72,10 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
 def confidence_of(
     results: Iterable[Result], metric: str, seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return how well confidences separate right from wrong answers; None without confidences. Abstentions are left
-    out."""
+    """Return how well confidences separate right from wrong answers; None without confidences.
+
+    Abstentions are left out. `metric` decides whether an answer is right.
+    """
     confidences = []
     right = []
     for result in results:

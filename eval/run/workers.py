@@ -1,4 +1,4 @@
-"""Chooses the pool that does a command's work: `--engine` and `--workers`."""
+"""Chooses the processes that do a command's work: `--engine` and `--workers`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLS = 2  # by default, concurrent calls to one endpoint for each concurrent i
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """A choice of the processes that do the work."""
+    """Chooses the processes that do the work."""
 
     engine: str = "here"
     """One of ENGINES."""
@@ -45,10 +45,11 @@ class WorkerPlan:
     def pool(
         self, spec: WorkSpec, caches: Mapping[str, Path | Address | None] | None = None
     ) -> Pool:
-        """Return the pool that does the work of `spec`.
+        """Return the pool of processes that do the work of `spec`.
 
         Args:
-            caches: the places of the caches "replies" and "facts". Workers that cannot reach a file get another place,
+            spec: The work.
+            caches: The places of the caches "replies" and "facts". Workers that cannot reach a file get another place,
                 by the argument of `spec` with the name of the cache.
         """
         if self.engine == "processes":
@@ -64,13 +65,13 @@ class WorkerPlan:
         return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
-        """Return the settings with enough calls allowed for `concurrency` questions, and each worker's share of the
+        """Return the settings with enough calls in flight for `concurrency` questions, and each worker's share of the
         rates.
 
-        A limiter only knows its own process.
+        The rates are divided because a limiter only knows its own process.
 
         Raises:
-            SettingsError: there are rates, but the number of workers is unknown.
+            SettingsError: If there are rates, but the number of workers is unknown.
         """
         update: dict[str, Any] = {}
         if "in_flight" not in settings.model_fields_set:

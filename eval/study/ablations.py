@@ -34,7 +34,7 @@ WITH_PASSAGES = "full loop, passages beside the triples"
 
 
 def ablations_design(task: Task, settings: Settings) -> Design:
-    """Design the full loop, and runs that each lack one part of it.
+    """Return a design with the full loop, and runs that each lack one part of it.
 
     The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The other
     runs are without planning (one search with the question), with raw text instead of triples, without retrieval, and,
@@ -136,7 +136,7 @@ def _without_planning(roles: AgentParts) -> AgentParts:
 
 
 def without_triples(roles: AgentParts) -> AgentParts:
-    """Return the agent's parts with an extractor that passes on the texts instead of triples."""
+    """Return the agent's roles with an extractor that returns each sentence as one fact, in place of triples."""
     return replace(roles, extractor=SentencesAsFacts())
 
 
@@ -170,17 +170,17 @@ _FIRST_WORDS = 3  # the words that replace a passage's title
 
 
 class NeverRetrieves:
-    """A planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses its model's knowledge."""
+    """Plans [NO_RETRIEVAL] for every question, so that the answerer uses its model's knowledge."""
 
     name = "none"
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return [NO_RETRIEVAL]."""
+        """Return the plan [NO_RETRIEVAL]."""
         return Plan("no_retrieval")
 
 
 class ReadsNothing:
-    """An extractor that finds no facts."""
+    """Is an extractor that finds no facts."""
 
     name = "none"
 
@@ -190,7 +190,7 @@ class ReadsNothing:
 
 
 class SentencesAsFacts:
-    """An extractor that returns each sentence unchanged as one fact of its passage.
+    """Is an extractor that returns each sentence unchanged as one fact of its passage.
 
     The loop stays the same, and roles that read only facts see the retrieved text instead of triples. Roles on a chat
     model are shown the passages.
@@ -212,8 +212,7 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """A protocol of planners and answerers that read an encoding of the graph before their text, and can do without
-    it."""
+    """Is a planner or answerer that reads an encoding of the graph before its text, and can do without it."""
 
     def without_graph_tokens(self) -> Any:
         """Return the same role, which reads the graph only as text."""

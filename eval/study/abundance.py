@@ -1,4 +1,4 @@
-"""Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
+"""Measures graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of the triples.
 
 With the evidence "facts", as in RAS, the answerer sees each sub-query with its triples and no passages, also in the
 full loop. In all runs it is asked to answer from its model's knowledge if there are no triples to show. With orders
@@ -54,17 +54,20 @@ def abundance_design(
     evidence: ShownEvidence = "facts",
     seed: int = 0,
 ) -> Design:
-    """Design the full loop, and a run for each share and shuffle or each share and order.
+    """Return a design with the full loop, and a run for each share and shuffle or each share and order.
 
     Args:
-        out: the study's folder, which has the traces of the full loop.
-        shares: of a graph's triples, each over 0 and at most 1.
-        shuffles: the number of random orders for each share.
-        orders: orders that replace the shuffles (ras_agent.tools.graph_tokens.fact_orders).
-        evidence: the text that the answerer sees next to the remaining triples.
+        task: The questions.
+        settings: The settings of the agent.
+        out: The study's folder, which has the traces of the full loop.
+        shares: The shares of a graph's triples, each over 0 and at most 1.
+        shuffles: The number of random orders for each share.
+        orders: The orders that replace the shuffles (ras_agent.tools.graph_tokens.fact_orders).
+        evidence: The text that the answerer sees next to the remaining triples.
+        seed: The seed of the shuffles.
 
     Raises:
-        UnknownName: there is no such order.
+        UnknownName: If there is no such order.
     """
     layout = "evidence"
     if evidence == "facts":
@@ -362,7 +365,7 @@ def _first(names: list[str], share: float) -> list[str]:
 
 
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
-    """Return a graph of only the facts `ids`, each with all its readings."""
+    """Return a graph with only the facts whose ids are `ids`, each with all its readings."""
     id_set = frozenset(ids)
     return QuestionGraph(
         tuple(reading for reading in graph.readings if reading.id in id_set)
@@ -375,6 +378,8 @@ def kept_passages(
     """Return the passages that an answerer sees together with `graph`, in order.
 
     Args:
+        graph: The graph that is left.
+        passages: All passages of the run, by id.
         evidence: "facts" for no passages, as in RAS, whose answerer reads only triples. "all" for all passages,
             including those of facts that the graph lacks. "kept" for the passages in which facts of the graph were
             read, with all other sentences blanked, so that the positions of the facts stay the same.

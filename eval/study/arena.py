@@ -1,4 +1,4 @@
-"""The arena: retrievers, and agents with them, on a public question set, in one table with published figures.
+"""Compares retrievers, and agents with them, on a public question set, in one table with published figures.
 
 The files of a set are checked by their digests, so that two people who name the same set have asked the same questions
 over the same passages. `arena.json` lists the sets and the published figures.
@@ -42,7 +42,7 @@ _ANSWERS = "answers over "
 
 @dataclass(frozen=True, slots=True)
 class PublicSet:
-    """A question set on which others report figures."""
+    """Describes a question set on which others report figures."""
 
     name: str
     title: str
@@ -62,7 +62,7 @@ class PublicSet:
 
 @dataclass(frozen=True, slots=True)
 class SetFiles:
-    """The files of a question set in a folder."""
+    """Names the files of a question set in a folder."""
 
     questions: Path
     corpus: Path | None
@@ -89,11 +89,11 @@ def public_sets() -> Mapping[str, PublicSet]:
 
 
 def find_set(name: str, data: Path) -> PublicSet:
-    """Return the public set called `name`. For a file or another name, return a set for the user's files of that
+    """Return the public set called `name`, if `data` is a folder; otherwise a set of the user's file for that
     benchmark.
 
     Raises:
-        UnknownName: there is no such set or benchmark.
+        UnknownName: If there is no such set or benchmark.
     """
     known = public_sets().get(name)
     if known and not data.is_file():
@@ -106,11 +106,13 @@ def set_files(public: PublicSet, data: Path, corpus: Path | None = None) -> SetF
     """Return the files of a set in a folder, or a user's file of a benchmark.
 
     Args:
-        corpus: the passages for a user's file.
+        public: The set.
+        data: The folder or the file.
+        corpus: The passages for a user's file.
 
     Raises:
-        IngestError: a file is missing or differs from the official one.
-        SettingsError: a corpus is given for a set that has one.
+        IngestError: If a file is missing or differs from the official one.
+        SettingsError: If a corpus is given for a set that has one.
     """
     if not public.digests:
         found = corpus or corpus_file(data)
@@ -172,16 +174,21 @@ def arena_design(
     prices: Prices | None = None,
     built: Mapping[str, Any] | None = None,
 ) -> Design:
-    """Design a search with each retriever and, with `answers`, the settings' agent with each retriever.
-
-    The first retriever is the base of the comparison.
+    """Return a design with a search by each retriever and, with `answers`, the settings' agent over each retriever.
 
     Args:
-        built: what the index took to build, if it was built for this arena.
+        task: The questions.
+        settings: The settings of the agent.
+        public: The set, with its published figures.
+        files: The files of the set.
+        retrievers: The names of the retrievers; the first is the base of the comparison.
+        answers: Whether the agent answers, too.
+        prices: The prices of model calls.
+        built: What the index took to build, if it was built for this arena.
 
     Raises:
-        SettingsError: nothing can be measured.
-        UnknownName: there is no such retriever.
+        SettingsError: If nothing can be measured.
+        UnknownName: If there is no such retriever.
     """
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     depth = max(settings.k, _DEPTH)

@@ -1,4 +1,5 @@
-"""Does an answer depend on its displayed proof? Each sentence of the proof is removed, and the answerer is asked again.
+"""Tests whether an answer depends on its displayed proof: each sentence of it is removed, and the answerer asked
+again.
 
 If the answer stays the same without a sentence of its proof, it did not follow from it: another passage says the same,
 or the answerer never needed the sentence. As a control, a sentence that is not cited is removed; the answer should
@@ -22,7 +23,7 @@ from ras_agent.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The result of removing the characters `start` to `end` of a passage."""
+    """Holds the answer after the characters `start` to `end` of a passage were removed."""
 
     passage_id: str
     start: int
@@ -30,17 +31,16 @@ class Removal:
     in_proof: bool
     """Whether they are a sentence of the proof; otherwise they are the control."""
     falls: bool
-    """Whether the answer changed or was withheld without them."""
+    """Whether the answer changed or was withheld without these characters."""
     answer: str
-    """The answer without them; "" for an abstention."""
+    """The answer without these characters; "" for an abstention."""
 
 
 def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
-    """Return the results of asking again without each sentence of a run's proof, and without a control; [] if the run
-    shows no proof.
+    """Ask again without each sentence of a run's proof, and without a control, and return the results.
 
-    answerer: the run's answerer or another. It first answers with the whole evidence, and its later answers are
-    compared with this answer.
+    `answerer` is the run's answerer or another. It first answers with the whole evidence, and its later answers are
+    compared with this answer. The result is [] if the run shows no proof.
     """
     outcome = Outcome(
         trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id
@@ -62,9 +62,9 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
 
 
 def without(trace: Trace, citation: Citation) -> Trace:
-    """Return a run without a citation's characters in its passages, and without the facts that were read only there.
+    """Return a trace without a citation's characters in its passages, and without the facts that were read only there.
 
-    They are replaced by blanks, so that all other positions stay. A passage that becomes blank is dropped.
+    The characters are replaced by blanks, so that all other positions stay. A passage that becomes blank is dropped.
     """
     passage = trace.passages[citation.passage_id]
     blank = " " * (citation.end - citation.start)

@@ -24,7 +24,7 @@ def roles_design(
     planners: Sequence[str] = (),
     answerers: Sequence[str] = (),
 ) -> Design:
-    """Design a run for each pair of a planner and an answerer.
+    """Return a design with a run for each pair of a planner and an answerer.
 
     All runs have the same extractor: the one in the settings, or else the default one for the first planner.
     """
@@ -63,7 +63,7 @@ def roles_design(
 def sweep_design(
     task: Task, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()
 ) -> Design:
-    """Design a run for each pair of a hop limit and a k.
+    """Return a design with a run for each pair of a hop limit and a number k of passages per hop.
 
     The tables show the headline metric, and the share of questions for which all gold passages were found at any hop.
     """

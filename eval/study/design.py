@@ -1,4 +1,4 @@
-"""Designs of studies: the runs of a study and the agents that they ask."""
+"""Defines designs of studies: the runs of a study and the agents that they ask."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ras_agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A run that a study leaves out, and why."""
+    """Names a run that a study leaves out, and why."""
 
     name: str
     why: str
@@ -33,7 +33,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The outcome of a study.
+    """Holds the outcome of a study.
 
     Pictures are drawn when their function is called, so that tables can be made without the plotting library.
     """
@@ -52,7 +52,7 @@ Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The runs of a study in order, each a task with its agent. A later run may start from an earlier one."""
+    """Lists the runs of a study in order, each a task with its agent. A later run may start from an earlier one."""
 
     study: str
     runs: tuple[tuple[Task, EvalAgent], ...]
@@ -60,7 +60,7 @@ class Design:
     headline: str
     """The metric that decides."""
     base: str = ""
-    """The run with which the other runs are compared; "" without one."""
+    """The run with which the other runs are compared; "" if no run is."""
     left_out: tuple[LeftOut, ...] = ()
     """Runs that cannot be done with this task or these settings."""
 
@@ -71,10 +71,12 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
 
 
 def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> AgentParts:
-    """Return the parts of the settings' agent without changes.
+    """Return the roles of the settings' agent, unchanged.
 
     Args:
-        asks_anyway: whether the answerer is asked to answer from its model's knowledge if a search found nothing to
+        task: The task.
+        settings: The settings of the agent.
+        asks_anyway: Whether the answerer is asked to answer from its model's knowledge if a search found nothing to
             show. A study that compares agents with and without evidence needs this: otherwise they would differ in
             whether they answer at all.
     """
@@ -98,12 +100,13 @@ def unchanged(roles: AgentParts) -> AgentParts:
 def asked_anyway(
     change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True
 ) -> MakeAnswerer:
-    """Return a `MakeAnswerer` for the settings' agent after `change` has changed its parts.
+    """Return the `make` of an EvalAgent for the settings' agent with roles that `change` has changed.
 
     Its answerer is asked even if no search found evidence.
 
     Args:
-        seeded: whether the agent gets the passages that a benchmark gives with its questions, as the unchanged agent
+        change: Returns the roles, changed.
+        seeded: Whether the agent gets the passages that a benchmark gives with its questions, as the unchanged agent
             does.
     """
 
@@ -120,10 +123,10 @@ def asked_anyway(
 def replaced_for_each(
     prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]],
 ) -> MakeAnswerer:
-    """Return a `MakeAnswerer` that changes the agent's parts separately for each question.
+    """Return the `make` of an EvalAgent that changes the settings' agent for each question.
 
-    prepare: takes the task and returns the change. An exception in the change becomes the error of the question's
-    result.
+    `prepare` gets the task, and returns the function that returns the changed roles for a question. An exception in
+    this function becomes the error of the question's result.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:

@@ -1,5 +1,4 @@
-"""Compares extractors (RAS, Table 3): their triples with gold triples, their speed, and the scores of the loop with
-them."""
+"""Compares extractors (RAS, Table 3): their triples with gold triples, their speed, and the scores of the loop."""
 
 from __future__ import annotations
 
@@ -79,7 +78,10 @@ GOLD_TRIPLES = Benchmark(
 
 
 def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
-    """Return a function that lets the extractor read a question's text under its title. Its output has any failures."""
+    """Return an async function that lets the extractor read a question's text under its title.
+
+    Its output has the triples, and the failures if there are any.
+    """
 
     async def ask(question: Question) -> Mapping[str, Any]:
         passage = Passage(
@@ -112,8 +114,7 @@ def bare_triples(answer: str) -> str:
 
 
 def counted_tokens(text: str) -> int:
-    """Count words and punctuation marks, so that the count is the same for all extractors, whatever their
-    tokenisers."""
+    """Return the number of words and punctuation marks, so that extractors with other tokenisers are counted equally."""
     return len(_TOKEN.findall(text))
 
 
@@ -126,15 +127,19 @@ def extractors_design(
     gold_limit: int | None = None,
     concurrency: int = 32,
 ) -> Design:
-    """Design a run of each extractor over each gold file and, if there is a task, a run of the agent with each
+    """Return a design with a run of each extractor over each gold file and, with a task, of the agent with each
     extractor.
 
     Args:
-        gold: files of texts with gold triples.
-        gold_limit: the maximum number of texts read from each file.
+        task: The questions; None for only gold files.
+        settings: The settings of the agent.
+        extractors: The extractors.
+        gold: Files of texts with gold triples.
+        gold_limit: The maximum number of texts read from each file.
+        concurrency: The number of passages or questions at the same time.
 
     Raises:
-        SettingsError: there is neither a gold file nor a task.
+        SettingsError: If there is neither a gold file nor a task.
     """
     if task is None and not gold:
         raise SettingsError(

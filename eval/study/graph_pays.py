@@ -1,4 +1,4 @@
-"""Does the graph pay? One agent over each retriever, with a graph and without, and a verdict in one sentence.
+"""Answers whether the graph pays: one agent over retrievers with and without a graph, and a verdict in one sentence.
 
 All runs have the same roles, limits and questions; only the retriever differs. Each retriever that walks the knowledge
 graph is compared, question by question, with the best retriever that does not. Since choosing among several retrievers
@@ -48,7 +48,7 @@ _MOST_ERRORS = 0.02  # the share of a run's questions above which there is no ve
 
 @dataclass(frozen=True, slots=True)
 class GraphRow:
-    """The run of a retriever."""
+    """Holds the run of one retriever."""
 
     run: RunRow
     """If the retriever walks a graph, its difference is to the best run without a graph; otherwise it has none."""
@@ -59,14 +59,17 @@ class GraphRow:
 
     @property
     def name(self) -> str:
+        """Return the name of the retriever's run."""
         return self.run.name
 
     @property
     def difference(self) -> Comparison | None:
+        """Return the difference to the best run without a graph; None for a run without a graph."""
         return self.run.difference
 
     @property
     def spent(self) -> Spent:
+        """Return the cost of a question."""
         return self.run.spent
 
 
@@ -77,10 +80,10 @@ def graph_pays_design(
     retrievers: Sequence[str] = (),
     prices: Prices | None = None,
 ) -> Design:
-    """Design a run of the settings' agent for each retriever.
+    """Return a design with a run of the settings' agent for each retriever.
 
     Raises:
-        UnknownName: there is no such retriever.
+        UnknownName: If there is no such retriever.
     """
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     walking = [name for name in names if reads_graph(name)]
@@ -102,7 +105,7 @@ def graph_pays_design(
 
 
 def without_unused(settings: Settings, retriever: str) -> Settings:
-    """Return the settings without those that `retriever` does not use."""
+    """Return the settings without `weights` and `starts` if the retriever does not use them."""
     used = {
         "weights": takes_option(retriever, "weights"),
         "starts": takes_option(retriever, "linking"),
@@ -112,7 +115,7 @@ def without_unused(settings: Settings, retriever: str) -> Settings:
 
 
 def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
-    """Return the settings' agent with a retriever. Its run is called `name`; by default the name of the retriever."""
+    """Return the settings' agent with a retriever. `name` is the name of its run, by default that of the retriever."""
     own = without_unused(settings, retriever)
     searching = own.model_copy(update={"retriever": retriever})
     return EvalAgent(name or retriever, searching, variant={"retriever": retriever})
@@ -120,7 +123,7 @@ def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The seconds that an index and its graph took to build; close to zero if they already existed."""
+    """Holds the seconds that an index and its graph took to build; close to zero if they already existed."""
 
     passages: int
     index_seconds: float
@@ -190,8 +193,9 @@ def rows_of(
     walking: Sequence[str],
     prices: Prices | None = None,
 ) -> list[GraphRow]:
-    """Return a row for each run. Runs of the retrievers in `walking` (with a graph) are compared with the best of the
-    others."""
+    """Return a row for each run. Each run in `walking`, whose retriever walks a graph, is compared with the best other
+    run.
+    """
     plain = [name for name in runs if name not in walking]
     base = max(plain, key=lambda name: _mean(runs[name], headline), default="")
     tried = sum(name in walking for name in runs)
@@ -208,8 +212,7 @@ def rows_of(
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
-    """Return a sentence that says whether a retriever with a graph is better than the best without, by how much, and
-    the cost."""
+    """Return a sentence that says whether the best retriever with a graph beats the best without, and at which cost."""
     with_graph = [row for row in rows if row.difference]
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:

@@ -1,4 +1,4 @@
-"""Which role loses the points? Oracle roles, which know the gold annotation, replace one or several roles.
+"""Shows which role loses the points: oracle roles, which know the gold annotation, replace one or several roles.
 
     planner     asks the gold decomposition, with #k replaced by the gold answer of step k
     retriever   finds the gold passages
@@ -48,7 +48,7 @@ OWN = "own roles"
 
 
 def oracles_design(task: Task, settings: Settings) -> Design:
-    """Design runs that combine real roles and oracle roles in every way.
+    """Return a design with runs that combine real roles and oracle roles in every way.
 
     There are two oracle answerers: one looks for the gold answer in the triples, the other in the passages.
     """
@@ -204,10 +204,10 @@ def _states_gold(result: Result) -> bool:
 
 
 def decomposed(question: Question) -> list[str]:
-    """Return the gold sub-questions, with #1, #2 ... replaced by the gold answers of earlier steps; [] if there are
-    none.
+    """Return the gold sub-questions, with #1, #2 ... replaced by the gold answers of earlier steps.
 
-    Raises RunError if a reference is not to an earlier step, or to a step without an answer.
+    Return [] if the question has no gold sub-questions. Raises RunError if a reference is not to an earlier step, or
+    to a step without an answer.
     """
     searches: list[str] = []
     answers: list[str] = []
@@ -228,7 +228,7 @@ def decomposed(question: Question) -> list[str]:
 
 
 class OraclePlanner:
-    """A planner that asks the gold sub-questions in order, then stops as sufficient.
+    """Plans the gold sub-questions in order, then stops as sufficient.
 
     As for every planner, the loop's first sub-query is the question itself.
     """
@@ -253,7 +253,7 @@ class OraclePlanner:
 
 
 class OracleRetriever:
-    """A retriever that returns the gold passages for any query, in the order of the annotation."""
+    """Returns the gold passages for any query, in the order of the annotation."""
 
     name = "oracle"
 
@@ -277,14 +277,13 @@ class OracleRetriever:
 
 
 class OracleAnswerer:
-    """An answerer that gives a gold answer if the evidence contains it as whole words, normalised, and otherwise
-    abstains.
+    """Answers with a gold answer if the evidence contains it as whole words, normalised, and otherwise abstains.
 
     An answer that no text states, such as yes or no, is never found. The score is therefore the share of questions
     whose evidence contains the answer: the best score that a reader of this evidence can reach.
 
     Args:
-        within: the evidence: "facts", the graph's triples, or "passages", the retrieved texts.
+        within: The evidence: "facts", the graph's triples, or "passages", the retrieved texts.
     """
 
     def __init__(self, question: Question, within: str = "facts") -> None:
@@ -315,8 +314,10 @@ class OracleAnswerer:
 
 
 def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
-    """Group passages by title, or by id and document id, as gold annotations name them; several passages may share a
-    name."""
+    """Return passages by the names that gold annotations may use: title, or id and document id.
+
+    Several passages may share a name.
+    """
     table: dict[str, list[Passage]] = {}
     for passage in passages:
         names = {passage.id, passage.document_id or passage.id}
@@ -333,7 +334,7 @@ def gold_passages(
     """Return the question's gold passages, from the corpus (see `by_name`) or else from the question's contexts.
 
     Raises:
-        RunError: the question has no gold passages, or a gold passage is in neither place.
+        RunError: If the question has no gold passages, or a gold passage is in neither place.
     """
     if not question.supporting:
         raise RunError(

@@ -39,21 +39,26 @@ is called with each new result."""
 
 
 class StudyFolder:
-    """The folder of a study: its design, the cached replies of models, and a folder for each of its runs."""
+    """Reads and writes the folder of a study: its design, the cached replies of models, and a folder for each of its
+    runs.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     @property
     def study_path(self) -> Path:
+        """Return the path of study.json."""
         return self.path / "study.json"
 
     @property
     def replies_path(self) -> Path:
+        """Return the path of the cache of model replies."""
         return self.path / "replies.sqlite"
 
     @property
     def lock_path(self) -> Path:
+        """Return the path of the file that the writing process locks."""
         return self.path / "study.lock"
 
     @property
@@ -81,11 +86,14 @@ class StudyFolder:
         Whether a run can be resumed depends on the run's own manifest.
 
         Args:
-            runs: each run's name with its changes.
-            description: further entries of study.json, such as benchmark and data.
+            path: The folder.
+            study: The kind of study.
+            runs: Each run's name with its changes.
+            left_out: The runs that are left out.
+            description: Further entries of study.json, such as benchmark and data.
 
         Raises:
-            RunError: the folder holds another study, or something else.
+            RunError: If the folder holds another study, or something else.
         """
         folder = cls(path)
         if folder.study_path.exists():
@@ -162,7 +170,7 @@ class StudyFolder:
         return ended
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Replace a file of the folder by this value as JSON."""
+        """Write `value` as JSON to the file `name` of the folder, in place of an older one."""
         self.write_text(
             name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
         )
@@ -174,8 +182,7 @@ class StudyFolder:
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
-    """Return a folder name of letters, digits, dots and dashes for each run's name; repeated folder names are
-    numbered."""
+    """Return the name of a folder for each run, in letters, digits, dots and dashes; equal folder names are numbered."""
     names_of: dict[str, str] = {}
     used: set[str] = set()
     for name in names:
@@ -192,14 +199,14 @@ def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The outcome of a study."""
+    """Holds the outcome of a study."""
 
     folder: StudyFolder
     tables: Shown
     errors: int
     """The number of questions that ended in an error, in all runs."""
     missing: str = ""
-    """Why there are no pictures; "" if there are."""
+    """Why there are no pictures; "" if there are pictures."""
 
 
 def run_study(
@@ -213,7 +220,7 @@ def run_study(
     """Ask the questions that have no result yet in the runs in `out`, then write tables and pictures there.
 
     The runs share cached model replies in the study's folder, unless the settings name a cache. Raises RunError if
-    another process writes there, and the errors of `begin_run`.
+    another process writes there, and as `begin_run` does.
     """
     names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:

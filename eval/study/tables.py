@@ -1,4 +1,4 @@
-"""Tables and pictures of studies: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
+"""Makes tables and pictures of studies: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Unit = Literal["money", "tokens", "seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of a question of a run."""
+    """Holds the cost of one question of a run."""
 
     seconds: float
     """The median over questions, so that a stalled call does not change it."""
@@ -44,7 +44,7 @@ class Spent:
     """Whether questions were asked one at a time, so that the seconds are those of one question."""
 
     def of(self, unit: Unit) -> float:
-        """Return the cost in a unit; 0.0 if the money is unknown."""
+        """Return the cost in a unit, "money", "tokens" or "seconds"; 0.0 if the money is unknown."""
         if unit == "money":
             return self.money or 0.0
         if unit == "tokens":
@@ -67,7 +67,7 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
 
 
 def unit_of(spent: Sequence[Spent]) -> Unit:
-    """Return a unit in which the cost of all runs is known: money, else tokens, else seconds."""
+    """Return a unit in which the cost of all runs is known: "money", else "tokens", else "seconds"."""
     if all(each.money is not None for each in spent):
         return "money"
     if any(each.tokens for each in spent):
@@ -77,7 +77,7 @@ def unit_of(spent: Sequence[Spent]) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """The scores and the cost of one run."""
+    """Holds the scores and the cost of one run."""
 
     name: str
     n: int
@@ -95,7 +95,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrix:
-    """A table of one metric for each pair of a row's choice and a column's choice. A cell without scores is None."""
+    """Holds one metric for each pair of a row's choice and a column's choice. A cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]
@@ -105,6 +105,7 @@ class ScoreMatrix:
     column_title: str = ""
 
     def to_dict(self) -> JSON:
+        """Return the matrix as JSON."""
         return asdict(self)
 
 
@@ -124,10 +125,15 @@ def compared(
     keep: Callable[[Result], bool] | None = None,
     prices: Prices | None = None,
 ) -> list[RunRow]:
-    """Return a row for each run. The difference to `base` is over the questions that both runs scored.
+    """Return a row for each run, with its difference to the run `base` over the questions that both have scored.
 
     Args:
-        keep: decides which questions count; by default all do.
+        runs: The results of each run by name.
+        metrics: The metrics that are shown.
+        headline: The metric of the difference.
+        base: The run that others are compared with; "" for no comparison.
+        keep: Decides which questions count; by default all do.
+        prices: The prices of model calls.
     """
     counted = {}
     for name, results in runs.items():
@@ -160,7 +166,10 @@ def matrix(
     row_title: str = "",
     column_title: str = "",
 ) -> ScoreMatrix:
-    """Return one metric over crossed runs. cells: the name of the run by (row, column), in the order of the matrix."""
+    """Return one metric over crossed runs.
+
+    `cells` has the name of the run by (row, column), in the order of the matrix.
+    """
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
     lines = []
@@ -310,8 +319,10 @@ def show_crossed(
     metrics: Sequence[str],
     titles: tuple[str, str],
 ) -> Shown:
-    """Return a matrix and a heat map for each metric that any run has. cells: the names of the runs by row and
-    column."""
+    """Return a matrix and a heat map for each metric that any run has.
+
+    `cells` has the names of the runs by row and column; `titles` are those of rows and columns.
+    """
     parts = []
     matrices = []
     pictures = {}

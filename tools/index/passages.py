@@ -19,7 +19,7 @@ from ras_agent.records import Passage
 from ras_agent.text.normal_form import storable
 from ras_agent.text.titles import with_title
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Connection, Database, read_columns
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -35,7 +35,8 @@ _ROW = "cell, place, id, document, title, text, metadata"
 class Row(NamedTuple):
     """The columns of the table `passages`; schema.py says what they mean.
 
-    metadata: as JSON. terms: in the form that `terms_of` returns.
+    metadata: as JSON. keys and terms are in the forms of `keys_of` and `terms_of`, and left out where a passage is
+    read.
     """
 
     cell: int
@@ -45,7 +46,17 @@ class Row(NamedTuple):
     title: str
     text: str
     metadata: str
+    keys: bytes = b""
     terms: bytes = b""
+
+
+class SearchedColumns(NamedTuple):
+    """Columns of some passages from which the arrays that are searched are made, a value for each passage."""
+
+    cells: list[int]
+    places: list[int]
+    keys: list[bytes]
+    terms: list[bytes]
 
 
 def indexed_text(passage: Passage) -> str:
@@ -123,15 +134,21 @@ def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row
         passage.title,
         passage.text,
         metadata,
+        keys_of(passage),
         terms,
     )
 
 
-def fields_of(passage: Passage) -> bytes:
-    """Return the hashes of the values of a passage's title and metadata, ascending, as bytes."""
-    keys = ["title", *(key for key in passage.metadata if key not in OWN_FIELDS)]
-    found = {field_hash(key, text) for key in keys for text in texts_of(passage, key)}
-    return np.array(sorted(found), dtype="<u8").tobytes()
+def keys_of(passage: Passage) -> bytes:
+    """Return the hashes of a passage's id, document and indexed text, then those of the values of its title and
+    metadata, ascending."""
+    names = ["title", *(key for key in passage.metadata if key not in OWN_FIELDS)]
+    fields: set[int] = set()
+    for name in names:
+        fields.update(field_hash(name, text) for text in texts_of(passage, name))
+    texts = (passage.id, passage.document_id, indexed_text(passage))
+    values = [*map(hash_of, texts), *sorted(fields)]
+    return np.array(values, dtype="<u8").tobytes()
 
 
 def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
@@ -205,14 +222,13 @@ def leave_remains(connection: Connection) -> None:
     connection.execute("UPDATE index_state SET erasures = erasures + 1")
 
 
-def rows_between(connection: Connection, first: int, end: int) -> Iterator[Row]:
-    """Yield the rows of the cells from `first` up to, but not including, `end`."""
-    query = (
-        f"SELECT {_ROW}, terms FROM passages WHERE cell >= ? AND cell < ? ORDER BY cell"
-    )
-    cursor = connection.execute(query, (first, end))
-    while rows := cursor.fetchmany(_AT_ONCE):
-        yield from map(Row._make, rows)
+def searched_columns(connection: Connection, first: int, end: int) -> SearchedColumns:
+    """Return the columns of the passages in the cells from `first` up to, but not including, `end`."""
+    query = """SELECT cell, place, keys, terms FROM passages
+        WHERE cell >= ? AND cell < ? ORDER BY cell"""
+    columns = SearchedColumns([], [], [], [])
+    read_columns(connection.execute(query, (first, end)), columns)
+    return columns
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
@@ -268,8 +284,9 @@ def _vector_in(cell: int, data: bytes, dimension: int, database: Database) -> Fl
 def check_rows(database: Database) -> None:
     """Read all passages. Raises IndexMismatch for a damaged one."""
     with database.reading() as connection:
-        for row in rows_between(connection, 0, _FULL):
-            passage_in(row, database)
+        query = f"SELECT {_ROW} FROM passages ORDER BY cell"
+        for row in connection.execute(query):
+            passage_in(Row(*row), database)
 
 
 def read_passage(database: Database, cell: int) -> Passage:

@@ -24,12 +24,8 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.index.passages import (
     COLUMNS,
-    Row,
+    SearchedColumns,
     damaged,
-    fields_of,
-    hash_of,
-    indexed_text,
-    passage_in,
 )
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
@@ -42,6 +38,8 @@ SAVED_FROM = 256
 _FACTOR = 4
 _ARRAYS = "arrays"
 _VECTORS = "vectors"
+_IDENTITY = 3 * 8
+"""The number of bytes of the keys of a row that are the hashes of id, document and text."""
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
 _COLUMN_TYPES = {
     name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS
@@ -131,35 +129,32 @@ class Segment:
         return arrays
 
 
-def from_rows(first: int, end: int, rows: Iterable[Row], database: Database) -> Segment:
+def from_rows(
+    first: int, end: int, rows: SearchedColumns, database: Database
+) -> Segment:
     """Make a segment from the rows in the cells from `first` up to `end` of a database.
 
     Raises IndexMismatch for a damaged row.
     """
-    columns: dict[str, list[int]] = {name: [] for name in _COLUMN_TYPES}
-    terms = []
-    fields = []
-    for row in rows:
-        passage = passage_in(row, database)
-        columns["cell"].append(row.cell)
-        columns["place"].append(row.place)
-        columns["id"].append(hash_of(row.id))
-        columns["document"].append(hash_of(row.document))
-        columns["text"].append(hash_of(indexed_text(passage)))
-        terms.append(row.terms)
-        fields.append(fields_of(passage))
+    count = len(rows.cells)
     try:
-        postings = Postings.of_terms(terms)
-    except (ValueError, IndexError) as error:
+        identity = b"".join([keys[:_IDENTITY] for keys in rows.keys])
+        hashed = np.frombuffer(identity, "<u8").reshape(count, 3)
+        fields = Postings.of_keys([keys[_IDENTITY:] for keys in rows.keys])
+        terms = Postings.of_terms(rows.terms)
+    except (ValueError, IndexError, TypeError) as error:
         raise damaged(database, f"terms of its passages: {error}") from error
-    counts = np.bincount(postings.slots, postings.counts, minlength=len(terms))
-    arrays = {
-        name: counts.astype(dtype) if name == "length" else np.array(column, dtype)
-        for (name, dtype), column in zip(
-            _COLUMN_TYPES.items(), columns.values(), strict=True
-        )
+    ids, documents, texts = np.ascontiguousarray(hashed.T)
+    lengths = np.bincount(terms.slots, terms.counts, minlength=count)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "cell": np.array(rows.cells, "<i8"),
+        "place": np.array(rows.places, "<i8"),
+        "id": ids,
+        "document": documents,
+        "text": texts,
+        "length": lengths.astype("<i8"),
     }
-    return Segment(first, end, arrays, postings, Postings.of_keys(fields))
+    return Segment(first, end, columns, terms, fields)
 
 
 def joined(

@@ -27,7 +27,7 @@ from ras_agent.tools.index.passages import (
     read_passage,
     read_passages,
     read_vectors,
-    rows_between,
+    searched_columns,
 )
 from ras_agent.tools.index.segment import Segment, from_rows, load, saved_segments
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -394,7 +394,7 @@ def take_snapshot(
                     first for first in (*at_hand, *saved) if at < first < state.cells
                 ]
                 end = min(ahead, default=state.cells)
-                rows = rows_between(connection, at, end)
+                rows = searched_columns(connection, at, end)
                 segment = from_rows(at, end, rows, database)
             segments.append(segment)
             at = segment.end

@@ -14,7 +14,7 @@ in rows of the graph, and hashes, which are compared when they are read; paths o
 
 from __future__ import annotations
 
-VERSION = 10
+VERSION = 11
 """The version of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -38,6 +38,7 @@ PASSAGES = (
     title TEXT NOT NULL,
     text TEXT NOT NULL,
     metadata TEXT NOT NULL,
+    keys BLOB NOT NULL,
     terms BLOB NOT NULL
 )""",
     "CREATE INDEX passages_of_document ON passages (document)",
@@ -46,8 +47,9 @@ PASSAGES = (
 )
 """index_state: epoch identifies an index and a numbering of its cells; revision counts commits; cells is the next free
 number; passages is how many passages there are; erasures counts writes that deleted something, compacted is that count
-when the database was last compacted; run counts runs over files. passages: ordered by place; metadata is JSON; terms
-are hashes with their counts, so that a text is split into words only once. vectors: of the passages, if the index has
+when the database was last compacted; run counts runs over files. passages: ordered by place; metadata is JSON; keys
+are hashes of id, document and indexed text, then of title and metadata; terms are hashes with their counts. So an index
+is opened without reading its texts. vectors: of the passages, if the index has
 an embedder. dead: cells whose passages are gone, and since which revision."""
 
 # paths are bytes: a file's name may not be valid text, and the content of a folder is a range of bytes

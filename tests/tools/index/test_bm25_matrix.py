@@ -15,7 +15,7 @@ from ras_agent.tools.index.bm25_matrix import (
     TermPart,
     build_matrix,
 )
-from ras_agent.tools.index.passages import row_of, terms_of
+from ras_agent.tools.index.passages import SearchedColumns, row_of, terms_of
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.segment import from_rows, load
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -74,7 +74,11 @@ def test_a_corpus_without_terms_is_no_error(texts: list[str]) -> None:
 def test_saved_and_loaded_it_scores_the_same(tmp_path: Path, texts: list[str]) -> None:
     passages = [Passage(f"{number}", text) for number, text in enumerate(texts)]
     rows = [row_of(passage, cell, cell, PLAIN) for cell, passage in enumerate(passages)]
-    saved = from_rows(0, len(texts), rows, SqliteDatabase())
+    cells = list(range(len(texts)))
+    keys = [row.keys for row in rows]
+    terms_of_rows = [row.terms for row in rows]
+    columns = SearchedColumns(cells, cells, keys, terms_of_rows)
+    saved = from_rows(0, len(texts), columns, SqliteDatabase())
     saved.save(tmp_path)
     loaded = load(tmp_path, 0, len(texts))
     assert loaded is not None

@@ -16,20 +16,20 @@ from ras_agent.tools.index.passages import (
     check_rows,
     erase,
     field_hash,
-    fields_of,
     find_rows,
     hash_of,
     hashes,
     indexed_text,
     insert,
     insert_vectors,
+    keys_of,
     passage_in,
     read_passage,
     read_passages,
     read_vectors,
     row_of,
-    rows_between,
     rows_of_ids,
+    searched_columns,
     storable_passage,
     term_hash,
     terms_of,
@@ -133,7 +133,7 @@ def test_terms_are_hashes_with_their_counts() -> None:
 
 def test_a_row_has_the_passage_in_plain_columns() -> None:
     made = row(RED, 4)
-    assert made[:-1] == (
+    assert made[:-2] == (
         4,
         14,
         "red",
@@ -142,14 +142,18 @@ def test_a_row_has_the_passage_in_plain_columns() -> None:
         "red fish, blue fish",
         '{"page": 3, "tags": ["a", "b"]}',
     )
+    assert made.keys == keys_of(RED)
     assert made.terms == terms_of(indexed_text(RED), PLAIN)[0]
 
 
-def test_fields_are_hashes_of_the_title_and_of_each_value_of_the_metadata() -> None:
-    expected = {("title", "Fish"), ("page", "3"), ("tags", "a"), ("tags", "b")}
-    assert {*np.frombuffer(fields_of(RED), "<u8").tolist()} == {
-        field_hash(*pair) for pair in expected
-    }
+def test_keys_are_hashes_of_id_document_text_title_and_each_value_of_the_metadata() -> (
+    None
+):
+    fields = [("title", "Fish"), ("page", "3"), ("tags", "a"), ("tags", "b")]
+    assert np.frombuffer(keys_of(RED), "<u8").tolist() == [
+        *map(hash_of, ("red", "dr", "Fish. red fish, blue fish")),
+        *sorted(field_hash(*pair) for pair in fields),
+    ]
 
 
 def test_passages_are_read_by_cell_in_the_order_asked_for(
@@ -180,8 +184,10 @@ def test_rows_are_listed_in_order_without_those_deleted(
     with database.writing() as connection:
         erase(connection, [1], 4)
     with database.reading() as connection:
-        assert [one.cell for one in rows_between(connection, 0, 3)] == [0, 2]
-        assert list(rows_between(connection, 0, 2)) == [row(RED, 0)]
+        assert searched_columns(connection, 0, 3).cells == [0, 2]
+        first = row(RED, 0)
+        columns = ([0], [10], [first.keys], [first.terms])
+        assert searched_columns(connection, 0, 2) == columns
 
 
 def test_rows_are_found_by_their_ids_and_by_their_documents(

@@ -9,6 +9,7 @@ import pytest
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.passages import (
+    SearchedColumns,
     field_hash,
     hash_of,
     row_of,
@@ -55,13 +56,17 @@ def never(numbers: Any) -> Any:
 
 def made(first: int, texts: list[str], gone: tuple[int, ...] = ()) -> Segment:
     """A segment of the cells from `first` on; the passage in cell 7 is called p7, of document d1."""
-    rows = []
+    rows = SearchedColumns([], [], [], [])
     for cell, text in enumerate(texts, start=first):
         passage = Passage(
             f"p{cell}", text, document_id=f"d{cell % 3}", metadata={"n": cell}
         )
         if cell not in gone:
-            rows.append(row_of(passage, cell, 100 + cell, PLAIN))
+            row = row_of(passage, cell, 100 + cell, PLAIN)
+            rows.cells.append(cell)
+            rows.places.append(row.place)
+            rows.keys.append(row.keys)
+            rows.terms.append(row.terms)
     return from_rows(first, first + len(texts), rows, SqliteDatabase())
 
 

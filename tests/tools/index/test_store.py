@@ -602,7 +602,12 @@ def test_a_missing_database_is_told_where_its_cache_is_there(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("metadata", "{"), ("metadata", "[]"), ("terms", b"seven..")],
+    [
+        ("metadata", "{"),
+        ("metadata", "[]"),
+        ("keys", b"seven.."),
+        ("terms", b"seven.."),
+    ],
 )
 def test_a_row_that_cannot_be_read_is_damaged(
     tmp_path: Path, column: str, value: object
@@ -613,7 +618,7 @@ def test_a_row_that_cannot_be_read_is_damaged(
     )
     told = says(str(tmp_path / "index"), "damaged", "delete the folder")
     with pytest.raises(IndexMismatch, match=told):
-        PassageIndex.open(tmp_path / "index")
+        list(PassageIndex.open(tmp_path / "index").passages)
 
 
 def test_a_missing_passage_is_noticed(tmp_path: Path) -> None:

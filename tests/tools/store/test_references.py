@@ -33,7 +33,8 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
             "INSERT INTO uploads VALUES (?, ?)", (b"upload:/z.txt", b"bytes")
         )
         connection.execute(
-            "INSERT INTO passages VALUES (3, 3, 'p', 'z', '', 'text', '{}', ?)", (b"",)
+            "INSERT INTO passages VALUES (3, 3, 'p', 'z', '', 'text', '{}', ?, ?)",
+            (b"", b""),
         )
         connection.execute("INSERT INTO vectors VALUES (3, ?)", (b"",))
         connection.execute("INSERT INTO kg_names VALUES (2, 'Bell', 'bell')")
@@ -117,7 +118,7 @@ def test_no_two_passages_have_one_cell_or_one_id(
     database: Database, column: str
 ) -> None:
     cell, name = (3, "q") if column == "cell" else (4, "p")
-    insert = "INSERT INTO passages VALUES (?, 4, ?, '', '', '', '{}', ?)"
+    insert = "INSERT INTO passages VALUES (?, 4, ?, '', '', '', '{}', ?, ?)"
     with pytest.raises(Exception, match=r"(?i)unique"):
-        _write(database, insert, cell, name, b"")
+        _write(database, insert, cell, name, b"", b"")
     assert _count(database, "passages") == 1

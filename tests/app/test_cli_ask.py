@@ -374,7 +374,7 @@ class TestModels:
         changed = cli(*asked, "--replay", "--prompts", tmp_path / "prompts")
         assert changed.exit_code == 1
         shown = " ".join(changed.stderr.split())
-        assert "no reply in kept.db to what the planner asks at hop 1" in shown
+        assert "no reply in kept.db to the request of planner at hop 1" in shown
         assert "one of system where this one has one of user" in shown
         assert len(scripted_llm.requests()) == 2
 

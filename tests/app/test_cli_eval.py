@@ -364,7 +364,7 @@ def test_a_run_is_replayed_from_the_replies_of_another_and_a_miss_ends_it(
         *run, "--out", tmp_path / "other", "--cache", replies, "--replay", "--k", "1"
     )
     assert other.exit_code == 1
-    assert "no reply in replies.sqlite to what the answerer asks" in other.stderr
+    assert "no reply in replies.sqlite to the request of answerer" in other.stderr
     assert "differs first in message" in other.stderr
     none = cli(*run, "--out", tmp_path / "none", "--replay")
     assert (none.exit_code, "there are no replies at" in none.stderr) == (1, True)

@@ -270,7 +270,7 @@ def test_a_file_in_place_of_gfm_rag_s_folder_is_reported(
     result = cli("kg", "build", "bell.index", "--gfm", "wiki.jsonl")
     assert (result.exit_code, result.stderr) == (
         1,
-        "ras-agent: no nodes.csv in wiki.jsonl: gfm-rag's graphs have nodes.csv, relations.csv, edges.csv\n",
+        "ras-agent: no nodes.csv in wiki.jsonl: give the folder of a gfm-rag graph, with nodes.csv, relations.csv, edges.csv\n",
     )
 
 
@@ -355,7 +355,7 @@ def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
             ["undo", "last"],
             "undo takes the number of an edit, got 'last': ras-agent kg edit bell.index list",
         ),
-        (["undo"], "bell.index has no edits: there is nothing to take back"),
+        (["undo"], "bell.index has no edits that could be undone"),
         (
             ["list", "--quote", "x"],
             "--quote says where an added fact is stated, and nothing is added here",

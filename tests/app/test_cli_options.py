@@ -291,11 +291,9 @@ def test_a_warning_is_one_line_without_control_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_warning(
-        "replies are asked for\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7
+        "models are called\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7
     )
-    assert (
-        capsys.readouterr().err == "ras-agent: replies are asked for without it [31m\n"
-    )
+    assert capsys.readouterr().err == "ras-agent: models are called without it [31m\n"
 
 
 def test_an_interrupt_while_the_command_line_is_built_ends_it_without_a_traceback(

@@ -149,7 +149,7 @@ def test_addresses(
             (f"https://127.0.0.1:{secure.port}/html/once/a/v1", "TLS: the certificate of https://127.0.0.1"),
             (f"https://{here}/html/once/a/v1", "TLS: https://127.0.0.1"),
             (f"http://127.0.0.1:{secure.port}/html/once/a/v1", "failed after"),
-            ("http://no.such.host.invalid/v1", "there is no host of that name: http://no.such.host.invalid"),
+            ("http://no.such.host.invalid/v1", "there is no host with the name in http://no.such.host.invalid"),
             ("http://127.0.0.1:9/v1", "nothing listens at http://127.0.0.1:9"),
             ("http://127.0.0.1:99999/v1", "Port out of range 0-65535"),
             ("http://127.0.0.1:0x50/v1", "Port could not be cast"),

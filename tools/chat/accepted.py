@@ -190,7 +190,7 @@ class Accepted:
         part = refused_part(error, sent.parts, self._added)
         if part in self._added:
             current_ledger().note(
-                f"{self._name} refuses {part}, which is left out of its requests from now on"
+                f"{self._name} refuses {part}, which is left out of later requests to it"
             )
         return part
 

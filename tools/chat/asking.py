@@ -344,7 +344,7 @@ def text_of(message: Any) -> str:
     if hasattr(message, "text"):
         return str(message.text)
     raise RefusedReply(
-        f"a model has to reply with a message or a text, and this one did with {type(message).__name__}"
+        f"the model replied with a {type(message).__name__} instead of a message or a text: give a chat model"
     )
 
 
@@ -352,6 +352,6 @@ def bounded(text: str) -> str:
     """Return the text unchanged. Raises RefusedReply if it has more than `MOST_CHARACTERS` characters."""
     if len(text) > MOST_CHARACTERS:
         raise RefusedReply(
-            f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read"
+            f"the reply has more than {MOST_CHARACTERS:,} characters, the most that is read: set max_tokens"
         )
     return text

@@ -138,7 +138,7 @@ class BalancedEndpoint(Endpoint):
                 pause = _LONGEST_PAUSE
                 current_ledger().note(
                     f"{place.endpoint.url} {_REMEDIES[status]} ({status}) and is not asked for {pause:g} seconds; "
-                    "correct its key or address, or leave it out"
+                    "correct its key or address, or take it out of the model's addresses"
                 )
         place.failures = min(place.failures + 1, 10)
         place.aside_until = self.now() + pause

@@ -106,7 +106,7 @@ class RecordedCalls:
         """Open the cache. Raises SettingsError if the file does not exist or has another format."""
         if not isinstance(place, Address) and not Path(place).is_file():
             raise SettingsError(
-                f"there are no replies at {place}; name the place that the run had under --cache"
+                f"there is no cache of replies at {place}: give the place that the run had as --cache"
             )
         self._stored = StoredCache(place, _KIND, _PATIENCE)
 
@@ -175,7 +175,7 @@ def _json(value: JSON) -> str:
 def _warn(problem: str) -> None:
     """Warn of a problem once per process."""
     warnings.warn(
-        f"{problem}; replies are asked for without it meanwhile",
+        f"{problem}; until then, models are called without the cache",
         RuntimeWarning,
         stacklevel=3,
     )

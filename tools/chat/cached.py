@@ -188,17 +188,15 @@ def check_recorded(place: object) -> None:
     """Raise SettingsError if a replay has no cache, or its file does not exist. Opening would create an empty one."""
     if place is None:
         raise SettingsError(
-            "replay answers from stored replies: name them, --cache FILE"
+            "--replay answers from stored replies: name their file, --cache FILE"
         )
     if (
         not str(place).startswith(REMOTE)
         and isinstance(place, str | Path)
         and not Path(place).exists()
     ):
-        remedy = (
-            "record them by a run without --replay, or name those of one, --cache FILE"
-        )
-        raise SettingsError(f"replay: there are no replies at {place}; {remedy}")
+        remedy = "record replies by a run without --replay, or name the file of such a run, --cache FILE"
+        raise SettingsError(f"--replay: there are no replies at {place}: {remedy}")
 
 
 def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
@@ -206,13 +204,13 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
     request there.
     """
     request: JSON = json.loads(slot.request)
-    asks = f"{request['role'] or 'call'} asks at hop {request['hop']}"
-    remedy = "without --replay the model is asked, and its reply recorded"
+    asked = f"the request of {request['role'] or 'a call'} at hop {request['hop']}"
+    remedy = "run without --replay to call the model and record its reply"
     recorded = [] if place is None else ReplyCache(place).recordings()
     nearest = nearest_request(request, recorded)
     if nearest is None:
         return ReplayMiss(
-            f"replay: {place} holds no replies, so none to what the {asks}; {remedy}"
+            f"replay: no reply to {asked}, since {place} is empty: {remedy}"
         )
     where = f"{nearest.get('role') or 'of no role'}, hop {nearest.get('hop', '?')}"
     difference = (
@@ -220,7 +218,7 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
     )
     nearest_there = f"The nearest request there ({where}) {difference}"
     return ReplayMiss(
-        f"replay: no reply in {Path(str(place)).name} to what the {asks}. {nearest_there}; {remedy}"
+        f"replay: no reply in {Path(str(place)).name} to {asked}. {nearest_there}: {remedy}"
     )
 
 

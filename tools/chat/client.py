@@ -214,8 +214,8 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         return _built(model, settings or ChatSettings())
     if not is_chat_model(model):
         raise TypeError(
-            "expected a LangChain chat model, a runnable around one, or a string like 'openai:gpt-4o-mini', "
-            f"got {type(model)}"
+            f"{type(model)} is no chat model: give a LangChain chat model, a runnable around one, or a string like "
+            "'openai:gpt-4o-mini'"
         )
     return Chat(model, settings=settings and replace(settings, request=NO_FIELDS))
 

@@ -110,7 +110,7 @@ class Deadline:
                 raise
         if self._try_left(a_try) > 0:
             self.ledger.refuse("max_seconds")
-        raise TryTimedOut(f"no whole reply within {a_try:g} seconds")
+        raise TryTimedOut(f"the reply was not complete within {a_try:g} seconds")
 
     @contextmanager
     def _ending_a_try(self, limit: asyncio.Timeout, a_try: float) -> Iterator[None]:

@@ -44,12 +44,13 @@ _TWICE = re.compile(r"(.+?)\1*", re.DOTALL)
 
 _CUT_OFF = "the reply was cut off at its token limit"
 _REPEATED = (
-    "the reply repeated itself, and was ended where a line came for the third time"
+    "the reply repeated itself, and was ended when a line came for the third time"
 )
 _SHOWN = 200  # characters of a reply in a message
 EMPTY_REPLY = (
-    "the model's reply was empty: where it thinks, let it think less (reasoning_effort, chat_template_kwargs) or start "
-    "its server without a parser of thoughts; else look whether the server has the model's own chat template"
+    "the model's reply was empty: if it is a reasoning model, let it reason less (reasoning_effort, "
+    "chat_template_kwargs) or start its server without a reasoning parser; otherwise check that the server uses the "
+    "model's own chat template"
 )
 """Message for a reply without words, with advice."""
 _WITHHELD = "the server withheld the rest of the reply"

@@ -73,7 +73,7 @@ class RequestFields:
             if not os.environ.get(name):
                 # the name is not shown, as the user may have written the key itself
                 raise SettingsError(
-                    "api_keys names an environment variable that is not set; set each to a key of the model's server"
+                    "api_keys names an environment variable that is not set: set it to a key of the model's server"
                 )
         return tuple(os.environ[name] for name in self.keys)
 

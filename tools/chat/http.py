@@ -262,8 +262,8 @@ class Endpoint:
                         urljoin(url, response.headers.get("Location", ""))
                     )
                     raise RefusedReply(
-                        f"the server redirects ({response.status}) to {there}, and prompts go to no address that you "
-                        "did not name; name that one, if it is right"
+                        f"the server redirects ({response.status}) to {there}, and prompts are sent only to addresses "
+                        "that you gave: give that address, if it is right"
                     )
                 yield response
         except aiohttp.ClientPayloadError as error:
@@ -273,11 +273,9 @@ class Endpoint:
         except aiohttp.ClientResponseError as error:
             if "content-encoding" in error.message.lower():
                 raise RefusedReply(
-                    f"the reply is compressed, and nobody asked for that: {error.message}"
+                    f"the reply is compressed, although the request does not accept that: {error.message}"
                 ) from error
-            raise BrokenReply(
-                f"the reply is not one of HTTP: {error.message}"
-            ) from error
+            raise BrokenReply(f"the reply is not HTTP: {error.message}") from error
         except (aiohttp.ClientError, OSError) as error:
             # a short message, as the client's has more detail than callers need
             if isinstance(error, TimeoutError):
@@ -342,7 +340,7 @@ async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
         size += len(piece)
         if size > most:
             raise RefusedReply(
-                f"the reply is larger than {most // 2**20} MB, which is the most that is read"
+                f"the reply is larger than {most // 2**20} MB, the most that is read"
             )
         yield piece
 
@@ -392,7 +390,7 @@ def _parsed(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise BrokenReply(f"the reply is no JSON: {error}") from error
+        raise BrokenReply(f"the reply is not JSON: {error}") from error
 
 
 def choices_in(event: Any) -> list[JSON]:
@@ -468,7 +466,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     if asyncio._get_running_loop() is loop:
         work.close()
         raise RuntimeError(
-            "a synchronous model call was made from a callback of another one; make it in a thread of its own"
+            "a synchronous model call was made in a callback of another call, which would wait for itself: make it in "
+            "another thread"
         )
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:

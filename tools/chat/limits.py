@@ -124,10 +124,10 @@ class _Call:
 
     @property
     def silence(self) -> ServerSilent:
-        remedy = "raise timeout if it is slow, or lower in_flight; else look what it is doing"
+        remedy = "raise timeout if the server is slow, or lower in_flight; otherwise see the server's log"
         tries = self.deadline.tries
         return ServerSilent(
-            f"the server let {tries} tries in a row time out and replied to none; {remedy}"
+            f"the server let {tries} tries in a row time out without any reply: {remedy}"
         )
 
 

@@ -134,7 +134,7 @@ def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[JSON]:
         keys = request.sent_keys(asked=not key)
         if len(keys) != 1:
             raise SettingsError(
-                f"{printable(spec)} takes one key; several are for openai:NAME and vllm:URL#NAME"
+                f"{printable(spec)} takes one key: give one, since only openai:NAME and vllm:URL#NAME take several"
             )
         key = keys[0]
     else:
@@ -225,8 +225,8 @@ def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
         urls = [urls[0]] * several
     if len(urls) != len(keys):
         raise SettingsError(
-            f"the model has {len(urls)} addresses, and api_keys names {len(keys)} variables; name one for all, or one "
-            "for each address in their order"
+            f"the model has {len(urls)} addresses, and api_keys names {len(keys)} variables: name one variable for all "
+            "addresses, or one for each, in the same order"
         )
     places = tuple((url, SecretStr(key)) for url, key in zip(urls, keys, strict=True))
     base_url = ",".join(dict.fromkeys(urls))
@@ -264,7 +264,7 @@ def _with_tools(model: Any, tools: Sequence[JSON]) -> Any:
         return model.bind_tools(list(tools))
     except NotImplementedError:
         raise SettingsError(
-            f"{model_name(model)} cannot call tools: take a model that can, or a loop that needs none (--loop ras)"
+            f"{model_name(model)} cannot call tools: choose a model that can, or a loop without tools (--loop ras)"
         ) from None
 
 
@@ -316,7 +316,7 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
     urls, name = server_addresses(address, form)
     if len(urls) != 1:
         raise SettingsError(
-            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here"
+            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses: give only one here"
         )
     return urls[0], name, server_key()
 
@@ -333,10 +333,12 @@ def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
     urls = tuple(BETWEEN_URLS.split(before))
     shown = repr(printable(f"{form}{addresses}"))
     if not name or not all(url.startswith(("http://", "https://")) for url in urls):
-        raise SettingsError(f"expected '{form}http://host:port/v1#model', got {shown}")
+        raise SettingsError(
+            f"{shown} is no address of a model: write it as '{form}http://host:port/v1#model'"
+        )
     for url in urls:
         try:
             urlsplit(url).port  # noqa: B018  (raises for an invalid port)
         except ValueError as error:
-            raise SettingsError(f"{shown}: {error}; correct the address") from None
+            raise SettingsError(f"{shown}: {error}: correct the address") from None
     return urls, name

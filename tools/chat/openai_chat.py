@@ -51,7 +51,7 @@ from ras_agent.tools.chat.tool_calls import (
 )
 
 _PATH = "/chat/completions"
-_NO_REPLY = "the reply does not have the form of one"
+_NO_REPLY = "the reply does not have the form of OpenAI's protocol"
 _THOUGHTS = (
     "thinking",
     "reasoning",

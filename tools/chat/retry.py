@@ -184,16 +184,16 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
                 f"nothing listens at {where}; start the server, or correct its address"
             )
         if _has_no_host(link):
-            return f"there is no host of that name: {where}; start the server, or correct its address"
+            return f"there is no host with the name in {where}: correct the address"
         if isinstance(link, ssl.SSLCertVerificationError):
             return (
-                f"TLS: the certificate of {where} is not trusted ({link.verify_message}); put the one that signed it "
-                "into a file that SSL_CERT_FILE names, or correct the address"
+                f"TLS: the certificate of {where} is not trusted ({link.verify_message}): put the certificate that "
+                "signed it into a file, and set SSL_CERT_FILE to that file; or correct the address"
             )
         if isinstance(link, ssl.SSLError):
             why = getattr(link, "reason", None) or link.strerror or link
             remedy = "write http:// for a server without TLS, or correct the address"
-            return f"TLS: {where} does not speak it ({why}); {remedy}"
+            return f"TLS: {where} does not use TLS ({why}): {remedy}"
     for link in chain[1:]:  # the message of the first error is shown anyway
         if isinstance(link, (BrokenReply, RefusedReply)):
             return str(link)

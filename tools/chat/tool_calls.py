@@ -71,7 +71,9 @@ def arguments_in(raw: object) -> list[JSON]:
     """
     found = _objects(raw, _DEPTH)
     if not found:
-        raise ValueError(f"the arguments are no JSON object: {str(raw)[:200]!r}")
+        raise ValueError(
+            f"the arguments of the tool call are not a JSON object: {str(raw)[:200]!r}"
+        )
     return [_unwrapped(item) for item in found]
 
 

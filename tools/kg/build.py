@@ -80,7 +80,7 @@ def add_triples(
     for file in paths:
         if file.name in places:
             raise IngestError(
-                f"two files are called {file.name}: rename one, files are told apart by their names"
+                f"two files are called {file.name}: rename one, since the name identifies a file in the index"
             )
         places[file.name] = str(file.resolve())
         loaded = load_triples(regular_file(file), file.name, paths)
@@ -89,13 +89,15 @@ def add_triples(
         is_of_names = not skipped and len(paths) > 1
         if not triples and not is_of_names:
             raise IngestError(
-                f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}"
+                f"{file} has no usable triple{f': {skipped[-1]}' if skipped else ': give a file with facts'}"
             )
         for passage in knowledge_passages(triples, file.name):
             metadata = {"file": file.name, **passage.metadata}
             passages.append(replace(passage, metadata=metadata))
     if not passages:
-        raise IngestError(f"{', '.join(map(str, paths))} hold no triple")
+        raise IngestError(
+            f"{', '.join(map(str, paths))} have no usable triple: add a file with facts"
+        )
     store = open_passages(place, embedder)
     if KGIndex.exists(store):
         embedder = _known(KGIndex.open(store).manifest.embedder, embedder)
@@ -108,7 +110,7 @@ def add_triples(
             before = writer.origin_of(name)
             if before not in (origin, "") and hash_of(name) in held:
                 raise IngestError(
-                    f"{place} has a file {name} already, from {before}: rename this one, or take the other out, "
+                    f"{place} has a file {name} already, from {before}: rename this one, or delete the other, "
                     f"`ras-agent kg delete {as_argument(place)} {as_argument(name)}`"
                 )
         before_edits = len(writer.edits())
@@ -160,7 +162,7 @@ def delete_documents(
             name for name in wanted if not name or hash_of(name) not in held
         ):
             raise IngestError(
-                f"there is no document {missing[0]!r} in {place}: give the id of a document"
+                f"there is no document {missing[0]!r} in {place}: give the id of a document of this index"
             )
         before = _edits(store)
         journal.compare()
@@ -184,7 +186,7 @@ def regular_file(path: str | Path) -> Path:
     """Return the path of a file. Raises IngestError if it does not exist or is no regular file."""
     if not Path(path).is_file():
         raise IngestError(
-            f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read"
+            f"{path} {'is no file' if Path(path).exists() else 'does not exist'}: give the path of a file"
         )
     return Path(path)
 

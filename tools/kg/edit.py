@@ -167,7 +167,9 @@ def merge_entities(
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
         if work.key(old) == work.key(new):
-            raise EditError(f"{name!r} and {into!r} are one entity already")
+            raise EditError(
+                f"{name!r} and {into!r} are one entity already: give two different entities"
+            )
         between = work.facts_between(old, new)
         edit = Edit(
             number=0,
@@ -204,7 +206,7 @@ def split_entity(
         old, new = _words((name, into))
         if work.key(old) == work.key(new):
             raise EditError(
-                f"{name!r} and {into!r} are one name: give the second entity another, such as '{name} (2)'"
+                f"{name!r} and {into!r} are the same name: give the second entity another name, such as '{name} (2)'"
             )
         edit = Edit(
             number=0,
@@ -231,7 +233,7 @@ def undo_edit(
     with _editing(index, embedder, on_progress) as work:
         edits = work.edits
         if number is None and not edits:
-            raise EditError(f"{index} has no edits: there is nothing to take back")
+            raise EditError(f"{index} has no edits that could be undone")
         taken = (
             edits[-1]
             if number is None
@@ -239,7 +241,7 @@ def undo_edit(
         )
         if taken is None:
             raise EditError(
-                f"{index} has no edit {number}: `ras-agent kg edit {as_argument(index)} list` shows all"
+                f"{index} has no edit {number}: choose one from `ras-agent kg edit {as_argument(index)} list`"
             )
         return work.without(taken)
 
@@ -275,8 +277,8 @@ class _Editing:
         is_loop = self.key(merged.of(subject)) == self.key(merged.of(object_))
         if is_loop and self.key(subject) != self.key(object_):
             raise EditError(
-                f"{subject!r} and {object_!r} are one entity, since they were merged: take the merge back, "
-                "or give a fact of two"
+                f"{subject!r} and {object_!r} are one entity, since they were merged: undo the merge, or give a fact "
+                "about two entities"
             )
         return fact
 
@@ -329,7 +331,7 @@ class _Editing:
                 return ()
             export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
             raise EditError(
-                f"{self._path} has no entity {name!r}; `{export}` lists all facts"
+                f"{self._path} has no entity {name!r}: choose a name from the facts, which `{export}` lists"
             )
         numbers: list[int] = self.graph.mentions.row(entity).tolist()
         return self._anchors(
@@ -343,7 +345,7 @@ class _Editing:
         entity = self.graph.entity_id(name)
         if not passages:
             raise EditError(
-                "a split needs the passages in which the name means another: give --passage"
+                "a split needs the passages in which the name means the second entity: give --passage"
             )
         naming = [] if entity is None else self.graph.mentions.row(entity).tolist()
         by_passage = {}
@@ -358,7 +360,7 @@ class _Editing:
             found = found or self._split_before(name, wanted)
             if not found:
                 raise EditError(
-                    f"no passage {wanted!r} names {name!r}; it is named in {_some(by_passage)}"
+                    f"no passage {wanted!r} names {name!r}: choose from {_some(by_passage)}"
                 )
             chosen.extend(found)
         return self._anchors(chosen)
@@ -413,7 +415,9 @@ class _Editing:
             raise EditError(f"passage {passage_id!r} {missing}")
         start = passage.text.find(quote)
         if start < 0:
-            raise EditError(f"passage {passage_id!r} has no such words: {quote!r:.80}")
+            raise EditError(
+                f"passage {passage_id!r} does not contain the quote {quote!r:.80}: copy it exactly"
+            )
         return self._anchors([passage_id]), start, start + len(quote)
 
     def _anchors(self, passage_ids: Iterable[str]) -> tuple[Anchor, ...]:
@@ -477,7 +481,7 @@ def _some(names: Iterable[str]) -> str:
 def _fact(fact: Fact) -> Fact:
     if len(fact) != 3:
         raise EditError(
-            f"a fact has a subject, a predicate and an object, got {len(fact)} texts"
+            f"a fact has {len(fact)} texts: give a subject, a predicate and an object"
         )
     subject, predicate, object_ = _words(fact)
     return subject, predicate, object_
@@ -488,10 +492,12 @@ def _words(texts: Iterable[str]) -> tuple[str, ...]:
     words = tuple(" ".join(text.split()) for text in texts)
     for text in words:
         if not key_of(text):
-            raise EditError("a subject, predicate, object or name is blank")
+            raise EditError(
+                "a subject, predicate, object or name is blank: give a text"
+            )
         if len(text) > _LONGEST:
             raise EditError(
-                f"{len(text):,} characters, and a name may have {_LONGEST:,}: {text[:60]!r}..."
+                f"{text[:60]!r}... has {len(text):,} characters, and a name may have {_LONGEST:,}: shorten it"
             )
     return words
 

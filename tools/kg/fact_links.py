@@ -57,8 +57,8 @@ class FactLinker:
         """Return a copy of this linker for a graph. Raises SettingsError for a graph without vectors."""
         if embedder is None:
             raise SettingsError(
-                "--linker facts compares vectors, and this graph has none: make the index with --embedder, build the "
-                "graph anew, or take another linker"
+                "--linker facts compares vectors, and this graph has no vectors: build the graph with --embedder, or "
+                "choose another linker"
             )
         return FactLinker(self._most, graph, embedder)
 
@@ -137,6 +137,6 @@ def fact_linker(argument: str, options: RoleOptions) -> FactLinker:
         return FactLinker()
     if not argument.isdecimal() or int(argument) < 1:
         raise SettingsError(
-            f"facts:N takes the N nearest facts, N from 1 on, found {argument!r:.40}"
+            f"{argument!r:.40} is no number of facts: write facts:N, with N from 1 on"
         )
     return FactLinker(int(argument))

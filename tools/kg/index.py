@@ -125,7 +125,7 @@ class KGIndex:
         ):
             raise IndexMismatch(
                 f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of {resolved.name!r}: "
-                "open it with the former, or build the graph anew with the latter"
+                "open it with the former, or build the graph again with the latter"
             )
         saved, edits = open_graph(database, cache, resolved)
         return cls(saved.arrays, saved.manifest, resolved, database, edits, others)

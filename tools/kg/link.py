@@ -83,7 +83,7 @@ class Linking:
             or not 0 < self.temperature < inf
         ):
             raise SettingsError(
-                "linking needs candidates from 0 on, a threshold from -1 to 1 and a temperature above 0; got "
+                "linking needs candidates from 0 on, a threshold from -1 to 1 and a temperature above 0, got "
                 f"{self.candidates}, {self.threshold}, {self.temperature}"
             )
 

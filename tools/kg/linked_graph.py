@@ -141,7 +141,8 @@ def linker_for(
         and EmbedderIdentity(embedder.name, embedder.dimension) != own
     ):
         raise IndexMismatch(
-            f"the graph's vectors are of {own}, not of {embedder.name!r}: build the graph anew"
+            f"the vectors of the graph {graph.where} are of {own}, not of {embedder.name!r}: build the graph with "
+            f"`ras-agent kg build {as_argument(graph.where)} --embedder {embedder.name}`"
         )
     return EntityLinker(graph, embedder, linking=linking, mentions=mentions)
 

@@ -312,8 +312,8 @@ def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vect
     vectors: Vectors = np.asarray(embedder.embed(list(names)), dtype=np.float16)
     if vectors.shape != (len(names), dimension):
         raise IndexMismatch(
-            f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(names)} texts and says that "
-            f"its vectors have {dimension} numbers: use one that does as it says"
+            f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(names)} texts, instead of "
+            f"({len(names)}, {dimension}): correct its `embed` or its `dimension`"
         )
     return vectors
 
@@ -338,7 +338,7 @@ def open_graph(
         state = read_graph_state(connection, database)
         if state is None or not state.published:
             raise IndexNotFound(
-                f"no knowledge graph at {database.where}: make one with `ras-agent kg build`"
+                f"no knowledge graph at {database.where}: build one with `ras-agent kg build`"
             )
         edits = read_edits(connection, database)
         saved = at_hand(state, cache)

@@ -83,7 +83,7 @@ class PageRank:
         """
         total = float(seeds.sum())
         if not total > 0:
-            raise ValueError("PageRank needs a seed: an entity with a weight above 0")
+            raise ValueError("PageRank needs a seed, an entity with a weight above 0")
         start = (seeds / total).astype(self._dtype)
         scores = start
         for _ in range(self._most):

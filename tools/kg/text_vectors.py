@@ -120,7 +120,7 @@ def _store(
             put_texts_of(connection, maker, listed)
     except StoreError as error:
         warnings.warn(
-            f"vectors are not stored and will be made again next time: {error}",
+            f"the vectors of texts cannot be stored and will be computed again next time: {error}",
             RuntimeWarning,
             stacklevel=4,
         )

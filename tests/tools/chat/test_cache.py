@@ -137,7 +137,7 @@ def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(
 
 def test_calls_are_read_from_no_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(
-        SettingsError, match=says("there are no replies", "gone.db", "--cache")
+        SettingsError, match=says("there is no cache of replies", "gone.db", "--cache")
     ):
         RecordedCalls(tmp_path / "gone.db")
     assert not (tmp_path / "gone.db").exists()

@@ -167,7 +167,9 @@ async def test_without_a_limit_or_with_an_endless_one_nothing_is_timed(
 
 
 async def test_a_try_that_takes_longer_than_a_try_may_can_be_repeated() -> None:
-    with pytest.raises(TryTimedOut, match=r"^no whole reply within 0\.01 seconds$"):
+    with pytest.raises(
+        TryTimedOut, match=r"^the reply was not complete within 0\.01 seconds$"
+    ):
         async with Deadline.of(ledger_of(5), Clock(), a_try=0.01).one_try():
             await asyncio.Event().wait()
 

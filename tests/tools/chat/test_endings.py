@@ -384,6 +384,6 @@ async def test_a_streamed_reply_that_repeats_itself_is_read_no_further(
         assert (reply.text, reply.truncated) == (SENTENCE * 2, True)
         assert (
             reply.shortfall
-            == "the reply repeated itself, and was ended where a line came for the third time"
+            == "the reply repeated itself, and was ended when a line came for the third time"
         )
     assert heard[-1].count("imperative") == 3

@@ -113,10 +113,10 @@ async def test_a_stream_that_ends_without_a_finish_reason_is_begun_anew(
         ),
         (
             {"error": "overloaded"},
-            "the reply does not have the form of one: overloaded",
+            "the reply does not have the form of OpenAI's protocol: overloaded",
         ),
-        ({"choices": []}, "the reply does not have the form of one"),
-        ({"choices": None}, "the reply does not have the form of one"),
+        ({"choices": []}, "the reply does not have the form of OpenAI's protocol"),
+        ({"choices": None}, "the reply does not have the form of OpenAI's protocol"),
     ],
 )
 async def test_a_reply_without_a_message_is_asked_for_again_and_then_reported(
@@ -207,7 +207,7 @@ async def test_a_redirect_is_refused_and_named_without_its_secrets(
         {"status": status, "headers": {"Location": there}, "repeat": True}
     )
     told = re.escape(
-        f"the server redirects ({status}) to http://localhost:9/v1/chat/completions, and prompts go to no"
+        f"the server redirects ({status}) to http://localhost:9/v1/chat/completions, and prompts are sent"
     )
     with pytest.raises(ModelCallError, match=f"failed after 1 try: .*{told}") as caught:
         await complete(as_chat(scripted_llm.spec, settings), TURNS)
@@ -231,7 +231,7 @@ async def test_plain_http_behind_https_says_tls(
     spec = scripted_llm.spec.replace("http:", "https:")
     with pytest.raises(
         ModelCallError,
-        match=says("1 try", "TLS", "https://127.0.0.1:", "does not speak it"),
+        match=says("1 try", "TLS", "https://127.0.0.1:", "does not use TLS"),
     ):
         await complete(as_chat(spec, settings), TURNS)
 

@@ -66,7 +66,7 @@ def test_a_field_that_the_server_refuses_is_left_out_and_the_run_says_so(
     assert all(sent["top_k"] == 20 for sent in scripted_llm.requests())
     (note,) = ledger.notes
     assert note.message.endswith(
-        "refuses enable_magic, which is left out of its requests from now on"
+        "refuses enable_magic, which is left out of later requests to it"
     )
 
 

@@ -300,7 +300,7 @@ async def test_a_server_that_lets_every_try_time_out_is_not_tried_again() -> Non
             await time_out(limited, deadline)
     with pytest.raises(
         ServerSilent,
-        match="let 2 tries in a row time out and replied to none; raise timeout",
+        match="let 2 tries in a row time out without any reply: raise timeout",
     ):
         await time_out(limited, first)
     with pytest.raises(TryTimedOut):  # it was first made after one of the two

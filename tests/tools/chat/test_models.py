@@ -67,7 +67,7 @@ def test_such_a_server_gets_its_own_key_and_never_openais(
 def test_an_address_without_scheme_or_model_is_an_error(spec: str) -> None:
     with pytest.raises(
         SettingsError,
-        match=says("expected 'vllm:http://host:port/v1#model'", "got 'vllm:"),
+        match=says("'vllm:", "write it as 'vllm:http://host:port/v1#model'"),
     ) as caught:
         build_chat_model(spec)
     assert "pw" not in str(caught.value)

@@ -453,7 +453,7 @@ async def test_a_reply_of_another_form_is_a_broken_one(
     server: Served, ask: Any, choice: Any
 ) -> None:
     server.reply = lambda request: {"choices": [choice]}
-    with pytest.raises(BrokenReply, match="the reply does not have the form of one"):
+    with pytest.raises(BrokenReply, match="the reply does not have the form of OpenAI"):
         await ask(server.model(), [HumanMessage("Who?")])
 
 
@@ -528,7 +528,7 @@ async def test_a_call_that_would_wait_for_itself_is_an_error(server: Served) -> 
     async def inside() -> None:
         server.model().invoke("Who?")
 
-    with pytest.raises(RuntimeError, match="from a callback of another one"):
+    with pytest.raises(RuntimeError, match="in a callback of another call"):
         await asyncio.to_thread(run, inside())
 
 

@@ -66,9 +66,9 @@ def test_a_miss_asks_no_model_and_says_where_the_nearest_request_differs(
     with metered(Ledger("planner", 2)), pytest.raises(ReplayMiss) as raised:
         Chat(model, settings=recorded).complete(Request(turns))
     assert str(raised.value) == (
-        "replay: no reply in r.sqlite to what the planner asks at hop 2. The nearest request there (planner, hop 2) "
+        "replay: no reply in r.sqlite to the request of planner at hop 2. The nearest request there (planner, hop 2) "
         "differs first in message 2 (user), character 22: 'Who invented the telephone?' there, "
-        "'Who invented the telegraph?' here; without --replay the model is asked, and its reply recorded"
+        "'Who invented the telegraph?' here: run without --replay to call the model and record its reply"
     )
     assert model.prompts == []
     assert len(ReplyCache(str(recorded.cache))) == 1
@@ -89,7 +89,7 @@ def test_another_parameter_is_the_difference(
 def test_a_replay_of_nothing_says_how_to_record(
     tmp_path: Path, scripted_model: Any
 ) -> None:
-    with pytest.raises(SettingsError, match=says("name them", "--cache FILE")):
+    with pytest.raises(SettingsError, match=says("name their file", "--cache FILE")):
         Chat(scripted_model(), settings=ChatSettings(replay=True))
     with pytest.raises(
         SettingsError, match=says("no replies at", "none.sqlite", "without --replay")
@@ -100,7 +100,7 @@ def test_a_replay_of_nothing_says_how_to_record(
         )
     assert not (tmp_path / "none.sqlite").exists()
     ReplyCache(tmp_path / "empty.sqlite")
-    with pytest.raises(ReplayMiss, match=says("holds no replies")):
+    with pytest.raises(ReplayMiss, match=says("is empty")):
         Chat(
             scripted_model(),
             settings=ChatSettings(cache=tmp_path / "empty.sqlite", replay=True),
@@ -228,7 +228,7 @@ def test_a_run_raises_its_first_miss(tmp_path: Path, scripted_llm: Any) -> None:
         ReplayMiss,
         match=says(
             "no reply in r.sqlite",
-            "the planner asks at hop 1",
+            "the request of planner at hop 1",
             "Bell born",
             "Bell bred",
         ),

@@ -158,7 +158,7 @@ def test_a_host_name_that_does_not_exist() -> None:
         by=socket.gaierror(socket.EAI_NONAME, "not known"),
     )
     assert unreachable(error)
-    assert says("no host of that name", "Model#m", "correct its address").search(
+    assert says("no host with the name", "Model#m", "correct the address").search(
         diagnosis(error, "Model#m")
     )
 
@@ -191,12 +191,12 @@ def untrusted() -> ssl.SSLError:
     [
         (
             untrusted(),
-            "TLS: the certificate of https://m:1 is not trusted (self-signed certificate); put the one that signed it "
-            "into a file that SSL_CERT_FILE names, or correct the address",
+            "TLS: the certificate of https://m:1 is not trusted (self-signed certificate): put the certificate that "
+            "signed it into a file, and set SSL_CERT_FILE to that file; or correct the address",
         ),
         (
             ssl.SSLError(1, "wrong version number"),
-            "TLS: https://m:1 does not speak it (wrong version number); write http:// for a server without TLS, "
+            "TLS: https://m:1 does not use TLS (wrong version number): write http:// for a server without TLS, "
             "or correct the address",
         ),
     ],

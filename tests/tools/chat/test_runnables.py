@@ -191,7 +191,7 @@ def test_a_runnable_that_replies_with_something_else_is_an_error(
     scripted_model: Any,
 ) -> None:
     with pytest.raises(
-        ModelCallError, match=says("reply with a message or a text", "int")
+        ModelCallError, match=says("instead of a message or a text", "int")
     ):
         as_chat(scripted_model("Bell.") | RunnableLambda(lambda message: 1)).complete(
             REQUEST

@@ -56,7 +56,7 @@ def test_a_call_without_arguments_has_none(raw: object) -> None:
 def test_arguments_that_hold_no_object_are_an_error_that_shows_them(
     raw: object,
 ) -> None:
-    with pytest.raises(ValueError, match="no JSON object"):
+    with pytest.raises(ValueError, match="not a JSON object"):
         arguments_in(raw)
 
 

@@ -154,7 +154,9 @@ def test_a_file_of_triples_that_is_added_again_is_replaced(
 
 def test_a_file_without_triples_changes_nothing(index: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.tsv").write_text("only one field\n")
-    with pytest.raises(IngestError, match=r"bad\.tsv holds no triple: bad\.tsv line 1"):
+    with pytest.raises(
+        IngestError, match=r"bad\.tsv has no usable triple: bad\.tsv line 1"
+    ):
         add_triples(index, [tmp_path / "bad.tsv"])
     assert not KGIndex.exists(index)
     assert len(PassageIndex.open(index)) == 2
@@ -324,10 +326,10 @@ def test_paths_may_be_strings(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        IngestError, match=r"none\.tsv is not there: name a file to read"
+        IngestError, match=r"none\.tsv does not exist: give the path of a file"
     ):
         add_triples(index, [tmp_path / "none.tsv"])
-    with pytest.raises(IngestError, match=r"is no file: name a file to read"):
+    with pytest.raises(IngestError, match=r"is no file: give the path of a file"):
         build_graph(index, openie=tmp_path)
 
 

@@ -229,7 +229,7 @@ def test_entities_of_rdf_stand_for_the_beginnings_of_names(
     if is_read:
         assert sorted(facts(loaded(tmp_path, a_rdf=text))) == sorted(EDGES)
         return
-    with pytest.raises(IngestError, match="write their values out"):
+    with pytest.raises(IngestError, match="write their values into the text"):
         loaded(tmp_path, a_rdf=text)
 
 
@@ -248,7 +248,7 @@ def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(
     ("name", "text", "message"),
     [
         ("a_csv", "name,age\nAda,7\n", "no column for the head"),
-        ("a_json", '{"a": 1}', 'an object with "nodes" and "links"'),
+        ("a_json", '{"a": 1}', 'no object with "nodes" and "links"'),
         (
             "a_graphml",
             '<!DOCTYPE g [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml>&e;</graphml>',
@@ -369,7 +369,7 @@ def test_other_values_of_edges_are_attributes(tmp_path: Path) -> None:
         assert fact.attributes == {"since": "1999"}
     *_, unstated = loaded(tmp_path, b_nt=REIFIED.partition("\n")[2])
     assert isinstance(unstated, Skipped)
-    assert "which the file does not state" in unstated.reason
+    assert "that the file does not contain" in unstated.reason
 
 
 def test_a_number_may_be_the_tail_of_a_triple(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_where_nothing_can_be_written_a_warning_says_so(
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(database, "writing", full)
-    with pytest.warns(RuntimeWarning, match="vectors are not stored"):
+    with pytest.warns(RuntimeWarning, match="vectors of texts cannot be stored"):
         assert stored_vectors(database, "nodes", hash_embedder, ["one"]).shape == (
             1,
             64,

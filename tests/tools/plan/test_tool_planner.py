@@ -225,7 +225,9 @@ def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
         match=says("--loop react", "a model that calls tools", "give --planner"),
     ):
         tool_planner("offline", RoleOptions())
-    with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
+    with pytest.raises(
+        SettingsError, match="cannot call tools: choose a model that can"
+    ):
         LLMToolPlanner(FakeListChatModel(responses=["x"]))
 
 

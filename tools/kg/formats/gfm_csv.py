@@ -258,7 +258,9 @@ def read_gfm_files(
                 )
         else:
             if not all(end.strip() if exact else canonical_key(end) for end in ends):
-                raise IngestError(f"{place}: a blank source, relation or target")
+                raise IngestError(
+                    f"{place}: the source, relation or target is blank: fill it in"
+                )
             found.edge(ends, relation == EQUIVALENT, details, place, problems)
     for reason, count in left_out.most_common():
         problems.append(
@@ -638,7 +640,7 @@ def _read(path: Path) -> Iterator[tuple[defaultdict[str, str], str]]:
                 yield defaultdict(str, zip(header, row, strict=True)), place
     except (FileNotFoundError, NotADirectoryError):
         raise IngestError(
-            f"no {path.name} in {path.parent}: gfm-rag's graphs have {', '.join(_COLUMNS)}"
+            f"no {path.name} in {path.parent}: give the folder of a gfm-rag graph, with {', '.join(_COLUMNS)}"
         ) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise IngestError(f"{path}: not CSV in UTF-8: {error}") from error
@@ -649,7 +651,7 @@ def _object(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise IngestError(
-            f"no {path.name} in {path.parent}: gfm-rag's first version has it beside kg.txt"
+            f"no {path.name} in {path.parent}: put it next to kg.txt, as gfm-rag's first version does"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise IngestError(f"{path}: not JSON that can be read: {error}") from error

@@ -62,7 +62,7 @@ def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
     starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
     if not starts:
         raise IngestError(
-            f"{path}: no question has start_nodes; gfm-rag writes them into processed/stage1/test.json"
+            f"{path}: no question has start_nodes: give gfm-rag's processed/stage1/test.json"
         )
     return starts
 

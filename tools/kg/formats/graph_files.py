@@ -170,7 +170,7 @@ class _GraphML:
 
     def _doctype(self, *_: object) -> None:
         raise IngestError(
-            f"{self._label}: a document type is not read, for safety: take the <!DOCTYPE ...> out"
+            f"{self._label}: a file with a document type is not read, for safety: remove the <!DOCTYPE ...>"
         )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -230,7 +230,7 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         found = {**found, "nodes": _with_ids(found["nodes"])}
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
         raise IngestError(
-            f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON'
+            f'{path}: no object with "nodes" and "links" or "edges": give node-link JSON'
         )
     numbered = {
         key: dict(enumerate(value, start=1))

@@ -71,7 +71,7 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
         if bad:
             yield Skipped(
                 place,
-                f"{len(bad)} of its triples are no [subject, predicate, object]: {bad[0]!r:.80}",
+                f"{len(bad)} of its triples are not [subject, predicate, object]: {bad[0]!r:.80}",
             )
 
 

@@ -13,7 +13,7 @@ _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _TYPE = f"{_RDF}type"
 _STATEMENT = f"{_RDF}Statement"
 _PARTS = tuple(f"{_RDF}{part}" for part in ("subject", "predicate", "object"))
-_UNSTATED = "says something about a statement, which the file does not state: write that one, too"
+_UNSTATED = "describes a statement that the file does not contain: add that statement"
 BY = "urn:ras-agent:by"
 """The property for the person who made a fact, in an export of this package."""
 ABOUT = "urn:ras-agent:attributes"

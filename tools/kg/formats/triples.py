@@ -109,7 +109,7 @@ def load_triples(
     reader = _READERS.get(suffix)
     if reader is None:
         raise IngestError(
-            f"{path}: unknown kind of triple file; known: {', '.join(TRIPLE_SUFFIXES)}"
+            f"{path}: unknown kind of triple file: give one with a suffix of {', '.join(TRIPLE_SUFFIXES)}"
         )
     return reader(path, label)
 
@@ -189,8 +189,8 @@ def _check_entities(path: Path, label: str) -> None:
     nested = any(b"&" in value.replace(b"&#", b"") for value in values)
     if elements is None or nested or longest > _LONGEST_ENTITY:
         raise IngestError(
-            f"{label}: its document type has entities that name others or are long, which are not read, for safety: "
-            "write their values out"
+            f"{label}: the document type has entities that refer to others or are long, which are not read, for "
+            "safety: write their values into the text"
         )
 
 

@@ -1,6 +1,6 @@
-"""Turns what a user writes into the object that plays a role, and says what a role's factory is given.
+"""Turns a user's spec of a role into the object that plays the role.
 
-A role is written as an object that fits its protocol, as a LangChain chat model or a runnable around one
+A role is given as an object that fits its protocol, as a LangChain chat model or a runnable around one
 (`with_fallbacks`, `bind`, `with_retry`, a chain, a configurable model), or as a string:
 
     offline                      a registered name (see ras_agent.registry)
@@ -8,7 +8,7 @@ A role is written as an object that fits its protocol, as a LangChain chat model
     openai:gpt-4o-mini           any provider and model that LangChain's init_chat_model knows
     vllm:http://host:port/v1#m   model m behind an OpenAI-compatible server
 
-A registered name stands for a factory, `make(argument, options)`: the text behind the colon, and a RoleOptions.
+A registered name refers to a factory, `make(argument, options)`: the text after the colon, and a RoleOptions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _PRECISE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RoleOptions:
-    """Options that an agent gives to each of its roles. A role uses those that it needs."""
+    """Holds the options that an agent passes to each of its roles. A role uses those that it needs."""
 
     chat: ChatSettings = field(default_factory=ChatSettings)
     prompts_dir: str | Path | None = None
@@ -84,12 +84,12 @@ class RoleOptions:
     least_confidence: float | None = None
     form: FormUse = "auto"
     tools: tuple[Any, ...] = ()
-    """Those that a planner is offered which calls tools: ras_agent.tools.plan.graph_tools.Tool; () for its usual ones."""
+    """The tools that a planner offers to its model (ras_agent.tools.plan.graph_tools.Tool); () for the usual ones."""
     role_chats: Mapping[str, ChatSettings] = field(default_factory=dict)
-    """How the models of single roles are called, where that is not `chat`."""
+    """How the models of single roles are called, by role, if differently from `chat`."""
 
     def for_role(self, kind: str) -> RoleOptions:
-        """Return the options with `chat` as it is for a role. A reasoner plans, by the planner's settings."""
+        """Return the options with the `chat` of one role. A reasoner has the planner's."""
         if kind == "reasoner":
             kind = "planner"
         chat = self.role_chats.get(kind, self.chat)
@@ -100,12 +100,17 @@ DEFAULT_OPTIONS = RoleOptions()
 
 
 def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Planner:
-    """Return the planner that `spec` names; an object is returned as it is.
+    """Return the planner that `spec` names; an object is returned unchanged.
 
-    options: for the factory of a registered name, or for ras_agent.tools.plan.llm:llm_planner if `spec` names a chat
-    model.
-    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol and for a
-    factory that cannot be called with an argument and options.
+    Args:
+        spec: an object or a string, see above.
+        options: for the factory of a registered name or, if `spec` names a chat model, for
+            ras_agent.tools.plan.llm:llm_planner.
+
+    Raises:
+        UnknownName, MissingExtra, SettingsError: if the role cannot be built.
+        TypeError: for an object that does not fit the protocol, and for a factory that cannot be called with an
+            argument and options.
     """
     planner = _resolve("planner", spec, options)
     return cast(Planner, planner)
@@ -114,25 +119,33 @@ def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Pla
 def resolve_extractor(
     spec: object, options: RoleOptions = DEFAULT_OPTIONS
 ) -> Extractor:
-    """Return the extractor that `spec` names, as above; a model's is ras_agent.tools.structure.llm:llm_extractor."""
+    """Return the extractor that `spec` names, like `resolve_planner`; for a chat model by
+    ras_agent.tools.structure.llm:llm_extractor.
+    """
     extractor = _resolve("extractor", spec, options)
     return cast(Extractor, extractor)
 
 
 def resolve_answerer(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
-    """Return the answerer that `spec` names, as above; on a model: ras_agent.tools.answer.llm:llm_answerer."""
+    """Return the answerer that `spec` names, like `resolve_planner`; for a chat model by
+    ras_agent.tools.answer.llm:llm_answerer.
+    """
     answerer = _resolve("answerer", spec, options)
     return cast(Answerer, answerer)
 
 
 def resolve_reasoner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Reasoner:
-    """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:llm_reasoner."""
+    """Return the reasoner that `spec` names, like `resolve_planner`; for a chat model by
+    ras_agent.tools.plan.llm_reasoner:llm_reasoner.
+    """
     reasoner = _resolve("reasoner", spec, options)
     return cast(Reasoner, reasoner)
 
 
 def resolve_rewriter(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Rewriter:
-    """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:llm_rewriter."""
+    """Return the rewriter that `spec` names, like `resolve_planner`; for a chat model by
+    ras_agent.tools.plan.followup:llm_rewriter.
+    """
     rewriter = _resolve("rewriter", spec, options)
     return cast(Rewriter, rewriter)
 
@@ -140,9 +153,11 @@ def resolve_rewriter(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Re
 def resolve_reranker(
     spec: object, options: RoleOptions = DEFAULT_OPTIONS
 ) -> Reranker | None:
-    """Return the reranker that `spec` names, as above, None for None and "none"; "llm:" may stand before a model.
+    """Return the reranker that `spec` names, like `resolve_planner`; None for None and "none". A model may be written
+    "llm:MODEL".
 
-    The factory of a registered name gets the options of all roles: a server of it is not sent the keys of the others.
+    The factory of a registered name gets the options of all roles, so that a server is not sent the keys of other
+    roles.
     """
     if spec is None or spec == "none":
         return None
@@ -158,7 +173,7 @@ def resolve_reranker(
 def resolve_linker(
     spec: object, options: RoleOptions = DEFAULT_OPTIONS
 ) -> Linker | None:
-    """Return the linker that `spec` names, as above, None for None; "llm:" may stand before a model."""
+    """Return the linker that `spec` names, like `resolve_planner`; None for None. A model may be written "llm:MODEL"."""
     if spec is None:
         return None
     if isinstance(spec, str):

@@ -1,4 +1,4 @@
-"""Numbered evidence for a prompt, and the citations that the numbers in an answer stand for."""
+"""Numbers the evidence in a prompt, and reads the numbers in an answer as citations."""
 
 from __future__ import annotations
 
@@ -32,26 +32,28 @@ _MOST_SUPPORTING = 2
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """An answer's text and the evidence numbers that it cites.
-
-    bare: the text without bracketed numbers.
-    numbered: the text with one number per passage, counted from 1.
-    numbers: the cited evidence numbers, in the order of first mention.
-    invented: numbers that stand for no evidence.
-    """
+    """Holds an answer's text and the evidence numbers that it cites."""
 
     bare: str
+    """The text without bracketed numbers."""
     numbered: str
+    """The text with one number for each passage, counted from 1."""
     numbers: tuple[int, ...]
+    """The cited evidence numbers, in the order of first mention."""
     invented: tuple[int, ...]
+    """Numbers in the text that belong to no evidence."""
 
     def text(self, form: AnswerForm) -> str:
-        """Return the text of the answer; numbers are kept only in prose."""
+        """Return the text of the answer. Numbers are kept only if the form is prose."""
         return self.numbered if form.prose else self.bare
 
 
 def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
-    """Parse the bracketed numbers in `text`. passage_ids: maps each citable number to the id of its passage."""
+    """Parse the bracketed numbers in the text of an answer.
+
+    Args:
+        passage_ids: the id of the passage that each citable number refers to.
+    """
     numbers: dict[int, None] = {}
     invented: dict[int, None] = {}
     places: dict[str, int] = {}
@@ -79,20 +81,18 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvidence:
-    """Evidence for a prompt: passages, numbered from 1, then facts.
-
-    `unshown` passages have no number, but may be cited.
-
-    facts: numbered after the passages; a fact may come from an unshown passage.
-    chain: the steps of the hops; if there are any, each sub-query is shown with its results.
-    in_text: whether passages and facts are shown at all; if not, their numbers cannot be cited.
-    """
+    """Holds the evidence for a prompt: passages, numbered from 1, then facts."""
 
     passages: tuple[Passage, ...] = ()
+    """The passages that are shown."""
     facts: tuple[Triple, ...] = ()
+    """Facts, numbered after the passages; a fact may come from an unshown passage."""
     unshown: tuple[Passage, ...] = ()
+    """Passages without a number, which may be cited through their facts."""
     chain: tuple[Step, ...] = ()
+    """The searches of the run; if there are any, each sub-query is shown with its results."""
     in_text: bool = True
+    """Whether passages and facts are shown as text; if not, their numbers cannot be cited."""
 
     @classmethod
     def laid_out(
@@ -120,7 +120,7 @@ class NumberedEvidence:
         )
 
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
-        """Return the evidence reduced to `facts` and `passages`, of which some may be shortened."""
+        """Return the evidence with only these facts and passages, some of which may be shortened."""
         names = {passage.id for passage in passages}
         unshown = [
             passage for passage in self._all_passages() if passage.id not in names
@@ -142,7 +142,7 @@ class NumberedEvidence:
         return times
 
     def block(self) -> str:
-        """Return the evidence as a block of a prompt, with a person's statements about facts; "" without evidence."""
+        """Return the evidence as a block of a prompt, with people's statements about facts; "" without evidence."""
         blocks = (self._numbered(), self._from_people())
         return "\n".join(filter(None, blocks))
 
@@ -186,7 +186,9 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Return the part of the block that is independent of which facts and passages are shown; "" without one."""
+        """Return the part of the block that does not depend on which facts and passages are shown; "" if there is no
+        such part.
+        """
         if not self.in_text:
             return self.block()
         if not self.chain:
@@ -194,9 +196,9 @@ class NumberedEvidence:
         return history_block(QuestionGraph(), self.chain, repeated=True)
 
     def passage_ids(self) -> dict[int, str]:
-        """Return the id of the passage that each citable number stands for.
+        """Return the id of the passage that each citable number refers to.
 
-        A fact's number stands for the best ranked passage in which the fact was read.
+        A fact's number refers to the best ranked passage in which the fact was read.
         """
         return self._passages_behind() if self.in_text else {}
 
@@ -218,10 +220,10 @@ class NumberedEvidence:
     def citations(
         self, numbers: Iterable[int], answer: str, question: str
     ) -> tuple[Citation, ...]:
-        """Return one citation for each passage that the citable `numbers` stand for, in their order.
+        """Return one citation for each passage that the citable `numbers` refer to, in their order.
 
-        A citation quotes the place where the first cited fact of its passage was read. If no fact of the passage is
-        cited, it quotes the sentence that shares most words with answer and question.
+        A citation quotes the sentence in which the first cited fact of its passage was read. If no fact of the
+        passage is cited, it quotes the sentence that shares most words with answer and question.
         """
         behind = self._passages_behind()
         cited: dict[str, list[Triple]] = {}
@@ -235,7 +237,11 @@ class NumberedEvidence:
     def _cite(
         self, cited: Mapping[str, Sequence[Triple]], answer: str, question: str
     ) -> tuple[Citation, ...]:
-        """Return a citation for each passage. cited: maps a passage's id to the cited facts that were read in it."""
+        """Return a citation for each passage.
+
+        Args:
+            cited: maps a passage's id to the cited facts that were read in it.
+        """
         passages = {passage.id: passage for passage in self._all_passages()}
         citations = []
         for place, (name, facts) in enumerate(cited.items(), start=1):
@@ -249,9 +255,10 @@ class NumberedEvidence:
         return tuple(citations)
 
     def supporting(self, answer: str, question: str) -> tuple[Citation, ...]:
-        """Return citations of the two passages whose sentences share most words with answer and question.
+        """Return citations of the two passages with the sentences that share most words with answer and question, best
+        first.
 
-        The best comes first. If only facts are shown, the facts that share most words decide instead.
+        If only facts are shown, the facts that share most words decide instead.
         """
         phrases = (answer, question)
         if not self.passages:

@@ -1,4 +1,4 @@
-"""The forms in which answers can be asked for, and the parsing of an answer out of a reply."""
+"""The forms of answers (short, choice, boolean, ...), and how an answer is parsed out of a reply."""
 
 from __future__ import annotations
 
@@ -136,25 +136,24 @@ _ONE_LINER = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """A form of answers: how it is asked for, and how it is parsed.
-
-    prompt: the name of its prompt.
-    words: the form in words; a reply that repeats them is not an answer.
-    example: a reply in this form, for a repair.
-    pattern: a regular expression of the answer without "Answer:" and numbers, which a server may enforce; "" for
-        prose, which needs no form.
-    prose: whether citations, and lines after the first, stay in the text.
-    listed: whether JSON is kept unchanged, because the model may put its answer into it, with a list after it.
-    read: returns the answer, given the answer part of a reply and the question; "" if it does not have the form.
-    """
+    """Describes a form of answers: how it is asked for, and how it is parsed."""
 
     prompt: str
+    """The name of its prompt."""
     words: str
+    """The form in words; a reply that repeats them is not an answer."""
     example: str
+    """A reply in this form, for a second request."""
     prose: bool
+    """Whether citations, and lines after the first, stay in the text."""
     read: Callable[[str, str], str]
+    """Returns the answer, given the answer part of a reply and the question; "" if it does not have the form."""
     listed: bool = False
+    """Whether JSON is kept unchanged, because the model may put its answer into it, with a list after it."""
     pattern: str = ""
+    """A regular expression of the answer, without "Answer:" and citation numbers, which a server may enforce; "" for
+    prose, which has no fixed form.
+    """
 
     def reply_form(self, *, may_abstain: bool) -> ReplyForm | None:
         """Return the form that a server enforces on a reply; None for prose."""
@@ -171,13 +170,15 @@ class AnswerForm:
 def answer_part(
     reply: str, *, prose: bool, finished: bool = True, listed: bool = False
 ) -> str:
-    """Return the part of a reply after "Answer:"; "" if there is none.
+    """Return the part of a reply that is the answer; "" if there is no such part.
 
     In prose this is everything after the first "Answer:". Otherwise it is the rest of the line after the last one,
-    since reasoning may come before it; text after another "Question:" is ignored, as it answers that. A finished reply
-    without "Answer:" is itself the answer if it is prose, JSON or a single short line, or ends with "the answer is
-    ...". With `listed`, JSON is treated as prose.
-    finished: whether the reply is complete; if not, the result is what is certain so far.
+    since reasoning may come before it; text after another "Question:" is ignored. A finished reply without
+    "Answer:" is itself the answer if it is prose, JSON or a single short line, or ends with "the answer is ...".
+
+    Args:
+        finished: whether the reply is complete; if not, the result is the part that is certain so far.
+        listed: whether JSON is treated as prose.
     """
     text = without_thinking(reply)
     if not finished:
@@ -227,7 +228,7 @@ def first_words(reply: str, question: str) -> str:
 
 
 def is_fact(answer: str) -> bool:
-    """Return whether an answer is a fact in the marks of the evidence, which models sometimes copy."""
+    """Return whether an answer is a fact in the notation of the evidence, which models sometimes copy."""
     return _FACT.match(answer) is not None
 
 

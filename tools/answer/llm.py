@@ -1,4 +1,4 @@
-"""Answerer on any chat model: it shows numbered evidence and turns the numbers in the reply into citations."""
+"""Answers with any chat model: shows it numbered evidence, and turns the numbers in its reply into citations."""
 
 from __future__ import annotations
 
@@ -62,25 +62,9 @@ _PART = 1 / 16
 
 
 class LLMAnswerer:
-    """An answerer on a chat model.
+    """Asks a chat model for the answer, given the facts and passages of a run.
 
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first, like
-        IRCoT's reader), or "citing" (a short answer, then the nodes and edges that support it).
-    layout: the evidence that the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq.
-        8), each sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
-        "searches" shows only the sub-queries, to a model that reads the facts through graph tokens.
-    few_shot: whether worked examples come before the question.
-    may_abstain: whether the model may say that the evidence does not contain the answer. If not, its reply is the
-        answer, whatever its form.
-    asks_anyway: whether the model is asked for its own knowledge if passages were found but the layout shows
-        nothing of them.
-    task: a task's instruction, shown above the question.
-    prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    answer_tokens: the maximum number of tokens of an answer; None for 2,048. For "reader" its reasons are not counted.
-    form: when the server enforces the form of replies.
-
-    If the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
+    If the evidence does not fit into the model's window, the least useful part is left out, and a Failure says so.
     """
 
     accepts_feedback = True
@@ -100,6 +84,30 @@ class LLMAnswerer:
         answer_tokens: int | None = None,
         form: FormUse = "auto",
     ) -> None:
+        """Take the model, the form of answers and the evidence to show. Raises ValueError for an unknown style or
+        layout.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first,
+                like IRCoT's reader), or "citing" (a short answer, then the nodes and edges that support it).
+            layout: the evidence that the model is shown: "evidence" is all passages and facts; "chain" is RAS's
+                input (eq. 8), each sub-query with all its facts and no passages; "chain-of-text" has the passages
+                in place of the facts; "searches" has only the sub-queries, for a model that reads the facts through
+                graph tokens.
+            few_shot: whether worked examples come before the question.
+            may_abstain: whether the model may say that the evidence does not contain the answer. If not, its reply
+                is the answer, whatever its form.
+            asks_anyway: whether the model is asked for its own knowledge if passages were found but the layout
+                shows nothing of them.
+            task: an instruction that is shown above the question.
+            prompts_dir: a folder with files that override the packaged prompts (answer, answer-short, may-abstain,
+                ...).
+            answer_tokens: the maximum number of tokens of an answer; None for 2,048. The reasons of "reader" do not
+                count.
+            form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
+                never.
+        """
         if style not in FORMS:
             raise ValueError(
                 f"unknown answer style {style!r}; known: {', '.join(FORMS)}"
@@ -141,6 +149,7 @@ class LLMAnswerer:
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def answer(
@@ -153,8 +162,8 @@ class LLMAnswerer:
         """Return the answer, and emit it as AnswerToken events if events are streamed.
 
         Without any evidence the model answers from its own knowledge. If passages were found but the layout shows
-        nothing of them, the model is not asked, unless `asks_anyway`.
-        Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
+        nothing of them, the model is not asked, unless `asks_anyway`. Raises ModelCallError if the call fails, and
+        BudgetExceeded if the run's budget forbids it.
         """
         return converse(self._chat, self.dialogue(question, graph, passages, steps))
 
@@ -165,7 +174,7 @@ class LLMAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer like `answer`, as a coroutine."""
+        """Return the same as `answer`, as a coroutine."""
         return await aconverse(
             self._chat, self.dialogue(question, graph, passages, steps)
         )
@@ -177,6 +186,7 @@ class LLMAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Dialogue[Answer]:
+        """Return the conversation with the model that ends in the answer."""
         everything = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
@@ -367,7 +377,7 @@ class LLMAnswerer:
 
 
 def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
-    """Return the answerer on a chat model, with an agent's options."""
+    """Build the answerer on a chat model, with an agent's options."""
     return LLMAnswerer(
         model,
         style=options.style,

@@ -1,4 +1,4 @@
-"""Planners, which decide the next search, and IRCoT's reasoner, both on a chat model."""
+"""Planners on a chat model, which decide the next search, and IRCoT's reasoner."""
 
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner

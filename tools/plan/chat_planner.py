@@ -1,4 +1,4 @@
-"""Base class of all planners on chat models: a dialogue with the model yields the next action."""
+"""The base class of planners on chat models, which ask the model for the next action."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 
 
 class ChatPlanner(ABC):
-    """Planner that asks a chat model for the next action."""
+    """Asks a chat model for the next action. Subclasses implement `dialogue`."""
 
     def __init__(self, model: object, settings: ChatSettings | None) -> None:
         self._chat = as_chat(model, settings)
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next action. Raises ParseError if the model's replies state none, even when it is asked again."""
+        """Return the next action. Raises ParseError if the model's replies state no action, even when it is asked
+        again.
+
+        Args:
+            question: the user's question.
+            graph: the facts found so far.
+            steps: the searches made so far, with their results.
+        """
         dialogue = self.dialogue(question, graph, steps)
         return converse(self._chat, dialogue)
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
-        """Return the next action like `plan`, as a coroutine."""
+        """Return the same as `plan`, as a coroutine."""
         dialogue = self.dialogue(question, graph, steps)
         return await aconverse(self._chat, dialogue)
 
@@ -37,4 +45,4 @@ class ChatPlanner(ABC):
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask the model for the next action."""
+        """Return the conversation with the model that ends in the next action."""

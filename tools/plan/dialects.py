@@ -1,15 +1,15 @@
-"""Dialects of planners trained by others: how each is prompted and shown its results, and how its replies are read.
+"""Dialects of planners that others trained: how each is prompted and shown its results, and how its replies are read.
 
-Each dialect is a row of the table below; `tools.plan.dialogue_planner` drives the models of all of them with the same
-loop. The prompts are those that the models were trained with (prompts/plan-*.txt); if a format was not part of any
-training, as with ReAct, the words are ours. Formats and training prompts come from
+Each dialect is a row of the table below; `tools.plan.dialogue_planner` drives the models of all of them with the
+same loop. The prompts are those that the models were trained with (prompts/plan-*.txt); if a format was not part of
+any training, as with ReAct, the words are ours. Formats and training prompts come from
 
     search-r1     PeterGriffinJin/Search-R1, Apache-2.0
     autorefine    syr-cn/AutoRefine, Apache-2.0
     r1-searcher   RUCAIBox/R1-Searcher, MIT
     corag         microsoft/LMOps, corag, MIT
     react         Yao et al., 2023, and the form that LangChain made of it
-    think-on-graph  Sun et al., 2024: steps from entity to entity in the graph of the corpus, in ReAct's form
+    think-on-graph  Sun et al., 2024: steps from entity to entity in the knowledge graph, in ReAct's form
     tool-json     calls of tools as models of the Qwen and Hermes families write them
     ras           this project's own (tools.plan.grammar)
 """
@@ -70,71 +70,77 @@ _LONGEST_LINE = 2000  # characters of an action's line; keeps the parser linear
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The plan that a reply states, and where: the first `end` characters of the reply count, followed by `closing`.
-
-    start: the offset of the action itself.
-    closing: the tag that a stop text has cut off; "" if there is none.
-    """
+    """Holds the plan that a reply states, and where it stands. Only the first `end` characters of the reply count."""
 
     plan: Plan
     start: int
+    """The offset of the action in the reply."""
     end: int
+    """The offset after the action."""
     closing: str = ""
+    """The closing tag that a stop text has cut off, which is added to the dialogue; "" if it was not cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The form in which one family of models plans.
-
-    prompt: the name of the prompt's file.
-    read: finds the plan in a reply, as `read(reply, cut, shown)`. cut: whether the reply ended at its token limit,
-        so that an unfinished action does not count; shown: the text that the model was shown last.
-    write: writes a search as the model would, for a hop that another planner planned.
-    form: the form of a reply, described in words.
-    stop: texts that end a reply.
-    rendering: how the dialogue is written as a prompt.
-    opening: the beginning of the assistant's turn.
-    around: the texts before and after a search's result.
-    passage: a format string for a passage, with number, title and text; "" to show facts instead.
-    nothing: the text for a search that found nothing.
-    retry: what the assistant's turn says after a reply without an action; "" to ask as the user instead.
-    digest: the name of a prompt with which the model reads the passages; its reply is then shown in their place.
-    best_last: whether the best passage is shown last.
-    told_by_reply: whether a search in this form, in reply to another prompt, shows that the model uses the dialect.
-        It is False if other models write that way too, as when any words are a search.
-    models: a regular expression for the names of models that use the dialect.
-    """
+    """Describes the form in which one family of models plans."""
 
     name: str
     prompt: str
+    """The name of the prompt's file."""
     read: Callable[[str, bool, str], Reading | None]
+    """Finds the plan in a reply, as `read(reply, cut, shown)`.
+
+    `cut` is whether the reply ended at its token limit, so that an unfinished action does not count; `shown` is the
+    text that the model was shown last.
+    """
     write: Callable[[str], str]
+    """Writes a search as the model would, for a hop that another planner planned."""
     form: str
+    """The form of a reply, described in words."""
     stop: tuple[str, ...] = ()
+    """Texts that end a reply."""
     rendering: Rendering = "turns"
+    """How the dialogue is written as a prompt."""
     opening: str = ""
+    """The beginning of the assistant's turn."""
     around: tuple[str, str] = ("", "")
+    """The texts before and after the result of a search."""
     passage: str = ""
+    """A format string for a passage, with number, title and text; "" to show facts instead."""
     nothing: str = "(nothing)"
+    """The text for a search that found nothing."""
     retry: str = ""
+    """The text that the assistant's turn continues with after a reply without an action; "" to ask in a user's turn
+    instead.
+    """
     digest: str = ""
+    """The name of a prompt with which the model reads the passages; its reply is then shown in their place. "" to show
+    passages.
+    """
     best_last: bool = False
+    """Whether the best passage is shown last."""
     told_by_reply: bool = True
+    """Whether a search in this form, in reply to another prompt, shows that the model uses the dialect.
+
+    It is False if other models write that way too, as when any words are a search.
+    """
     models: str = ""
+    """A regular expression for the names of models that use the dialect."""
 
     @property
     def example(self) -> str:
-        """Return an example of a search, for a model whose reply could not be read."""
+        """Return an example of a search, for a model that wrote an unreadable reply."""
         return self.write(EXAMPLE_QUERY)
 
 
 def dialect(name: str) -> Dialect:
-    """Return the dialect with this name. Raises UnknownName, which lists the known ones."""
+    """Return the dialect with this name. Raises UnknownName, which lists the known dialects."""
     return find_a(Dialect, "dialect", name)
 
 
 def dialect_of_model(name: str) -> Dialect | None:
-    """Return the dialect in which a model with this name was trained; None if the name is not of a known family.
+    """Return the dialect in which a model with this name was trained; None if the name belongs to no known family.
 
     >>> dialect_of_model("vllm:http://host/v1#SearchR1-nq_hotpotqa_train-qwen2.5-7b-em-ppo").name
     'search-r1'
@@ -147,9 +153,12 @@ def dialect_of_model(name: str) -> Dialect | None:
 
 
 def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
-    """Return the dialect in which a reply to another prompt searches; None if there is none.
+    """Return the dialect in which a reply to another prompt searches; None if it searches in no dialect.
 
     Only a search counts, since any model may write an answer in tags.
+
+    Args:
+        cut: whether the reply ended at its token limit.
     """
     for row in _dialects():
         if not row.told_by_reply:
@@ -172,8 +181,11 @@ def read_tags(
 ) -> Reading | None:
     """Return the first action in a reply: the text inside the innermost pair of tags, or after an opening tag.
 
-    An opening tag without its partner counts, because a stop text may have cut off the closing tag, unless the reply is
-    `cut`. A pair around nothing, or around a mere placeholder, is ignored as part of an explanation.
+    An opening tag without its partner counts, because a stop text may have cut off the closing tag, unless the
+    reply is `cut`. A pair around an empty text or a placeholder is ignored as part of an explanation.
+
+    Args:
+        searches, answers: the tags around a search, and around an answer.
     """
     opened: re.Match[str] | None = None
     for tag in _tag_pattern(searches, answers).finditer(text):
@@ -239,7 +251,8 @@ _ANY_TAG = re.compile(
 def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
     """Return the search or answer that tags contain; None for a placeholder, text with other tags, or a long search.
 
-    start: the offset of the action in the reply; the text before it is the plan's reason.
+    Args:
+        start: the offset of the action in the reply; the text before it is the plan's reason.
     """
     text = _plain(_HALF_CLOSED.sub("", held))
     place_holder = _NO_SEARCH if is_search else _NO_ANSWER
@@ -293,10 +306,11 @@ def read_react(
 ) -> Reading | None:
     """Return the first action of a ReAct reply.
 
-    Action: Search[a query]        Action: search              Final Answer: an answer
-    Action 2: Finish[an answer]    Action Input: a query
+        Action: Search[a query]        Action: search              Final Answer: an answer
+        Action 2: Finish[an answer]    Action Input: a query
 
-    retrievers: names of retrievers, in lower case, that are actions too: "Action: neighbours[an entity]".
+    Args:
+        retrievers: names of retrievers, in lower case, that are actions too: "Action: neighbours[an entity]".
     """
     steps = list(_STEPS.finditer(text))
     tool = ""
@@ -346,10 +360,10 @@ def _is_search_tool(name: str) -> bool:
 
 
 def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the first tool call that searches or finishes; an answer in its own tags finishes too.
+    """Return the first tool call that searches or finishes. An answer in its own tags finishes too.
 
     A call is JSON with a name and arguments between `<tool_call>` tags, of which the closing one may be cut off.
-    Further searches, in the same call or in complete calls after it, become searches to make at the same time.
+    Other searches, in the same call or in complete calls after it, become searches to make at the same time.
     """
     opening, closing = TOOL_CALL_TAGS.live
     calls = re.finditer(
@@ -436,7 +450,9 @@ _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
 
 
 def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the search that makes up a whole CoRAG reply: its first line, without a label that it may repeat."""
+    """Return the search in a CoRAG reply, which consists of nothing else: its first line, without a label that it may
+    repeat.
+    """
     start, end = spoken_span(text)
     line = first_line(text[start:end])
     if label := _QUERY_LABEL.match(line):
@@ -450,7 +466,7 @@ def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the plan of a reply in this project's own grammar; None if it states none."""
+    """Return the plan of a reply in this project's own grammar; None if it states no plan."""
     try:
         return Reading(parse_plan(text, shown), *spoken_span(text))
     except ParseError:
@@ -574,7 +590,8 @@ def _search_call(query: str) -> str:
 def search_list(turns: Iterable[tuple[str, str]]) -> str:
     """Return searches and their answers as CoRAG's prompt lists them; "Nothing yet" without any.
 
-    turns: pairs of a search and the answer that was read out of its passages.
+    Args:
+        turns: pairs of a search and the answer that the model read in its passages.
     """
     query = str(INTERMEDIATE_QUERY).removesuffix(":")
     answer = str(INTERMEDIATE_ANSWER).removesuffix(":")

@@ -1,4 +1,4 @@
-"""Planner that asks a model in the dialect in which it was trained to search, or any model in a growing dialogue."""
+"""Plans in the dialect in which a model was trained to search, or with any model in a growing dialogue."""
 
 from __future__ import annotations
 
@@ -37,19 +37,9 @@ THINKING = tags("think")
 
 
 class DialoguePlanner(ChatPlanner):
-    """A planner on a chat model that uses a dialect: the model's own words and its search results form one dialogue.
+    """Asks a chat model in a dialect: the model's replies and its search results form one dialogue.
 
     If the model gives an answer, the search ends, and the answer is the plan's `answer`.
-
-    model: a LangChain chat model, a string such as "vllm:http://host/v1#Search-R1-7B", or a Chat.
-    dialect_: a dialect's name, or a Dialect of your own.
-    task: a task's instruction, shown above the question.
-    layout: what is shown of each search's result. None: the dialect's own form; "chain-of-text": the passages;
-        "evidence": the facts that no earlier search found; "chain": all its facts; "searches": nothing; "dialogue": as
-        None, but if the dialect puts everything into one long assistant turn, each search becomes an assistant turn and
-        each result a user turn.
-    keeps_thoughts: whether the model's thoughts stay in the dialogue.
-    prompts_dir: a folder whose files override the packaged prompts (plan-search-r1, ..., repair).
     """
 
     accepts_feedback = True
@@ -65,6 +55,19 @@ class DialoguePlanner(ChatPlanner):
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
+        """Take the model and its dialect.
+
+        Args:
+            model: a LangChain chat model, a string such as "vllm:http://host/v1#Search-R1-7B", or a Chat.
+            dialect_: a dialect's name, or a Dialect of your own.
+            task: an instruction that is shown above the question.
+            layout: the part of each search's result that is shown: None for the dialect's own form;
+                "chain-of-text", the passages; "evidence", the facts that no earlier search found; "chain", all its
+                facts; "searches", nothing. "dialogue" is like None, but if the dialect puts everything into one
+                long assistant turn, each search becomes an assistant turn and each result a user turn.
+            keeps_thoughts: whether the model's thoughts stay in the dialogue.
+            prompts_dir: a folder with files that override the packaged prompts (plan-search-r1, ..., repair).
+        """
         row = dialect(dialect_) if isinstance(dialect_, str) else dialect_
         if layout == "dialogue" and row.rendering == "continued":
             before, behind = row.around

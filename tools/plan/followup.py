@@ -1,4 +1,4 @@
-"""Rewriter on any chat model: completes a conversation's next question from the earlier turns."""
+"""Completes a conversation's next question from the earlier turns, by a chat model."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ _FORM = "In which city was Jørn Utzon born?"
 
 
 class LLMRewriter:
-    """A rewriter of follow-up questions on a chat model.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    prompts_dir: a folder whose files override the packaged prompts (followup, repair).
-    """
+    """Rewrites follow-up questions as standalone questions, by a chat model."""
 
     def __init__(
         self,
@@ -55,12 +51,19 @@ class LLMRewriter:
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
+        """Take the model and the prompts.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            prompts_dir: a folder with files that override the packaged prompts (followup, repair).
+        """
         self._chat = as_chat(model, settings)
         self._prompt = load("followup", prompts_dir)
         self._repair = load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
@@ -69,7 +72,7 @@ class LLMRewriter:
         return converse(self._chat, dialogue)
 
     async def arewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the standalone question like `rewrite`, as a coroutine."""
+        """Return the same as `rewrite`, as a coroutine."""
         dialogue = self._dialogue(question, exchanges)
         return await aconverse(self._chat, dialogue)
 
@@ -99,7 +102,7 @@ class LLMRewriter:
 
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
-    """Return the rewriter on a chat model, with an agent's options."""
+    """Build the rewriter on a chat model, with an agent's options."""
     return LLMRewriter(
         model,
         prompts_dir=options.prompts_dir,
@@ -108,9 +111,10 @@ def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
 
 
 def question_in(reply: str, question: str) -> str:
-    """Return the standalone question in a reply to the follow-up `question`, without a label, quotes or JSON around it.
+    """Return the standalone question in a reply to the follow-up `question`, without a label, quotes or JSON around
+    it.
 
-    Return "" if the reply contains no question.
+    Returns "" if the reply contains no question.
 
     >>> question_in('Standalone question: "How long is the Loire?"', "How long is it?")
     'How long is the Loire?'

@@ -1,14 +1,14 @@
-"""Grammar of a planner's replies: which action does a reply state?
+"""The grammar of a planner's replies: finds the action that a reply states.
 
     [SUBQ] a question        search for this
     [SUFFICIENT]             the graph holds the answer
     [NO_RETRIEVAL]           no search is needed
 
-An action is a token in square brackets at the start of a line or a sentence. The first valid one counts; further [SUBQ]
-lines directly after it are searches to make at the same time. Small models also write `SUBQ: a question`, `[SUBQ: a
-question]`, `SUFFICIENT` on a separate line, JSON, translated tokens, or only the question; ras_agent.marks lists the
-spellings. A token that is denied, doubted or asked about does not count: the search does not end at "INSUFFICIENT",
-"the facts are not [SUFFICIENT]", "[SUFFICIENT]? No" or "sufficient".
+An action is a token in square brackets at the start of a line or a sentence. The first valid one counts; further
+[SUBQ] lines directly after it are searches to make at the same time. Small models also write `SUBQ: a question`,
+`[SUBQ: a question]`, `SUFFICIENT` on a separate line, JSON, translated tokens, or only the question;
+ras_agent.marks lists the spellings. A token that is denied, doubted or asked about does not count: the search does
+not end at "INSUFFICIENT", "the facts are not [SUFFICIENT]", "[SUFFICIENT]? No" or "sufficient".
 """
 
 from __future__ import annotations
@@ -238,11 +238,13 @@ _FLAGS: dict[str, Action] = {
 
 
 def parse_plan(reply: str, prompt: str = "") -> Plan:
-    """Return the plan that a reply states; prose before the action becomes the plan's reason.
+    """Return the plan that a reply states; text before the action becomes the plan's reason.
 
-    prompt: the text that the model was shown. A bare question, without [SUBQ] or another mark, counts as a
-        sub-query only if it is not in the prompt, from which it might be quoted.
     Raises ParseError if the reply states no plan.
+
+    Args:
+        prompt: the text that the model was shown. A bare question, without [SUBQ] or another mark, counts as a
+            sub-query only if it is not in the prompt, from which it might be quoted.
     """
     text = without_thinking(reply)
     plan: Plan | None = None
@@ -325,7 +327,8 @@ def _reason_before(text: str, offset: int) -> str:
 def _goes_on(between: str) -> bool:
     """Return whether a model that has ended the search goes on thinking, rather than inventing the user's next turn.
 
-    between: the text between the token that ends the search and the next search.
+    Args:
+        between: the text between the token that ends the search and the next search.
     """
     if not any(map(str.isalpha, between)):
         return False
@@ -393,16 +396,18 @@ def copies_example(subquery: str, question: str) -> bool:
 
 
 def ended(plan: Plan, steps: Sequence[Step]) -> Plan:
-    """Return the plan; after the first search, "no_retrieval" becomes "sufficient"."""
+    """Return the plan, with "no_retrieval" replaced by "sufficient" if there was a search before."""
     if steps and plan.action == "no_retrieval":
         return replace(plan, action="sufficient")
     return plan
 
 
 def first_question(text: str, *, opened: bool = False) -> str:
-    """Return the first line that contains words, without quotes and markup; "" if it is a placeholder, not a question.
+    """Return the first line that contains words, without quotes and markup; "" if it is a placeholder and not a
+    question.
 
-    opened: whether the question stands inside its token's brackets.
+    Args:
+        opened: whether the question stands inside its token's brackets.
     """
     for line in lines_of(text):
         spaced = " ".join(line.split())

@@ -1,7 +1,7 @@
-"""The tools to search the question's graph and the corpus's graph: their descriptions, and their results as text.
+"""Tools that search the question's graph and the corpus: their descriptions, and their results as text.
 
-The same tools are offered by the planner that calls tools (ras_agent.tools.plan.tool_planner), by the environment in
-which such planners are trained (ras_agent.gym), and by the server of the Model Context Protocol.
+The same tools are offered by the planner that calls tools (ras_agent.tools.plan.tool_planner), by the environment
+in which such planners are trained (ras_agent.gym), and by the server of the Model Context Protocol.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _NOTHING = "(nothing)"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool, as it is described to a model.
-
-    about: what the tool does.
-    argument, meaning: the name and meaning of the required argument.
-    more: (name, meaning) of each optional argument.
-    retriever: the name of the retriever that the tool searches with; "" for the agent's own.
-    choices: the retrievers that a call may choose by the argument `retriever`.
-    """
+    """Describes a tool to a model."""
 
     name: str
     about: str
+    """The description of the tool's effect."""
     argument: str
+    """The name of the required argument."""
     meaning: str
+    """The description of the required argument."""
     more: tuple[tuple[str, str], ...] = ()
+    """(name, description) of each optional argument."""
     retriever: str = ""
+    """The name of the retriever that the tool searches with; "" for the agent's own."""
     choices: tuple[str, ...] = ()
+    """The retrievers that a call may choose by the argument `retriever`."""
 
     def schema(self, *, everything: bool = False) -> JSON:
         """Return the tool in the form of OpenAI's chat API.
 
-        everything: whether optional arguments are included; planners use only the required one.
+        Args:
+            everything: whether optional arguments are included; planners use only the required one.
         """
         arguments = self.arguments if everything else self.arguments[:1]
         properties: JSON = {}
@@ -80,11 +80,11 @@ class Tool:
 
     @property
     def searches(self) -> bool:
-        """Return whether a call is a search, whose facts join the graph of the question."""
+        """Return whether a call is a search. Its facts then join the question's graph."""
         return self.name == "search" or bool(self.retriever)
 
     def retriever_of(self, arguments: Mapping[str, object]) -> str:
-        """Return the retriever that a call chooses; if none or an unknown one, the tool's own ("" for the agent's)."""
+        """Return the retriever that a call chooses; without a valid choice the tool's own, "" for the agent's."""
         chosen = arguments.get(RETRIEVER)
         if isinstance(chosen, str) and chosen.strip().lower() in self.choices:
             return chosen.strip().lower()
@@ -174,7 +174,7 @@ def tools_over(retrievers: Collection[str]) -> tuple[Tool, ...]:
 
 
 def about_choices(names: Iterable[str]) -> str:
-    """Return the description of the argument `retriever`, with these choices."""
+    """Return the description of the argument `retriever` for these retrievers."""
     ways = [f"{name} {MEANINGS[name]}" for name in names]
     return f"How to search: {', '.join(ways)}. Leave it out for the usual way."
 
@@ -182,7 +182,8 @@ def about_choices(names: Iterable[str]) -> str:
 def tool_of_retriever(name: str, about: str = "") -> Tool:
     """Return a tool that searches with one retriever and has its name.
 
-    about: the tool's description; "" for one that is made from the retriever's name.
+    Args:
+        about: the tool's description; by default made from the retriever's name.
     """
     if not about:
         way = MEANINGS.get(name, f"with {name}")
@@ -209,8 +210,8 @@ _OTHER_KEYS = (
 def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
     """Return the required argument of a call as one line of text; "" if it is missing.
 
-    Numbers become text, and lists of texts are joined. Under another key the argument is accepted if that key is a
-    usual one, or if it is the call's only text.
+    Numbers become text, and lists of texts are joined. The argument may stand under another usual key, or under any
+    key if it is the call's only text.
     """
     for key in (tool.argument, *_OTHER_KEYS):
         if arguments.get(key) is not None:
@@ -257,9 +258,10 @@ def documented(tool: Tool) -> Callable[[_Method], _Method]:
 
 
 def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    """Return a search's result as text: the passages' titles with numbers, and the facts that are new to the graph.
+    """Return a search's result as text: the titles of the passages, numbered, and the facts that are new to the graph.
 
-    passages: all passages of the run; a passage's number is its position there, from 1.
+    Args:
+        passages: all passages of the run; the number of a passage is its position there, from 1.
     """
     if not step.hits:
         return _NOTHING
@@ -274,7 +276,7 @@ def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage])
 
 
 def neighbours_result(entity: str, graph: QuestionGraph) -> str:
-    """Return the facts of the graph that name the entity, as text."""
+    """Return the facts of the question's graph that name the entity, as text."""
     facts = graph.touching(canonical_key(entity))
     return (
         fact_block(facts)
@@ -283,7 +285,7 @@ def neighbours_result(entity: str, graph: QuestionGraph) -> str:
 
 
 def read_result(name: str, passages: Sequence[Passage]) -> str:
-    """Return, as text, the passage in `passages` with that number (from 1), title or id."""
+    """Return a passage as text, found among `passages` by its number (from 1), title or id."""
     bare = name.strip("[](){}#. ")
     number = re.sub(r"\A(?:passage|no)\b\.?\s*", "", bare, flags=re.IGNORECASE).strip(
         "[]()#. "

@@ -1,4 +1,4 @@
-"""Planner on any chat model: it shows the model the searches and their results, and parses the action in its reply."""
+"""Plans with any chat model: shows it the searches and their results, and parses the action in its reply."""
 
 from __future__ import annotations
 
@@ -65,23 +65,10 @@ MAX_TOKENS = 2048
 
 
 class LLMPlanner(ChatPlanner):
-    """A planner on a chat model.
+    """Asks a chat model for the next action, in the grammar of `ras_agent.tools.plan.grammar`.
 
-    If the model replies after the first search that no retrieval is needed, the plan is that the facts are sufficient.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    few_shot: whether worked examples come before the question.
-    task: a task's instruction, shown above the question.
-    layout: what the history shows of each search: "evidence" (also None) shows the facts that no earlier search
-        found; "chain" all its facts, as in RAS (eq. 2); "chain-of-text" its passages; "searches" only the sub-query.
-    follows_any: whether a reply that states no move, after the second try, becomes the next search, as in RAS's
-        code.
-    finds_dialect: whether the planner changes to a dialect once the model's reply is in one.
-    shown_in_dialect: the layout after that change; None for `layout`, and if that is None too, for the dialect's
-        own.
-    keeps_thoughts: whether the model's thoughts stay in the dialogue after that change.
-    prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
-    form: when the server enforces the form of replies.
+    If the model replies after the first search that no retrieval is needed, the plan is that the facts are
+    sufficient.
     """
 
     accepts_feedback = True
@@ -101,6 +88,25 @@ class LLMPlanner(ChatPlanner):
         settings: ChatSettings | None = None,
         form: FormUse = "auto",
     ) -> None:
+        """Take the model and the prompts.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            few_shot: whether worked examples come before the question.
+            task: an instruction that is shown above the question.
+            layout: the part of each search's result that is shown: "evidence" (also None), the facts that no
+                earlier search found; "chain", all its facts, as in RAS (eq. 2); "chain-of-text", its passages;
+                "searches", only the sub-query.
+            follows_any: whether a reply that states no action, after the second try, becomes the next search, as in
+                RAS's code.
+            finds_dialect: whether the planner changes to a dialect once the model replies in it.
+            shown_in_dialect: the layout after that change; None for `layout`, and if that is None too, for the
+                dialect's own.
+            keeps_thoughts: whether the model's thoughts stay in the dialogue after that change.
+            prompts_dir: a folder with files that override the packaged prompts (plan, plan-few-shot, repair).
+            form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
+                never.
+        """
         super().__init__(model, settings)
         self._by_need = ByNeed.load(
             "plan",
@@ -135,7 +141,7 @@ class LLMPlanner(ChatPlanner):
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask for the next action, in the model's dialect once it is known."""
+        """Ask for the next action, in the model's dialect if it is known."""
         if (row := self._dialect_found(steps)) is not None:
             return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         asking = self._by_need.asking()
@@ -261,9 +267,11 @@ def _plan_in(
 ) -> Plan:
     """Return the plan that a reply to `turns` states.
 
-    shown: the question and the evidence.
-    searched: whether there is any evidence yet; before that, a sub-query may repeat the question.
     Raises ParseError for a reply without a plan, and for a plan that copies a worked example.
+
+    Args:
+        shown: the question and the evidence.
+        searched: whether there is any evidence yet; before that, a sub-query may repeat the question.
     """
     plan = parse_plan(reply.text, shown if searched else "")
     examples = (EXAMPLE, *examples_in(turns))
@@ -276,9 +284,9 @@ def _plan_in(
 
 
 def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:
-    """Return the planner on a chat model, with an agent's options.
+    """Build the planner on a chat model, with an agent's options.
 
-    The planner is a DialoguePlanner if a dialect is set or known from the model's name, or if the layout is "dialogue".
+    It is a DialoguePlanner if a dialect is set or known from the model's name, or if the layout is "dialogue".
     """
     chat = as_chat(model, options.chat)
     if options.dialect:

@@ -1,4 +1,4 @@
-"""IRCoT's reasoner on any chat model: each call writes one more sentence of the chain of thought."""
+"""IRCoT's reasoner on a chat model: each call writes one more sentence of the chain of thought."""
 
 from __future__ import annotations
 
@@ -47,13 +47,7 @@ _FORM = "Jørn Utzon was born in Copenhagen."
 
 
 class LLMReasoner:
-    """A reasoner on a chat model.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    few_shot: whether a worked example comes before the question.
-    task: a task's instruction, shown above the question.
-    prompts_dir: a folder whose files override the packaged prompts (next-sentence, next-sentence-few-shot, repair).
-    """
+    """Writes the next sentence of a chain of thought by a chat model."""
 
     accepts_feedback = True
 
@@ -66,6 +60,15 @@ class LLMReasoner:
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
+        """Take the model and the prompts.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            few_shot: whether a worked example comes before the question.
+            task: an instruction that is shown above the question.
+            prompts_dir: a folder with files that override the packaged prompts (next-sentence,
+                next-sentence-few-shot, repair).
+        """
         self._chat = as_chat(model, settings)
         self._prompt = load("next-sentence", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
@@ -73,6 +76,7 @@ class LLMReasoner:
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def next_sentence(
@@ -85,7 +89,7 @@ class LLMReasoner:
     async def anext_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
-        """Return the next sentence like `next_sentence`, as a coroutine."""
+        """Return the same as `next_sentence`, as a coroutine."""
         dialogue = self._dialogue(question, passages, thoughts)
         return await aconverse(self._chat, dialogue)
 
@@ -128,7 +132,7 @@ class LLMReasoner:
 
 
 def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
-    """Return the reasoner on a chat model, with an agent's options."""
+    """Build the reasoner on a chat model, with an agent's options."""
     return LLMReasoner(
         model,
         few_shot=options.few_shot,
@@ -139,10 +143,11 @@ def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
 
 
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
-    """Return the first sentence of a reply that is not among the thoughts, which models often repeat; "" without one.
+    """Return the first sentence of a reply that is not among `thoughts`, which models often repeat; "" without a new
+    one.
 
-    A repeated thought is recognised by its canonical key, whatever its case and punctuation. Words that announce or
-    label the sentence are removed, and so is JSON around it. A refusal ("I cannot ...") does not count as a sentence.
+    Repetition is recognised by canonical keys, regardless of case and punctuation. Words that announce or label the
+    sentence are removed, and so is JSON around it. A refusal ("I cannot ...") does not count as a sentence.
 
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'

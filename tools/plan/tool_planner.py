@@ -1,8 +1,8 @@
-"""A planner that calls tools: the ReAct loop (Yao et al., 2023) over the question's graph.
+"""Plans by tool calls: the ReAct loop (Yao et al., 2023) over the question's graph.
 
-The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish is its
-decision and becomes a `Plan`, as with any planner; looks are answered at once from the evidence, and the model is asked
-again. If the index has a graph, the model chooses the retriever of a search, and steps in that graph are searches too.
+The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish
+becomes a `Plan`, as with any planner; looks are answered at once from the evidence, and the model is asked again.
+If the index has a graph, the model chooses the retriever of a search, and steps in that graph are searches too.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ _TAKE_RAS = "this model calls no tools: take --loop ras (create_ras_agent), whos
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A call of a tool with its argument. retriever: the one that a search uses; "" for the agent's own."""
+    """A call of a tool with its argument."""
 
     tool: Tool
     argument: str
     retriever: str = ""
+    """The one that a search uses; "" for the agent's own."""
 
     def call(self, name: str) -> ToolCall:
         """Return the tool call with the id `name`, by which its result is matched to it."""
@@ -187,16 +188,10 @@ class _Offer:
 
 
 class LLMToolPlanner(ChatPlanner):
-    """A planner on a chat model that can call tools.
+    """Asks a chat model that can call tools for the next action.
 
-    The model's replies and calls stay in the dialogue unchanged, with their ids, so that each prompt begins with the
-    whole of the one before.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    task: a task's instruction, shown above the question.
-    keeps_thoughts: whether the model's thoughts stay in the dialogue.
-    prompts_dir: a folder whose files override the packaged prompts (react, repair).
-    tools: the tools that are offered to the model; the agent must have the retrievers that they name.
+    The model's replies and calls stay in the dialogue unchanged, with their ids, so that each prompt begins with
+    the whole of the one before.
     """
 
     def __init__(
@@ -209,7 +204,15 @@ class LLMToolPlanner(ChatPlanner):
         settings: ChatSettings | None = None,
         tools: Sequence[Tool] = _OFFERED,
     ) -> None:
-        """Prepare the planner. Raises SettingsError if the model cannot call tools."""
+        """Prepare the planner. Raises SettingsError if the model cannot call tools.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            task: an instruction that is shown above the question.
+            keeps_thoughts: whether the model's thoughts stay in the dialogue.
+            prompts_dir: a folder with files that override the packaged prompts (react, repair).
+            tools: the tools that are offered to the model; the agent must have the retrievers that they name.
+        """
         super().__init__(model, settings)
         self._offer = _Offer(tools)
         with_tools(self._chat.model, self._offer.schemas)
@@ -314,9 +317,10 @@ class LLMToolPlanner(ChatPlanner):
 
 
 def tool_planner(spec: object, options: RoleOptions) -> Planner:
-    """Return a planner that calls tools on the model that `spec` names; a Planner object is returned unchanged.
+    """Build a planner that calls tools on the model that `spec` names; a Planner object is returned unchanged.
 
-    Raises SettingsError for "offline", which has no model to call tools, and for a dialect, which writes moves as text.
+    Raises SettingsError for "offline", which has no model to call tools, and for a dialect, in which calls are
+    text.
     """
     if spec == "offline":
         raise SettingsError(
@@ -346,7 +350,8 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
 def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
     """Return the plan that a reply's text states in this project's form, in ReAct's, or in tags; None without a plan.
 
-    shown: the text that the model was shown last.
+    Args:
+        shown: the text that the model was shown last.
     """
     text = without_thinking(reply.text)
     reading = (

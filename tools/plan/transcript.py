@@ -1,7 +1,7 @@
 """The dialogue of a planner over the hops of a run; each call only adds turns to it.
 
-The turns are stored in the plans that they led to (`Plan.dialogue`), so a planner keeps no state between its calls: a
-run that resumes after a pause, or in another process, has the same dialogue.
+The turns are stored in the plans that they led to (`Plan.dialogue`), so a planner keeps no state between its calls:
+a run that resumes after a pause, or in another process, has the same dialogue.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Turns = tuple[Turn, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The turns of a dialogue: those that earlier plans have recorded, and the new turns after them.
-
-    form: the name of the dialogue's dialect, so that no planner continues a dialogue in another dialect.
-    """
+    """Holds the turns of a dialogue."""
 
     form: str
+    """The name of the dialogue's dialect, so that no planner continues a dialogue in another dialect."""
     recorded: Turns
+    """The turns that are stored in earlier plans."""
     new: Turns
+    """The turns after them."""
 
     @classmethod
     def so_far(
@@ -47,10 +47,12 @@ class Transcript:
     ) -> Transcript:
         """Return the dialogue up to the model's next turn.
 
-        form: the name of the dialect; steps recorded in another dialect are rewritten with `search`.
-        opening: returns the prompt before the first plan.
-        search: returns the assistant's turn for a search that the model did not plan itself.
-        found: returns the turns that show a step's result, given the assistant's turn that they answer.
+        Args:
+            form: the name of the dialect; steps recorded in another dialect are rewritten by `search`.
+            steps: the searches made so far.
+            opening: returns the prompt before the first plan.
+            search: returns the assistant's turn for a search that the model did not plan itself.
+            found: returns the turns that show a step's result, given the assistant's turn that they answer.
         """
         recorded: list[Turn] = []
         new: list[Turn] = []
@@ -75,17 +77,19 @@ class Transcript:
 
     @property
     def turns(self) -> Turns:
+        """Return all turns."""
         return self.recorded + self.new
 
     def adding(self, *turns: Turn) -> Transcript:
-        """Return the dialogue with further turns."""
+        """Return the dialogue with more turns at its end."""
         new = (*self.new, *turns)
         return replace(self, new=new)
 
     def recorded_in(self, plan: Plan, model: str) -> Plan:
-        """Return the plan with the dialogue's new messages stored in it.
+        """Return the plan with the dialogue's new turns stored in it.
 
-        model: the name of the model that made the plan.
+        Args:
+            model: the name of the model that made the plan.
         """
         messages = map(Turn.to_message, self.new)
         dialogue = DialoguePart(self.form, model, tuple(messages))
@@ -99,10 +103,12 @@ class Transcript:
     ) -> Transcript:
         """Return the dialogue with at most `room` tokens, as far as shortening search results allows.
 
-        The last result is shortened first, so that later prompts still begin with the same turns; then the oldest ones.
-        The ledger notes the cut.
-        window: the size of the model's window in tokens, for that note.
-        around: returns the texts before and after the result in a turn, which are kept.
+        The last result is shortened first, so that later prompts still begin with the same turns; then the oldest
+        ones. The run's ledger notes the cut.
+
+        Args:
+            window: the size of the model's window in tokens, for that note.
+            around: returns the texts before and after the result in a turn, which are kept.
         """
         excess = estimate_turns(self.turns) - room
         if excess <= 0:
@@ -160,7 +166,7 @@ def _shortened(turn: Turn, excess: int, least: int, around: tuple[str, str]) -> 
 
 
 def new_notes(turns: Iterable[Turn]) -> str:
-    """Return the user's notes on this run as a block; "" if the turns already show all of them."""
+    """Return the user's notes on this run as a block; "" if the turns show all of them already."""
     said = "\n".join(turn.text for turn in turns)
     blocks = (fenced(NOTE_FENCE, as_data(note)) for note in notes())
     if all(block in said for block in blocks):

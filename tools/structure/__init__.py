@@ -1,4 +1,4 @@
-"""Extraction of triples from text: the extractor on a chat model, and the cache of its facts."""
+"""Extracts triples from text, by a chat model or a local model, and caches the facts of each passage."""
 
 from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 from ras_agent.tools.structure.llm import LLMExtractor

@@ -46,28 +46,35 @@ def build_graph(
     fallback: Literal["offline", "stop"] | None = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Bring the graph of the index at `index` up to date: read new and changed passages, erase removed ones.
+    """Bring the knowledge graph of an index up to date: read new and changed passages, and delete the facts of removed
+    ones.
 
-    A call that was killed is continued by the same call. Passages made by `add_triples` state their own facts.
-    extractor: a role as resolve_extractor takes it.
-    openie: a file with facts of passages. These passages are not read; if there is no index, or an empty one, they
-        are indexed.
-    gfm: a folder of gfm-rag's files, with the same effect.
-    embedder: the embedder for the graph's vectors; None for the graph's present one, or the index's for a new
-        graph; "" for no vectors.
-    equivalence: which entities count as the same, or the settings of it that change; None for those that the folder
-        `gfm` lists, else as before.
-    exact: whether names are the same only if they are spelled the same, and `gfm` is read as gfm-rag does, so that
-        weights score as published; None for what the graph was built with.
-    at_once: how many passages are read at the same time, for an extractor that waits for a model.
-    workers: how many processes read, for an extractor that computes; a script then calls this function under `if
-        __name__ == "__main__":`.
-    fallback: what reads a passage if no reply of the extractor's model about it could be read: "offline" for the
-        offline extractor, "stop" for nothing; None for "offline" if the texts are English. The next call reads the
-        passage again.
-    on_progress: called with the progress of the work.
-    Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError if a worker died, and the errors of
-    `resolve_extractor`.
+    If a call is killed, the same call continues it. Passages made by `add_triples` state their own facts.
+
+    Args:
+        index: the path or address of the index.
+        extractor: reads the facts, as resolve_extractor takes it.
+        openie: a file with facts of passages, which are then not read. If there is no index, or an empty one, they
+            are indexed.
+        gfm: a folder of gfm-rag's files, with the same effect.
+        embedder: the embedder for the graph's vectors; None for the graph's present one, or the index's for a new
+            graph; "" for no vectors.
+        equivalence: sets which entities are equivalent, or a mapping with only the settings that change; None for
+            the equivalences that the folder `gfm` lists, else for the present settings.
+        exact: whether names are the same only if they are spelled the same, and `gfm` is read as gfm-rag does, so
+            that weights score as published; None for the present setting.
+        at_once: how many passages are read at the same time, for an extractor that waits for a model.
+        workers: how many processes read, for an extractor that computes; a script then calls this function under
+            `if __name__ == "__main__":`.
+        fallback: reads a passage if no reply of the extractor's model about it could be read: "offline" for the
+            offline extractor, "stop" for no fallback; None for "offline" if the texts are English. The next call
+            reads the passage again.
+        on_progress: receives progress reports.
+
+    Raises:
+        IndexNotFound, IngestError, IndexMismatch: if the index or the files cannot be used.
+        MissingExtra: if a package is not installed.
+        RunError: if a worker process died.
     """
     place = place_of(index)
     skipped: list[Skipped] = []

@@ -1,4 +1,4 @@
-"""Cache of facts by passage: each passage is read once, in whatever run, corpus, process or machine it occurs."""
+"""Caches facts by passage: each passage is read once, whatever the run, corpus, process or machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def facts_key(fingerprint: str, passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CachedFacts:
-    """The facts of one passage, and the model calls that were made to read it."""
+    """Holds the facts of one passage, and the model calls that were made to read it."""
 
     triples: tuple[Triple, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -54,21 +54,20 @@ class CachedFacts:
 
 
 class TripleCache:
-    """A map from `facts_key` to the facts of a passage, in a file or elsewhere (see `open_cache`).
-
-    The first facts for a key stay.
+    """Stores the facts of passages by `facts_key`, in a file or elsewhere (see `open_cache`). The first facts for a
+    key stay.
 
     Safe between threads and processes; a killed run leaves no half-stored passage. The cache contains facts, their
     attributes and passage titles, but no other text of passages and no credentials.
     """
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Create the cache if it does not exist. Raises SettingsError if the file has another format."""
+        """Open the cache at `place`, or create it. Raises SettingsError if the file has another format."""
         self._stored = open_cache(place, "facts")
 
     @property
     def is_local(self) -> bool:
-        """Return whether `get` is faster than handing it to a thread."""
+        """Return whether `get` is so fast that it need not run in a thread."""
         return self._stored.is_local
 
     def get(self, key: str) -> CachedFacts | None:
@@ -76,7 +75,11 @@ class TripleCache:
         return read_value(self._stored, key, _read_json)
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
-        """Store a passage's facts. extractor, title: a label for human readers of the cache."""
+        """Store a passage's facts.
+
+        Args:
+            extractor, title: a label for human readers of the cache.
+        """
         facts = [fact.to_dict() for fact in cached.triples]
         calls = [call.to_dict() for call in cached.calls]
         value = {"facts": facts, "calls": calls}
@@ -88,20 +91,22 @@ class TripleCache:
 
 
 class CachedExtractor:
-    """An extractor with a cache of facts.
+    """Wraps an extractor and caches the facts of each passage.
 
-    The wrapped extractor's facts must depend only on the passage and its `fingerprint`.
-
-    Passages are read one by one, `at_once` of them at the same time. If another caller is already reading a passage,
-    its facts are waited for. A passage is not cached if any part of it failed. Cached facts cost neither a call nor
-    tokens nor any of the run's budget.
-
-    Raises SettingsError for an extractor without a fingerprint, whose facts may depend on the other passages.
+    The wrapped extractor's facts must depend only on the passage and its `fingerprint`. Passages are read one by
+    one, `at_once` of them at the same time. If another caller is already reading a passage, its facts are waited
+    for. A passage is not cached if any part of it failed. Cached facts cost neither a call nor tokens nor any of
+    the run's budget.
     """
 
     def __init__(
         self, extractor: Extractor, cache: TripleCache, *, at_once: int = 5
     ) -> None:
+        """Wrap an extractor.
+
+        Raises SettingsError for an extractor without a fingerprint, since its facts may depend on other passages,
+        and ValueError if `at_once` is not positive.
+        """
         if at_once < 1:
             raise ValueError(f"at_once must be positive, got {at_once}")
         fingerprint = getattr(extractor, "fingerprint", None)
@@ -121,10 +126,11 @@ class CachedExtractor:
 
     @property
     def name(self) -> str:
+        """Return the name of the wrapped extractor."""
         return str(getattr(self._extractor, "name", type(self._extractor).__name__))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the facts in the order of the passages."""
+        """Return the facts of the passages, in their order. The sub-query is passed to the wrapped extractor."""
         if len(passages) < 2:
             return Extraction.joined(
                 [self._read(passage, subquery) for passage in passages]
@@ -140,7 +146,7 @@ class CachedExtractor:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Return the facts like `extract`, as a coroutine."""
+        """Return the same as `extract`, as a coroutine."""
         free = asyncio.Semaphore(self._at_once)
 
         async def read_when_free(passage: Passage) -> Extraction:

@@ -1,4 +1,4 @@
-"""An extractor that passes on to another extractor the passages for which no reply of its model could be read."""
+"""Passes the passages that an extractor could not read to another extractor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ras_agent.tools.roles import role_name
 
 
 class ExtractorWithFallback:
-    """An extractor that lets a second one read the passages that it could not read.
+    """Wraps an extractor; a second one reads the passages that it could not read.
 
     These passages still count as failures, so that they are read again by the next run.
     """
@@ -22,10 +22,12 @@ class ExtractorWithFallback:
 
     @property
     def name(self) -> str:
+        """Return the name of the first extractor."""
         return role_name(self._extractor)
 
     @property
     def fingerprint(self) -> str:
+        """Return the fingerprint of the first extractor; "" without one."""
         return str(getattr(self._extractor, "fingerprint", ""))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
@@ -39,7 +41,7 @@ class ExtractorWithFallback:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Return the facts like `extract`, as a coroutine."""
+        """Return the same as `extract`, as a coroutine."""
         first: Extraction = await acall(self._extractor, "extract", passages, subquery)
         unread = _unread(passages, first)
         if not unread:

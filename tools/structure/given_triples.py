@@ -1,4 +1,6 @@
-"""Facts that passages already carry, as those of a knowledge graph do, and that need no extractor."""
+"""Finds the facts that passages state in their metadata, as those of a knowledge graph do, so that no extractor is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ras_agent.tools.index.stated_facts import stated_facts
 def given_triples(
     passages: Iterable[Passage],
 ) -> tuple[tuple[Triple, ...], list[Passage]]:
-    """Return the triples that passages carry, and the passages without any, which an extractor has to read."""
+    """Return the triples in the metadata of passages, and the passages without any, which an extractor has to read."""
     triples: list[Triple] = []
     unread: list[Passage] = []
     for passage in passages:

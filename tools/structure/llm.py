@@ -1,4 +1,4 @@
-"""Extractor on any chat model: it reads facts out of passages and finds the sentence that states each fact."""
+"""Extracts facts by any chat model, and finds the sentence that states each fact."""
 
 from __future__ import annotations
 
@@ -56,18 +56,12 @@ MORE_TOKENS = 128
 
 
 class LLMExtractor:
-    """An extractor on a chat model. Each call reads `passages_per_call` passages; `at_once` calls run at the same time.
+    """Asks a chat model for the facts in passages.
 
-    Passages that do not fit into the model's window together are read in several calls, and a long passage in parts.
-
-    A failed call, a reply that is still unreadable after one repair, and a reply that is cut off each become a Failure,
-    and do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section 3.2), so
-    cached replies serve every question.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    few_shot: whether worked examples come before the passages.
-    prompts_dir: a folder whose files override the packaged prompts (triples, triples-few-shot, repair).
-    form: when the server enforces the form of replies.
+    Passages that do not fit into the model's window together are read in several calls, and a long passage in
+    parts. A failed call, a reply that is still unreadable when asked again, and a reply that is cut off each become
+    a Failure, and do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section
+    3.2), so cached replies serve every question.
     """
 
     def __init__(
@@ -81,6 +75,17 @@ class LLMExtractor:
         at_once: int = 5,
         form: FormUse = "auto",
     ) -> None:
+        """Take the model and the prompts.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+            few_shot: whether worked examples come before the passages.
+            prompts_dir: a folder with files that override the packaged prompts (triples, triples-few-shot, repair).
+            passages_per_call: the number of passages that one call reads.
+            at_once: the number of calls at the same time.
+            form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
+                never.
+        """
         if passages_per_call < 1 or at_once < 1:
             raise ValueError(
                 f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}"
@@ -103,11 +108,14 @@ class LLMExtractor:
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of what decides a passage's facts: the model, sampling and prompts, but not the server."""
+        """Return a hash of everything that determines a passage's facts: the model, sampling and prompts, but not the
+        server.
+        """
         name = model_name(self._chat.model)
         turns = (*self._by_need.plain.turns, *self._by_need.repair.turns)
         identity = [
@@ -121,14 +129,14 @@ class LLMExtractor:
         return f"{name} {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the facts in the order of the passages."""
+        """Return the facts of the passages, in their order. The sub-query is ignored."""
         dialogues = self._dialogues(passages)
         return Extraction.joined(converse_all(self._chat, dialogues, self._at_once))
 
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Return the facts like `extract`, as a coroutine."""
+        """Return the same as `extract`, as a coroutine."""
         dialogues = self._dialogues(passages)
         return Extraction.joined(
             await aconverse_all(self._chat, dialogues, self._at_once)
@@ -162,7 +170,8 @@ class _Reading:
     ) -> None:
         """Take the passages and how to ask about them.
 
-        examples: the keys of the facts in the worked examples.
+        Args:
+            examples: the keys of the facts in the worked examples.
         """
         self._chat = chat
         self._by_need = by_need
@@ -301,7 +310,7 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
 
 
 def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
-    """Return the extractor on a chat model, with an agent's options."""
+    """Build the extractor on a chat model, with an agent's options."""
     return LLMExtractor(
         model,
         few_shot=options.few_shot,
@@ -312,7 +321,7 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:
-    """Return what is wrong with a reply, "" if nothing is. Prose around readable facts does not count."""
+    """Return the problem with a reply; "" if there is no problem. Prose around readable facts does not count as one."""
     if parsed.broken:
         lines = as_line(" / ".join(parsed.broken))
         return f"these lines are not in the form of facts: {lines[:500]}"
@@ -326,8 +335,11 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
     """Return the triple with its source: the sentence that states it, in the passage that supports it best.
 
-    If no sentence shares a word with the triple, a single passage is the source as a whole; of several passages none
-    is.
+    If no sentence shares a word with the triple, a single passage is the source as a whole; several passages give
+    no source.
+
+    Args:
+        extractor: the name of the extractor, which becomes part of the source.
     """
     fact = (triple.subject, triple.predicate, triple.object)
     best: Source | None = None

@@ -1,4 +1,4 @@
-"""Small text-to-triples models with random weights, to train from scratch or to measure speed and memory."""
+"""Builds small text-to-triples models with random weights, to train from scratch or to measure speed and memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def new_model(
 ) -> tuple[Any, Any]:
     """Return a model with random weights, and a tokenizer trained on `texts`.
 
-    kind: "t5", with `layers` layers in both encoder and decoder, or "llama".
-    vocabulary: the maximum number of tokens of the tokenizer.
     Raises MissingExtra if transformers or tokenizers is not installed.
+
+    Args:
+        kind: "t5", with `layers` layers in both encoder and decoder, or "llama".
+        vocabulary: the maximum number of tokens of the tokenizer.
     """
     try:
         tokenizer = byte_tokenizer(texts, vocabulary)

@@ -91,7 +91,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedTriples:
-    """The triples that a reply states, in order, and those of its lines that state nothing readable."""
+    """Holds the triples in a reply, in order, and the lines that state no readable triple."""
 
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()
@@ -110,9 +110,10 @@ class ParsedTriples:
 
 
 def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
-    """Return all triples of a reply, and the lines that state no fact. It never raises.
+    """Return all triples of a reply, and the lines that state no fact. Unreadable replies raise no error.
 
-    cut_off: whether the model stopped at its token limit, so that the last line may be incomplete.
+    Args:
+        cut_off: whether the model stopped at its token limit, so that the last line may be incomplete.
     """
     text = _FULL_WIDTH_MARK.sub(
         lambda mark: _FULL_WIDTH[mark[0][-1]], without_thinking(reply)
@@ -187,7 +188,9 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
     """Return a triple's object, which begins at `start`, and the offset at which the text continues after the triple.
 
     The object ends at the parenthesis that closes the triple, or where a new line or another triple begins.
-    closes: whether the triple needs a closing parenthesis; the object is "" if the text ends before one.
+
+    Args:
+        closes: whether the triple needs a closing parenthesis; the object is "" if the text ends before one.
     """
     depth = 0
     for stop in _STOP.finditer(text, start):

@@ -1,10 +1,10 @@
-"""Triples in forms that models invent: without marks, but with bars, arrows, quotes, commas, or a label for each field.
+"""Reads triples in forms that models invent: with bars, arrows, quotes, commas, or a label for each field.
 
     a | b | c       (a | b | c)       <triple>a | b | c</triple>       | a | b | c |
     a -> b -> c     ("a", "b", "c")   (a, b, c)                        <S> a <P> b <O> c
     Subject: a, Predicate: b, Object: c                                one of these labels a line
 
-ras_agent.marks has a row for each form, so that none of them is live in a passage.
+ras_agent.marks has a row for each form, so that such marks are made inert in passages.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Fields = tuple[str, str, str]
 
 @dataclass(slots=True)
 class LineTriples:
-    """The triples that some lines state, and the lines that state none."""
+    """Holds the triples that some lines state, and the lines that state no triple."""
 
     triples: list[Fields] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
@@ -67,7 +67,8 @@ class LineTriples:
 def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
     """Return the triples that the lines of a text state, and the other lines.
 
-    cut_off: whether the text ends too early, so that its last line states no fact.
+    Args:
+        cut_off: whether the text ends too early, so that its last line states no fact.
     """
     result = LineTriples()
     labelled: list[str] = []

@@ -1,6 +1,7 @@
-"""Extractor on a local text-to-triples model: any Hugging Face seq2seq (Flan-T5) or causal (Llama, Qwen) model.
+"""Extracts facts by a local text-to-triples model: any Hugging Face seq2seq (Flan-T5) or causal (Llama, Qwen) model.
 
-    resolve_extractor("text2triple")                              the public model of RAS, pat-jj/text2triple-flan-t5
+    resolve_extractor("text2triple")                              the public model of RAS,
+    pat-jj/text2triple-flan-t5
     resolve_extractor("text2triple:/path/of/a/model")             one of your own, by folder or hub name
     resolve_extractor("text2triple:/path#beams=4")                beam search
 
@@ -53,17 +54,16 @@ _ROWS = 64  # most texts of a batch
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How facts are generated. The default lengths are those of RAS; its authors' own code uses 8 beams.
-
-    beams: the number of beams; 1 for greedy decoding.
-    source_tokens, target_tokens: the maximum number of tokens of a text and of its facts.
-    batch_tokens: the maximum number of tokens of a batch, including padding and facts.
-    """
+    """Sets how facts are generated. The default lengths are those of RAS; its authors' own code uses 8 beams."""
 
     beams: int = 1
+    """The number of beams; 1 for greedy decoding."""
     source_tokens: int = SOURCE_TOKENS
+    """The maximum number of tokens of a text."""
     target_tokens: int = TARGET_TOKENS
+    """The maximum number of tokens of its facts."""
     batch_tokens: int = 16384
+    """The maximum number of tokens of a batch, including padding and facts."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -75,15 +75,16 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A model's reply for one piece of text. cut_off: whether it reached its limit before it was finished."""
+    """Holds a model's reply for one piece of text."""
 
     text: str
     tokens: int
     cut_off: bool
+    """Whether the reply reached its limit before it was finished."""
 
 
 class Writer(Protocol):
-    """Protocol of a model that writes facts, wherever it runs."""
+    """Describes a model that writes the facts of texts, wherever it runs."""
 
     text: TripleText
 
@@ -98,11 +99,10 @@ class Writer(Protocol):
 
 
 class TripleModel:
-    """An extractor on a local model. Each passage is read separately, and a long one in several pieces.
+    """Extracts facts by a local model. Each passage is read separately, and a long one in several pieces.
 
-    A piece with unreadable or cut-off facts becomes a Failure, but its readable facts are kept. Safe between threads
-    and
-    coroutines: only one pass of the model runs at a time.
+    A piece with unreadable or cut-off facts becomes a Failure, but its readable facts are kept. Safe between
+    threads and coroutines: only one pass of the model runs at a time.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class TripleModel:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of what decides a passage's facts: weights, prompt and decoding."""
+        """Return a hash of everything that determines a passage's facts: weights, prompt and decoding."""
         turns = self._writer.text.prompt.turns
         decoding = asdict(self.decoding)
         del decoding["batch_tokens"]
@@ -129,7 +129,7 @@ class TripleModel:
         return f"text2triple {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the facts in the order of the passages."""
+        """Return the facts of the passages, in their order. The sub-query is ignored."""
         reading = _ReadRequest(self, passages)
         try:
             return reading.facts(self._passes.submit(reading.pieces).result())
@@ -141,7 +141,7 @@ class TripleModel:
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Return the facts like `extract`, as a coroutine."""
+        """Return the same as `extract`, as a coroutine."""
         import asyncio
 
         reading = _ReadRequest(self, passages)
@@ -279,7 +279,7 @@ class _Passes:
 
 @dataclass
 class TransformersWriter:
-    """A writer on a transformers model in this process, on a GPU if there is one."""
+    """Runs a transformers model in this process, on a GPU if there is one."""
 
     model: Any
     tokenizer: Any
@@ -304,7 +304,7 @@ class TransformersWriter:
         prompts_dir: str | Path | None = None,
         source_tokens: int = SOURCE_TOKENS,
     ) -> Self:
-        """Return the writer on a model, given by a folder or a hub name. Raises WeightsError, MissingExtra."""
+        """Load a model, given by a folder or a hub name. Raises WeightsError if it cannot be loaded, and MissingExtra."""
         import torch
 
         model, tokenizer = load_text_model(name)
@@ -422,11 +422,13 @@ class TransformersWriter:
 def batches_of_like_length(
     lengths: Sequence[int], decoding: Decoding
 ) -> list[list[int]]:
-    """Return the indices of texts grouped into batches of at most `batch_tokens`, the longest first.
+    """Return the numbers of texts, grouped into batches of at most `decoding.batch_tokens`, the longest texts first.
 
     The longest batch comes first so that a lack of memory shows early. Each row counts with the longest text of its
     batch plus the room for facts, times the number of beams.
-    lengths: the tokens of each text.
+
+    Args:
+        lengths: the tokens of each text.
     """
     batches: list[list[int]] = []
     most = 0
@@ -440,9 +442,10 @@ def batches_of_like_length(
 
 
 def load_text_model(name: str) -> tuple[Any, Any]:
-    """Return a model, seq2seq or causal by its config, and its tokenizer, given by a folder or a hub name.
+    """Load a model, seq2seq or causal by its config, and its tokenizer, given by a folder or a hub name.
 
-    Only safetensors are read. Raises WeightsError if the model cannot be loaded, MissingExtra without transformers.
+    Only safetensors are read. Raises WeightsError if the model cannot be loaded, and MissingExtra without
+    transformers.
     """
     try:
         from transformers import (
@@ -472,9 +475,8 @@ _OPTION = re.compile(r"(?P<name>[a-z_]+)(?:=(?P<value>\d+))?")
 
 
 def read_spec(argument: str) -> tuple[str, Decoding]:
-    """Return the model and the decoding in an argument such as "/path#beams=4".
-
-    Raises SettingsError for unknown options.
+    """Return the model and the decoding in an argument such as "/path#beams=4". Raises SettingsError for unknown
+    options.
     """
     model, _, written = argument.partition("#")
     known = Decoding.__dataclass_fields__
@@ -491,9 +493,10 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
 
 
 def text2triple(argument: str, options: RoleOptions) -> TripleModel:
-    """Return the extractor on a transformers model.
+    """Build the extractor on a transformers model.
 
-    argument: a model and options, see `read_spec`; "" for the public model.
+    Args:
+        argument: a model and options, see `read_spec`; "" for the public model.
     """
     argument = argument or PUBLIC_MODEL
     name, decoding = read_spec(argument)

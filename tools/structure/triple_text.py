@@ -1,7 +1,8 @@
 """The text and tokens that a text-to-triples model reads and writes, the same for training, use and vLLM.
 
-A model with an encoder (Flan-T5) reads the plain text, as the public `pat-jj/text2triple-flan-t5` does; a causal model
-(Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts separated by commas:
+A model with an encoder (Flan-T5) reads the plain text, as the public `pat-jj/text2triple-flan-t5` does; a causal
+model (Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts separated
+by commas:
 
     (S> Alan Turing | P> was born in | O> London), (S> ...
 """
@@ -26,19 +27,17 @@ TARGET_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a passage that fits into the model.
-
-    text: the part, preceded by the passage's title.
-    tokens: its input tokens.
-    """
+    """Holds a part of a passage that fits into the model."""
 
     passage: Passage
     text: str
+    """The part, preceded by the passage's title."""
     tokens: list[int]
+    """Its input tokens."""
 
 
 def titled_text(title: str, text: str) -> str:
-    """Return "title: text" for the model, with marks made inert; only the text if it already contains the title."""
+    """Return "title: text", with marks made inert; only the text if it contains the title already."""
     text = as_line(text)
     title = as_line(title)
     if title.casefold() in text.casefold():
@@ -47,20 +46,13 @@ def titled_text(title: str, text: str) -> str:
 
 
 def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
-    """Return facts as a model writes them: separated by commas, or the mark for no fact."""
+    """Return facts as a model writes them, separated by commas; without facts, the mark that says so."""
     facts = [fact_text(*triple) for triple in triples]
     return ", ".join(facts) or str(NONE)
 
 
 class TripleText:
-    """A converter of texts and facts to a model's input and target tokens.
-
-    tokenizer: a tokenizer of transformers.
-    seq2seq: whether the model has an encoder.
-    prompts_dir: a folder whose files override the packaged prompt (text2triple).
-    source_tokens: the maximum number of input tokens, including the prompt. Raises SettingsError if the prompt
-        alone fills them.
-    """
+    """Converts texts and facts to a model's input and target tokens."""
 
     def __init__(
         self,
@@ -70,6 +62,14 @@ class TripleText:
         prompts_dir: str | Path | None = None,
         source_tokens: int = SOURCE_TOKENS,
     ) -> None:
+        """Take the model's tokenizer. Raises SettingsError if the prompt already fills `source_tokens`.
+
+        Args:
+            tokenizer: a tokenizer of transformers.
+            seq2seq: whether the model has an encoder.
+            prompts_dir: a folder with files that override the packaged prompt (text2triple).
+            source_tokens: the maximum number of input tokens, including the prompt.
+        """
         self.tokenizer = tokenizer
         self.seq2seq = seq2seq
         self._most = source_tokens

@@ -32,12 +32,7 @@ from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
 class VLLMWriter:
-    """A writer of facts on a vLLM engine.
-
-    name: a model's folder or hub name.
-    engine: further arguments of vllm.LLM; by default it computes in the precision in which the weights are saved.
-    Raises SettingsError for a decoding or a model that vLLM does not support here, and for an unknown engine argument.
-    """
+    """Writes facts by a vLLM engine."""
 
     def __init__(
         self,
@@ -47,6 +42,16 @@ class VLLMWriter:
         prompts_dir: str | Path | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
+        """Load a model into an engine.
+
+        Raises SettingsError for a decoding or a model that vLLM does not support here, and for an unknown engine
+        argument; WeightsError if the model cannot be loaded; and MissingExtra.
+
+        Args:
+            name: a model's folder or hub name.
+            engine: further arguments of vllm.LLM; by default it computes in the precision in which the weights are
+                saved.
+        """
         if decoding.beams > 1:
             raise SettingsError(
                 f"vLLM does not search with beams here: use text2triple:{name}"
@@ -129,10 +134,11 @@ def _output_of(output: Any) -> ModelReply:
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
-    """Return the extractor on a causal model in vLLM.
+    """Build the extractor on a causal model in vLLM.
 
-    argument: a folder or a hub name, and after "#" options of the decoding (see `read_spec`) and of vLLM's engine,
-        such as "/path#target_tokens=128,gpu_memory_utilization=0.5,tensor_parallel_size=2".
+    Args:
+        argument: a folder or a hub name, and after "#" options of the decoding (see `read_spec`) and of vLLM's
+            engine, such as "/path#target_tokens=128,gpu_memory_utilization=0.5,tensor_parallel_size=2".
     """
     name, _, written = argument.partition("#")
     if not name:

@@ -1,4 +1,4 @@
-"""Facts with fewer than three fields, as small models write them, are read as sentences by the offline extractor.
+"""Reads facts with fewer than three fields, as small models write them, as sentences, by the offline extractor.
 
 (S> Big Stone Gap | P> is set in a town of Virginia)     Big Stone Gap is set in a town of Virginia.
 ["Big Stone Gap", "is set in Virginia"]                  Big Stone Gap is set in Virginia.
@@ -28,7 +28,7 @@ _FEWEST_WORDS = 3
 
 
 def mended(parsed: ParsedTriples) -> ParsedTriples:
-    """Return the parsed facts, and the facts of lines that lack a field; lines without a fact remain leftovers.
+    """Return the parsed facts, and in addition the facts in lines that lack a field. Other lines remain leftovers.
 
     A line that was cut off is not read.
     """

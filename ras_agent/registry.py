@@ -3,6 +3,7 @@
     planner, extractor, answerer,
     reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
     encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
+    graph-encoder                             make(config), of ras_agent.tools.graph_tokens.encoders.EncoderConfig
     scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
     judge                                     make(), which returns a ras_agent.protocols.Judge
     attached                                  a ras_agent.tools.index.attached.Attached: data stored with passages
@@ -75,6 +76,11 @@ PLUGINS: dict[str, dict[str, object]] = {
         "facts": "ras_agent.tools.kg.fact_links:fact_linker",
     },
     "encoder": {"minilm": "ras_agent.tools.embed.minilm:minilm"},
+    "graph-encoder": {
+        "graph-transformer": "ras_agent.tools.graph_tokens.encoders:MessagePassing",
+        "gat": "ras_agent.tools.graph_tokens.encoders:MessagePassing",
+        "gcn": "ras_agent.tools.graph_tokens.encoders:MessagePassing",
+    },
     "scorer": {
         "bm25": "ras_agent.tools.subgraph.scorers.resolve:bm25",
         "st": "ras_agent.tools.subgraph.scorers.resolve:sentence_encoder",

@@ -80,6 +80,7 @@ _FEWER = {
 _LEARNS_LESS = {
     "aligner.train": "--judged 4",
     "gfm.train": "--completion 2 --width 16",
+    "graphllm.tables": "--seeds 0 --rows 2 --limit 1 --max-hops 1 --encoder-width 32",
     "graphqa.tables": "--seeds 0 --rows 1 --aligner-steps 1 --reply-tokens 4 --encoder-width 32",
     "graphqa.train": "--reply-tokens 4 --encoder-width 32",
     "lab.language_model": "--vocabulary 400 --width 32 --layers 2 --heads 2",

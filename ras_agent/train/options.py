@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ras_agent.registry import run_plugin_file
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -27,7 +29,7 @@ def config_from(
     A field `save_every: int` is the option `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes
     values separated by commas, or the option several times. Fields without a default are required. A field that is not
     an argument of the class (`init=False`) is not an option. The sentence under a field is its help text, followed by
-    its default.
+    its default. `--plugin FILE` runs a Python file that registers plug-ins first.
 
     Args:
         cls: The config dataclass.
@@ -66,7 +68,16 @@ def config_from(
             parser.add_argument(name, type=kind, action="extend", **given)
         else:
             parser.add_argument(name, type=_kind_of(annotation), **given)
+    parser.add_argument(
+        "--plugin",
+        type=Path,
+        action="append",
+        default=[],
+        help="A Python file that registers plug-ins; more than once for more. (not set)",
+    )
     options = vars(parser.parse_args(arguments))
+    for file in options.pop("plugin"):
+        run_plugin_file(file)
     for name, value in options.items():
         if isinstance(value, list):
             options[name] = tuple(value)

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from ras_agent.registry import names
 from ras_agent.testing import GRAPH_ENCODER_CHECKS, Check
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric", reason="needs the extra 'llm'")
 
 
-@pytest.fixture(scope="module", params=["graph-transformer", "gat", "gcn"])
+@pytest.fixture(scope="module", params=names("graph-encoder"))
 def encoder(request: pytest.FixtureRequest) -> Any:
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder
 

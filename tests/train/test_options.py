@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 import ras_agent.train
+from ras_agent.registry import PLUGINS, is_registered
 from ras_agent.train.loop import FitConfig
 from ras_agent.train.options import config_from
 
@@ -88,3 +89,15 @@ def test_the_help_has_the_sentence_of_a_field_and_its_default(
         "--validate-first, --no-validate-first Validate before the first step" in text
     )
     assert "may be the best. (default: off)" in text
+
+
+def test_a_plug_in_file_is_run_before_its_names_are_needed(tmp_path: Path) -> None:
+    file = tmp_path / "named_here.py"
+    file.write_text(
+        "from ras_agent import register\nregister('encoder', 'named-here', int)\n"
+    )
+    config_from(FitConfig, "About.", ["--plugin", str(file)])
+    try:
+        assert is_registered("encoder", "named-here")
+    finally:
+        del PLUGINS["encoder"]["named-here"]

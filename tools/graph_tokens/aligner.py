@@ -33,7 +33,6 @@ from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.graph_tokens.encoders import (
     EncoderConfig,
-    MessagePassing,
     build_encoder,
     pool,
 )
@@ -351,15 +350,17 @@ def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return places
 
 
-def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
-    """Load the weights of an aligner's encoder into another encoder, such as a GraphLLM's.
+def align_encoder(
+    encoder: nn.Module, config: EncoderConfig, folder: str | Path
+) -> None:
+    """Load the weights of an aligner's encoder into another encoder of the configuration, such as a GraphLLM's.
 
     Raises WeightsError for a folder without an aligner, SettingsError for an encoder of another configuration.
     """
     there = read_config(Path(folder)).encoder
-    if there != encoder.config:
+    if there != config:
         raise SettingsError(
-            f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}"
+            f"the aligner in {folder} has the encoder {there}, and this model {config}"
         )
     with _naming_unfit_weights(Path(folder)):
         weights = load_file(Path(folder) / WEIGHTS)

@@ -4,7 +4,8 @@ They are the three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometr
 (arXiv:2009.03509), GAT (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, there is a norm over a
 batch's nodes between the layers; without it, what all graphs have in common would hide the content of each
 (lab/graph-token.md). In use the norm has its running statistics, so that a graph's states do not depend on the graphs
-it is batched with. docs/methods.md lists the differences from the published encoders.
+it is batched with. docs/methods.md lists the differences from the published encoders. Other encoders are plug-ins of
+the kind `graph-encoder`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from torch import Tensor, nn
 
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.graph_batch import GraphBatch
+from ras_agent.protocols import GraphEncoder
+from ras_agent.registry import check_call, find, is_registered, names
 
-EncoderKind = Literal["graph-transformer", "gat", "gcn"]
+_KIND = "graph-encoder"
 Norm = Literal["batch", "layer"]
 _EPSILON = 1e-5  # this and the next as in torch's batch norm
 _MOMENTUM = 0.1
@@ -30,11 +33,12 @@ _MOST_SHIFT = 5.0
 class EncoderConfig:
     """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
 
+    kind: the name of a plug-in of the kind "graph-encoder".
     norm: "batch", over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node.
     Raises SettingsError for an unknown kind or norm, for numbers below 1, and for a width that the heads do not divide.
     """
 
-    kind: EncoderKind = "graph-transformer"
+    kind: str = "graph-transformer"
     layers: int = 4
     heads: int = 4
     width: int = 1024
@@ -43,14 +47,15 @@ class EncoderConfig:
     norm: Norm = "batch"
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("graph encoder", self.kind, EncoderKind),
-            ("norm", self.norm, Norm),
-        ):
-            if value not in get_args(known):
-                raise SettingsError(
-                    f"unknown {what} {value!r}; known: {', '.join(get_args(known))}"
-                )
+        if not is_registered(_KIND, self.kind):
+            raise SettingsError(
+                f"unknown graph encoder {self.kind!r}; known: {', '.join(names(_KIND))}; one of yours has to be "
+                "registered first, by an installed package or by --plugin FILE"
+            )
+        if self.norm not in get_args(Norm):
+            raise SettingsError(
+                f"unknown norm {self.norm!r}; known: {', '.join(get_args(Norm))}"
+            )
         if (
             min(self.layers, self.heads, self.width, self.input) < 1
             or self.width % self.heads
@@ -196,9 +201,21 @@ class MessagePassing(nn.Module):
         return states  # (N, width)
 
 
-def build_encoder(config: EncoderConfig) -> MessagePassing:
-    """Return a new encoder with random weights. Raises MissingExtra without torch-geometric."""
-    return MessagePassing(config)
+def build_encoder(config: EncoderConfig) -> nn.Module:
+    """Return a new encoder with random weights, a module that keeps the contract of GraphEncoder.
+
+    Raises MissingExtra without torch-geometric, SettingsError for a plug-in that is no module or of another width.
+    """
+    make = find(_KIND, config.kind)
+    check_call(_KIND, config.kind, make, config=config)
+    encoder = make(config)
+    is_encoder = isinstance(encoder, nn.Module) and isinstance(encoder, GraphEncoder)
+    if not is_encoder or encoder.width != config.width:
+        raise SettingsError(
+            f"the graph encoder {config.kind!r} has to be a torch module with states as wide as its configuration says, "
+            f"width = {config.width}, got {encoder!r:.200}"
+        )
+    return cast(nn.Module, encoder)
 
 
 def pool(states: Tensor, batch: GraphBatch) -> Tensor:

@@ -48,7 +48,7 @@ class AlignerTrainingConfig(FitConfig):
     out: Path
     """The folder to write; the same command resumes a training in it."""
     encoder: str = "graph-transformer"
-    """The graph encoder, as wide as the embedder's vectors: graph-transformer, gat or gcn."""
+    """The graph encoder, as wide as the embedder's vectors: graph-transformer, gat, gcn, or a plug-in of yours."""
     layers: int = 2
     """Layers of the encoder; the paper has 4."""
     heads: int = 4
@@ -185,13 +185,18 @@ def new_aligner(
 
 def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     from ras_agent.tools.graph_tokens.aligner import AlignerConfig
-    from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
+    from ras_agent.tools.graph_tokens.encoders import EncoderConfig, Norm
 
-    kind = cast(EncoderKind, config.encoder)
     norm = cast(Norm, config.norm)
     return AlignerConfig(
         EncoderConfig(
-            kind, config.layers, config.heads, width, width, config.dropout, norm
+            config.encoder,
+            config.layers,
+            config.heads,
+            width,
+            width,
+            config.dropout,
+            norm,
         ),
         hidden=width,
         projected=config.projected,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ras_agent.errors import SettingsError
+from ras_agent.registry import names
 from ras_agent.train.loop import FitConfig
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig
 
-ENCODERS = ("graph-transformer", "gat", "gcn", "none")
 _NORMS = ("batch", "layer")
 _TUNINGS = ("frozen", "lora", "full")
 _RANGES = {
@@ -48,7 +48,8 @@ class GraphLLMOptions(FitConfig):
     tuning: str = "lora"
     """What is trained: frozen, only the graph part; lora, also an adapter; full, all weights."""
     encoder: str = "graph-transformer"
-    """The graph encoder: graph-transformer, gat, gcn, or none for trained tokens that are the same for every graph."""
+    """The graph encoder: graph-transformer, gat, gcn, a plug-in of yours, or none for trained tokens that are the same
+    for every graph."""
     encoder_layers: int = 4
     """Layers of the graph encoder."""
     encoder_heads: int = 4
@@ -86,8 +87,9 @@ class GraphLLMOptions(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
+        encoders = (*names("graph-encoder"), "none")
         check_choices(
-            self, {"tuning": _TUNINGS, "encoder": ENCODERS, "encoder_norm": _NORMS}
+            self, {"tuning": _TUNINGS, "encoder": encoders, "encoder_norm": _NORMS}
         )
         if bool(self.language_model) == (self.start_from is not None):
             raise SettingsError(
@@ -101,11 +103,7 @@ class GraphLLMOptions(FitConfig):
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the GraphLLM to train."""
         from ras_agent.tools.embed.embedders import resolve_embedder
-        from ras_agent.tools.graph_tokens.encoders import (
-            EncoderConfig,
-            EncoderKind,
-            Norm,
-        )
+        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, Norm
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
 
         encoder = None
@@ -119,11 +117,13 @@ class GraphLLMOptions(FitConfig):
                 )
             encoder = aligner.encoder
         elif self.encoder != "none":
-            kind = cast(EncoderKind, self.encoder)
             width = resolve_embedder(self.embedder).dimension
             shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
             encoder = EncoderConfig(
-                kind, *shape, self.encoder_dropout, cast(Norm, self.encoder_norm)
+                self.encoder,
+                *shape,
+                self.encoder_dropout,
+                cast(Norm, self.encoder_norm),
             )
         base = Path(self.language_model)
         return GraphLLMConfig(

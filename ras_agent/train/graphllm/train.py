@@ -321,8 +321,9 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
     from ras_agent.tools.graph_tokens.aligner import WEIGHTS, align_encoder
     from ras_agent.tools.graph_tokens.graph_llm import GraphTokens
 
-    if isinstance(model.graph_tokens, GraphTokens):
-        align_encoder(model.graph_tokens.encoder, folder)
+    shape = model.config.encoder
+    if isinstance(model.graph_tokens, GraphTokens) and shape is not None:
+        align_encoder(model.graph_tokens.encoder, shape, folder)
     return {"aligner_sha256": file_sha256(folder / WEIGHTS)}
 
 

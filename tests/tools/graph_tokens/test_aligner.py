@@ -362,11 +362,11 @@ def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(
     aligner.save(tmp_path)
     torch.manual_seed(5)
     encoder = build_encoder(SMALL.encoder)
-    align_encoder(encoder, tmp_path)
+    align_encoder(encoder, SMALL.encoder, tmp_path)
     for name, value in aligner.encoder.state_dict().items():
         assert torch.equal(encoder.state_dict()[name], value)
     with pytest.raises(SettingsError, match="has the encoder"):
-        align_encoder(build_encoder(replace(SMALL.encoder, layers=1)), tmp_path)
+        align_encoder(encoder, replace(SMALL.encoder, layers=1), tmp_path)
 
 
 def test_an_aligner_is_written_into_folders_that_are_made(

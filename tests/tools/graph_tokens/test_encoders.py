@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from socket import socket
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ras_agent import registry
 from ras_agent.errors import SettingsError
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.registry import PLUGINS, register
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric", reason="needs the extra 'llm'")
 
 from ras_agent.tools.graph_tokens.encoders import (
     EncoderConfig,
+    MessagePassing,
     NodeBatchNorm,
     build_encoder,
     pool,
 )
+from ras_agent.tools.graph_tokens.graph_llm import GraphTokens
+from tests.messages import says
 
 
 def _features(group: list[int], width: int = 2) -> GraphFeatures:
@@ -54,7 +60,7 @@ def _normalised(rows: Any, axis: int = 0) -> Any:
 
 def test_the_graph_transformer_attends_from_each_node_over_its_incoming_edges() -> None:
     torch.manual_seed(1)
-    encoder = build_encoder(
+    encoder = MessagePassing(
         EncoderConfig("graph-transformer", layers=1, heads=1, width=4, input=3)
     ).train()
     draw = np.random.default_rng(0)
@@ -92,7 +98,7 @@ def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees_and_adds_a_m
     None
 ):
     torch.manual_seed(1)
-    encoder = build_encoder(
+    encoder = MessagePassing(
         EncoderConfig("gcn", layers=1, heads=1, width=4, input=3)
     ).train()
     nodes = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
@@ -125,7 +131,7 @@ def test_each_layer_but_the_first_adds_to_the_state_before_it(
     norm: Any, axis: int
 ) -> None:
     torch.manual_seed(1)
-    deep = build_encoder(
+    deep = MessagePassing(
         EncoderConfig("gcn", layers=2, heads=1, width=4, input=4, norm=norm)
     ).train()
     nodes = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
@@ -277,3 +283,46 @@ def test_no_nodes_have_no_states() -> None:
 def test_an_impossible_encoder_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         EncoderConfig(**changes)
+
+
+class _Plain(torch.nn.Module):
+    """A user's encoder: a linear map of each node."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.width = config.width
+        self.own = torch.nn.Linear(config.input, config.width)
+
+    def forward(self, batch: GraphBatch) -> Any:
+        return self.own(batch.nodes)
+
+
+@pytest.fixture
+def own_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registered encoder, which is gone after the test."""
+    tables = {kind: dict(table) for kind, table in PLUGINS.items()}
+    monkeypatch.setattr(registry, "PLUGINS", tables)
+    register("graph-encoder", "plain", _Plain)
+
+
+@pytest.mark.usefixtures("own_encoder")
+def test_a_registered_encoder_makes_the_graph_tokens() -> None:
+    tokens = GraphTokens(EncoderConfig("plain", heads=1, width=4, input=2), 1, 8, 6)
+    assert isinstance(tokens.encoder, _Plain)
+    made = tokens([_features([0, 0]), _features([])])
+    assert made.shape == (2, 1, 6)
+
+
+@pytest.mark.usefixtures("own_encoder")
+def test_an_encoder_of_another_width_than_it_was_asked_for_is_refused() -> None:
+    def narrow(config: EncoderConfig) -> Any:
+        return _Plain(replace(config, width=config.width // 2))
+
+    register("graph-encoder", "narrow", narrow)
+    with pytest.raises(SettingsError, match=says("'narrow'", "width = 4")):
+        build_encoder(EncoderConfig("narrow", heads=1, width=4, input=2))
+
+
+def test_an_unknown_encoder_names_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=says("'gta'", "gat, gcn", "--plugin FILE")):
+        EncoderConfig("gta")

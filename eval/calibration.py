@@ -251,7 +251,7 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
             continue
         if result.abstained and result.confidence is not None and not says_all:
             raise RunError(
-                f"{folder.path} left answers unsaid that were not sure enough: run it again with --least-confidence 0"
+                f"{folder.path} withheld answers that were not confident enough: run it again with --least-confidence 0"
             )
         if result.abstained:
             continue
@@ -307,7 +307,7 @@ def calibrated(
     enough = least_count(risk, level)
     if len(signals) < enough:
         raise RunError(
-            f"{run} has {len(signals)} answers, and a risk of {risk:g} is borne by {enough} at least: ask more questions, "
+            f"{run} has {len(signals)} answers, but a risk of {risk:g} needs at least {enough}: ask more questions, "
             "or allow a higher --risk"
         )
     manifest = manifest or {}

@@ -122,7 +122,7 @@ def refuse_address(path: Path) -> None:
     """Raise SettingsError if `path`, which has to name a file, is the URL of a database."""
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
-            "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "
-            "--out ADDRESS`, `kg build ADDRESS`, `ask`, `eval` and `study` with --index ADDRESS, --cache and "
+            "a file or folder is needed here, and the address of a PostgreSQL database was given: name a file. Addresses can "
+            "be given to `ras-agent index FILES --out ADDRESS`, `kg build ADDRESS`, --index, --cache and "
             "--triple-cache"
         )

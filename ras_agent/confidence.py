@@ -334,7 +334,7 @@ class Sureness:
         if self.unlike:
             answer = _with_advice(
                 answer,
-                f"the calibration was fitted to another way of asking ({self.unlike}): its bound does not hold here",
+                f"the calibration was fitted to a run with {self.unlike}: its bound of wrong answers does not hold here",
             )
         least = self.calibration.threshold
         if self.least is not None:

@@ -312,7 +312,7 @@ def _object_in(text: str) -> dict[str, Any]:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FilterError(f"the filter {text!r:.200} is no JSON: {error}") from error
+        raise FilterError(f"the filter {text!r:.200} is not JSON: {error}") from error
     return dict(read)
 
 
@@ -400,17 +400,17 @@ def _conditions(key: object, value: object) -> list[Condition]:
         raise FilterError(f"a filter's keys have to be texts, got {key!r:.200}")
     if storable(key) != key:
         raise FilterError(
-            f"filter key {key!r:.200} has a character that no database stores, NUL or half a pair: take it out"
+            f"filter key {key!r:.200} has a character that databases cannot store (NUL or a lone surrogate): remove it"
         )
     if not isinstance(value, Mapping):
         return [_condition(key, value)]
     if not value:
-        raise FilterError(f"filter key {key!r} has no test: known are {_FORMS}")
+        raise FilterError(f"filter key {key!r} has no comparison; known: {_FORMS}")
     conditions = []
     for test, bound in value.items():
         if test not in _TESTS:
             raise FilterError(
-                f"filter key {key!r}: unknown test {test!r:.80}; known are {_FORMS}"
+                f"filter key {key!r}: unknown comparison {test!r:.80}; known: {_FORMS}"
             )
         conditions.append(_condition(key, bound, test))
     return conditions
@@ -420,7 +420,7 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
     listed = _items(value)
     if not listed:
         raise FilterError(
-            f"filter key {key!r} has no value: leave the key out, or name what it may be"
+            f"filter key {key!r} has no value: give it one, or leave the key out"
         )
     texts: dict[str, Scalar] = {}
     for item in listed:
@@ -430,7 +430,9 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
                 f"got {item!r:.200}"
             )
         if isinstance(item, int) and not storable_number(item):
-            raise FilterError(f"filter key {key!r}: a whole number has at most 64 bits")
+            raise FilterError(
+                f"filter key {key!r}: the number {item} is too large: at most 64 bits"
+            )
         texts.setdefault(as_text(item) or "", item)
     ordered = dict(sorted(texts.items()))
     condition = Condition(key, tuple(ordered), tuple(ordered.values()), test)

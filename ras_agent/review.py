@@ -249,7 +249,7 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
         )
     if not given:
         raise ReviewError(
-            'decision: an empty list decides nothing; {"action": "approve"} approves'
+            'decision: the list is empty: give at least one decision, such as {"action": "approve"}'
         )
     taken: list[Decision] = []
     changed: set[str] = set()
@@ -287,7 +287,7 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):
             raise ReviewError(
-                f"{where}.{key}: it is meant for {key} {given[key]!r:.80}, and the run waits at {review.at} of hop "
+                f"{where}.{key}: the decision is for {key} {given[key]!r:.80}, but the run waits at {review.at} of hop "
                 f"{review.hop}"
             )
     read: dict[str, Any] = {}

@@ -91,6 +91,6 @@ def impatient(
                 return
             silent_at = monotonic()
             self.pgconn.finish()
-            raise OperationalError(f"the server was silent for {SECONDS} seconds")
+            raise OperationalError(f"the server did not answer for {SECONDS} seconds")
 
     return cast("type[C]", Impatient)

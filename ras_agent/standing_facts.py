@@ -59,7 +59,12 @@ def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
     for fact in facts[:_SHOWN]:
         words = " ".join(term.text for term in text.missing(fact.subject, fact.object))
         said = f"{fact.subject} {fact.predicate} {fact.object}"
-        lines.append(f"“{said}”: no {words!r} there")
-    count = "a fact" if len(facts) == 1 else f"{len(facts)} facts"
-    message = f"{count} left out, as the words are not in the passage, such as {lines[0]:.300} (passage {passage.id})"
+        lines.append(f"“{said}” (missing: {words!r})")
+    if len(facts) == 1:
+        problem = (
+            f"a fact is left out, because its words are not in passage {passage.id}: "
+        )
+    else:
+        problem = f"{len(facts)} facts are left out, because their words are not in passage {passage.id}, such as "
+    message = f"{problem}{lines[0]:.300}"
     return RefusedFacts("extractor", message, hop, "\n".join(lines)[:500])

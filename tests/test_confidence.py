@@ -192,5 +192,5 @@ def test_a_calibration_of_another_retriever_is_told(tmp_path: Path) -> None:
     agent = create_ras_agent(index=[BELL], settings=Settings(calibration=file))
     out = agent.invoke({"question": "Where was Bell born?"})
     assert out["failures"][-1]["message"] == (
-        "the calibration was fitted to another way of asking (retriever dense, not bm25): its bound does not hold here"
+        "the calibration was fitted to a run with retriever dense, not bm25: its bound of wrong answers does not hold here"
     )

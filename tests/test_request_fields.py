@@ -111,10 +111,10 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
             "planner.top_p: input should be less than or equal to 1, got 3",
         ),
         ({"roles": "planner"}, "roles has to be written NAME=VALUE"),
-        ({"headers": {"x team": "a"}}, "'x team' is not a header's name"),
+        ({"headers": {"x team": "a"}}, "'x team' is not the name of a header"),
         (
             {"headers": {"Host": "a"}},
-            "'Host' cannot be set, since the connection decides it: leave it out",
+            "'Host' cannot be set, because the HTTP connection sets it: leave it out",
         ),
         ({"top_p": 2}, "less than or equal to 1, got 2"),
     ],
@@ -207,7 +207,7 @@ def test_a_file_of_the_working_folder_names_no_variable_whose_value_is_sent(
 ) -> None:
     file = in_file(tmp_path, f'llm = "vllm:http://somewhere.example/v1#m"\n{line}\n')
     with pytest.raises(
-        SettingsError, match=r"names variables of the environment \(OPENAI_API_KEY\)"
+        SettingsError, match=r"names environment variables \(OPENAI_API_KEY\)"
     ):
         refuse_keys(file, unnamed_destinations(file, None, {}), {})
     # the user named the file

@@ -67,7 +67,7 @@ def test_looks_without_a_byte_add_up_to_silence(clock: Clock) -> None:
         clock.now += 0.1
         looks.send(0)
     clock.now += 0.2
-    with pytest.raises(OperationalError, match="silent for 5 seconds"):
+    with pytest.raises(OperationalError, match="did not answer for 5 seconds"):
         looks.send(0)
 
 

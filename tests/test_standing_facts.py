@@ -28,11 +28,11 @@ def test_facts_that_do_not_stand_are_one_failure_a_passage_which_names_them() ->
     assert isinstance(failure, RefusedFacts)
     assert (failure.role, failure.hop) == ("extractor", 2)
     assert failure.message == (
-        "2 facts left out, as the words are not in the passage, such as “Nora Quill worked with Bruce "
-        "Heezen”: no 'Bruce Heezen' there (passage p1)"
+        "2 facts are left out, because their words are not in passage p1, such as “Nora Quill worked with Bruce "
+        "Heezen” (missing: 'Bruce Heezen')"
     )
     assert (
-        failure.detail.splitlines()[1] == "“Nora Quill died in 2006”: no '2006' there"
+        failure.detail.splitlines()[1] == "“Nora Quill died in 2006” (missing: '2006')"
     )
 
 

@@ -79,7 +79,9 @@ def bench_rows(
         SettingsError: If FAISS is not installed.
     """
     if find_spec("faiss") is None:
-        raise SettingsError("no peer to measure: pip install faiss-cpu")
+        raise SettingsError(
+            "FAISS, the peer of this benchmark, is not installed: pip install faiss-cpu"
+        )
     for size in sizes:
         ours, theirs = (
             median(column) for column in zip(*_times(size, queries), strict=True)

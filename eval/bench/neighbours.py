@@ -115,9 +115,7 @@ def processor_seconds(one_processor: bool) -> float:
 def _share_one_processor() -> None:
     """Bind all threads of this process to one processor."""
     if not _THREADS.exists():
-        raise SettingsError(
-            f"{_ONE_PROCESSOR}: only Linux tells the threads of a process; leave it out here"
-        )
+        raise SettingsError(f"{_ONE_PROCESSOR} works only on Linux: leave it out")
     first = min(os.sched_getaffinity(0))
     for thread in _THREADS.iterdir():
         os.sched_setaffinity(int(thread.name), {first})

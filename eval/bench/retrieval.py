@@ -109,7 +109,9 @@ def bench_rows(
         SettingsError: If one of these packages is not installed.
     """
     if missing := [name for name in ("bm25s", "rank_bm25") if find_spec(name) is None]:
-        raise SettingsError(f"no peer to measure: pip install {' '.join(missing)}")
+        raise SettingsError(
+            f"peers of this benchmark are not installed: pip install {' '.join(missing)}"
+        )
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             ours = _in_process("build", size, queries, folder) | _in_process(

@@ -220,7 +220,7 @@ class Benchmark:
         """
         if self.hub is None:
             raise IngestError(
-                f"{self.name} is on no data set hub in a form that is read here; {self.source}"
+                f"{self.name} cannot be fetched from a data set hub; {self.source}"
             )
         try:
             from datasets import load_dataset  # pyright: ignore[reportMissingImports]

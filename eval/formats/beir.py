@@ -51,7 +51,7 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
             )
     if grades:
         raise IngestError(
-            f"{judgements}: query {next(iter(grades))!r} is not in {queries.name}; get both of one set"
+            f"{judgements}: query {next(iter(grades))!r} is not in {queries.name}; get both files from the same set"
         )
 
 

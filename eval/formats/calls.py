@@ -140,7 +140,7 @@ def _logged(result: Result) -> Sequence[JSON]:
         if result.error:
             return ()
         raise RunError(
-            f"question {result.id!r} has no trace, so its calls are unknown; eval with --traces"
+            f"question {result.id!r} has no trace, so its calls are unknown; run it again with --traces"
         )
     calls: Sequence[JSON] = result.trace["usage"]["calls"]
     return calls
@@ -152,11 +152,11 @@ def _call(
     where = f"question {result.id!r}, {logged['role']}, hop {logged['hop']}"
     if not (key := logged.get("key")):
         raise RunError(
-            f"{where}: the run does not say where the reply is: ask it again with this version"
+            f"{where}: the run does not record where the reply is stored: run it again with this version"
         )
     if (call := recorded.call(key)) is None:
         raise RunError(
-            f"{where}: the reply is not there; name the place that the run had under --cache"
+            f"{where}: the reply is not in the cache; give the run's cache with --cache"
         )
     request, reply = call
     return RoleCall(

@@ -149,7 +149,7 @@ def is_cited(result: Result) -> bool:
     """
     if result.trace is None:
         raise RunError(
-            f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces"
+            f"question {result.id!r} has no trace, so its citations are unknown; run it again with --traces"
         )
     outcome = Outcome.from_output(result.trace)
     if outcome.abstained or not outcome.answer or not outcome.citations:
@@ -168,7 +168,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
         if result.error or not result.retrieved:
             return ()
         raise RunError(
-            f"question {result.id!r} has no trace, so its passages' texts are unknown; eval with --traces"
+            f"question {result.id!r} has no trace, so its passages' texts are unknown; run it again with --traces"
         )
     return tuple(map(Passage.from_dict, (result.trace.get("passages") or {}).values()))
 

@@ -152,7 +152,7 @@ def begin_run(
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
         raise SettingsError(
-            "this run asks something that no other process can make; leave --engine away"
+            "this run asks an agent that other processes cannot make; leave --engine out"
         )
     settings = with_benchmark_defaults(agent.settings, task.benchmark)
     graph = agent.graph or settings.loop

@@ -155,7 +155,7 @@ class RunFolder:
             )
         if self.manifest_path not in there and there - half_begun:
             raise RunError(
-                f"{self.path} holds files but no manifest.json: it is no run; name another folder"
+                f"{self.path} holds files but no manifest.json: it is not the folder of a run; name another folder"
             )
 
     def manifest(self) -> JSON:
@@ -172,12 +172,12 @@ class RunFolder:
                     f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}"
                 ) from error
             raise RunError(
-                f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
+                f"{self.path} is not the folder of a run: {error.strerror}: {self.manifest_path.name}; "
                 "name a folder that `ras-agent eval --out FOLDER` wrote"
             ) from error
         except ValueError as error:
             raise RunError(
-                f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew"
+                f"{self.manifest_path}: not JSON ({error}); restore it from a copy, or begin a new run"
             ) from error
         return data
 

@@ -56,7 +56,7 @@ class Fork:
         roles: Mapping[str, Any] = manifest.get("roles") or {}
         if manifest.get("graph") in (None, "none") or not roles:
             raise RunError(
-                f"{self.folder.path} asked no agent of a graph; only runs of `ras-agent eval` are asked again"
+                f"{self.folder.path} was not made by an agent of `ras-agent eval`, so it cannot be asked again"
             )
         known = {
             **manifest.get("limits", {}),

@@ -166,7 +166,7 @@ class OwnGraphs(PassageIndex):
         """
         if Filter.of(filter):
             raise FilterError(
-                "questions that bring their own graphs are asked without a filter: leave --filter away"
+                "questions that bring their own graphs are asked without a filter: leave --filter out"
             )
         return self
 

@@ -121,8 +121,8 @@ def ask_repeatedly(
 def _check(agent: EvalAgent, out: Path, times: int) -> None:
     if agent.settings.cache is not None:
         raise SettingsError(
-            "with one --cache every repeat would have the replies of the first: leave --cache away, "
-            "each repeat keeps its own"
+            "with one --cache every repeat would have the replies of the first: leave --cache out, "
+            "so that each repeat has its own"
         )
     if RunFolder(out).manifest_path.exists():
         raise RunError(

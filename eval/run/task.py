@@ -148,7 +148,7 @@ def load_task(
         )
     if embedder and corpus is None and settings.index is not None:
         raise SettingsError(
-            f"{settings.index} has its own embedder; leave --embedder away"
+            f"{settings.index} has its own embedder; leave --embedder out"
         )
     index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
     lacking = count_without_evidence(questions, index)

@@ -82,7 +82,7 @@ class WorkerPlan:
         if self.engine == "ray" and not self.workers:
             if rates["requests_per_minute"] or rates["tokens_per_minute"]:
                 raise SettingsError(
-                    "how many workers share the requests a minute? give --workers"
+                    "the rate limits cannot be divided, because the number of workers is unknown: give --workers"
                 )
             return settings.model_copy(update=update)
         count = 1

@@ -120,7 +120,7 @@ def set_files(public: PublicSet, data: Path, corpus: Path | None = None) -> SetF
         return SetFiles(questions, None if found == data else found, is_checked=False)
     if corpus:
         raise SettingsError(
-            f"{public.name} has passages of its own: leave --corpus away"
+            f"{public.name} has passages of its own: leave --corpus out"
         )
     for name, expected in public.digests.items():
         _check(public, data / name, expected)

@@ -141,7 +141,7 @@ class StudyFolder:
         }
         if self.study_path not in there and there - own:
             raise RunError(
-                f"{self.path} holds files but no study.json: it is no study; name another folder"
+                f"{self.path} holds files but no study.json: it is not the folder of a study; name another folder"
             )
 
     def study(self) -> JSON:
@@ -154,11 +154,11 @@ class StudyFolder:
             data: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:
             raise RunError(
-                f"{self.path} is no study: {error.strerror}: study.json"
+                f"{self.path} is not the folder of a study: {error.strerror}: study.json; name another folder"
             ) from error
         except ValueError as error:
             raise RunError(
-                f"{self.study_path}: not JSON ({error}); take it from a copy, or start anew"
+                f"{self.study_path}: not JSON ({error}); restore it from a copy, or begin a new study"
             ) from error
         return data
 
@@ -225,7 +225,7 @@ def run_study(
     names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RunError(
-            f"several runs would be called {twice[0]!r}: their roles have one printable name; try them apart"
+            f"several runs would be called {twice[0]!r}: their roles have the same printed name; give them to separate studies"
         )
     StudyFolder(out).check_content()
     out.mkdir(parents=True, exist_ok=True)

@@ -107,7 +107,7 @@ class Rewards:
             find_metric(name)
             if name in _FAULTS and weight > 0:
                 raise SettingsError(
-                    f"{name} counts a fault, and a weight of {weight:g} pays for it: give it a negative weight"
+                    f"the reward's part {name} counts a fault, which a weight of {weight:g} rewards: make it negative"
                 )
         for name, weight in self.weights().items():
             if not math.isfinite(weight):

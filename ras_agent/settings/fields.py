@@ -140,93 +140,106 @@ class Settings(BaseModel):
     )
     retriever: str = _RETRIEVAL(
         "bm25",
-        "bm25, dense or hybrid; with a knowledge graph also kg-mix, gfm, ppr, paths or pcst; a+b mixes two; "
-        "langchain:MODULE:ATTRIBUTE is a vector store of yours, "
-        "sparql:URL and neo4j:URL are graphs elsewhere.",
+        "How passages are searched: bm25, dense or hybrid; with a knowledge graph also kg-mix, gfm, ppr, paths or "
+        "pcst; a+b mixes two. langchain:MODULE:ATTRIBUTE is your own vector store; sparql:URL and neo4j:URL are "
+        "remote graphs.",
         everyday=True,
     )
-    k: PositiveInt = _RETRIEVAL(5, "Passages per hop.", everyday=True)
+    k: PositiveInt = _RETRIEVAL(
+        5, "Number of passages that each hop retrieves.", everyday=True
+    )
     filter: dict[str, Any] | None = _RETRIEVAL(
         None,
-        "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them; "
-        "date.before=2024-01-01, date.after=, team.not= and date.exists=true, or JSON.",
+        "Search only passages with these metadata, e.g. team=x; several values of a key are alternatives. Also "
+        "date.before=2024-01-01, date.after=, team.not=, date.exists=true, or JSON.",
     )
     reranker: str | None = _RETRIEVAL(
         None,
-        "Ranks the hits again: ce:MODEL, http://host/rerank#MODEL, or llm:provider:model; if not set, or none, nothing.",
+        "Model that ranks the hits again: ce:MODEL, http://host/rerank#MODEL, or llm:provider:model. If not set, or "
+        "none, hits are not ranked again.",
     )
-    candidates: PositiveInt = _RETRIEVAL(40, "How many hits the reranker reads.")
+    candidates: PositiveInt = _RETRIEVAL(40, "Number of hits that the reranker reads.")
     weights: str | None = _RETRIEVAL(
         None,
         "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default.",
     )
     linker: str | None = _RETRIEVAL(
         None,
-        "Names a question's entities, where a graph is entered: provider:model, llm for the model of --llm, facts for its "
-        "names and the nearest facts, or a plug-in; if not set, by the graph's own names.",
+        "Finds the entities of the graph at which a question starts: provider:model, llm for the model of --llm, "
+        "facts to match names and the nearest facts, or a plug-in. If not set, names of the graph are searched in the "
+        "question.",
     )
     starts: Path | None = _EVALUATION(
         None,
-        "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions.",
+        "gfm-rag's test.json: its start nodes are the entities at which its questions start.",
     )
 
     llm: str | None = _READERS(
         None,
-        "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline.",
+        "Model of every role that has no setting of its own, e.g. openai:gpt-4o-mini. If not set, these roles are "
+        "offline.",
         everyday=True,
     )
     planner: str | None = _ROLES(
-        None, "Decides what to ask next: offline or provider:model.", everyday=True
+        None,
+        "Role that decides what to search next: offline or provider:model.",
+        everyday=True,
     )
     extractor: str | None = _READERS(
         None,
-        "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner.",
+        "Role that reads facts in passages: offline or provider:model. If not set, --llm, or else the planner's "
+        "model.",
         everyday=("extract",),
     )
     answerer: str | None = _ROLES(
         None,
-        "Answers from the facts and passages: offline or provider:model.",
+        "Role that answers from the facts and passages: offline or provider:model.",
         everyday=True,
     )
     rewriter: str | None = _ROLES(
         None,
-        "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
+        "Role that makes a follow-up question understandable without its conversation: offline or provider:model. If "
+        "not set, the planner's model.",
     )
 
     loop: str = _LOOP(
         "ras",
-        "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.",
+        "Loop that finds the answer: ras, react, ircot, single-shot, or the name of a plug-in.",
         everyday=("eval",),
     )
-    preset: str | None = _LOOP(None, "paper: the loop as it was published.")
+    preset: str | None = _LOOP(
+        None, "Settings of the loop as a group; paper runs it as it was published."
+    )
     layout: EvidenceLayout | None = _LOOP(
         None,
-        "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper; "
-        "searches is for models that read graph tokens; dialogue gives the planner a conversation that only grows.",
+        "What the prompts of planner and answerer show of each hop. searches is for models that read graph tokens; "
+        "dialogue gives the planner a conversation that only grows. If not set, evidence, or chain with preset paper.",
     )
     dialect: str | None = _LOOP(
         None,
-        "How the planner's model writes its moves: search-r1, r1-searcher, autorefine, corag, react, think-on-graph, "
-        "tool-json or ras; if not set, by the model's name, or by its first reply.",
+        "Syntax in which the planner's model writes its decisions: search-r1, r1-searcher, autorefine, corag, react, "
+        "think-on-graph, tool-json or ras. If not set, it is chosen by the model's name, or by its first reply.",
     )
     tools: str | None = _LOOP(
         None,
-        "What the model of --loop react may call, with commas: search, neighbours, paths, read, or retrievers by name, each "
-        "a tool of its own; finish is always there. If not set, all that the index can serve.",
+        "Tools of the model of --loop react, separated by commas: search, neighbours, paths, read, or names of "
+        "retrievers, each a tool of its own; finish is always there. If not set, all tools that the index can serve.",
     )
     thinking: bool = _LOOP(
         True,
-        "Keep what the planner's model thought in its dialogue, or drop it from the next prompts.",
+        "Keep the thoughts of the planner's model in its dialogue, or leave them out of the next prompts.",
         "--thinking/--no-thinking",
     )
     from_memory: bool | None = _LOOP(
         None,
-        "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",
+        "Answer from the model's memory if the planner decides that no retrieval is needed. If not set, only with "
+        "preset paper.",
         "--from-memory/--grounded",
     )
     review: str | None = _THREADS(
         None,
-        "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere.",
+        "Points at which a run waits for a person's decision: plan, facts, answer, or several separated by commas. If "
+        "not set, the run never waits.",
     )
     checkpoint: str = _THREADS(
         "memory",
@@ -235,156 +248,175 @@ class Settings(BaseModel):
 
     fallback: Literal["offline", "stop"] | None = _LOOP(
         None,
-        "Who plays a step whose model wrote nothing readable, also when asked again: offline, or stop for nobody; if "
-        "not set, offline for English texts, and stop with preset paper.",
+        "What replaces a model whose reply cannot be read even when asked again: offline, the offline role, or stop, "
+        "which ends the loop. If not set, offline for English texts, and stop with preset paper.",
     )
 
-    max_hops: PositiveInt = _LIMITS(5, "Most hops.", everyday=True)
+    max_hops: PositiveInt = _LIMITS(5, "Largest number of hops.", everyday=True)
     max_parallel: PositiveInt = _LIMITS(
-        3, "Most searches that one plan makes at the same time; each is a hop."
+        3,
+        "Largest number of searches that one plan makes at the same time; each is a hop.",
     )
-    max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
+    max_facts: PositiveInt = _LIMITS(
+        400,
+        "Largest number of facts of the question graph that prompts and searches see.",
+    )
     max_llm_calls: PositiveInt | None = _LIMITS(
-        None, "Most model calls; if not set, no limit."
+        None, "Largest number of model calls. If not set, no limit."
     )
     max_tokens: PositiveInt | None = _LIMITS(
-        None, "Most tokens, input and output; if not set, no limit."
+        None,
+        "Largest number of tokens, input and output together. If not set, no limit.",
     )
     max_seconds: PositiveFloat | None = _LIMITS(
-        None, "Most seconds; if not set, no limit."
+        None, "Longest duration of a run, in seconds. If not set, no limit."
     )
 
     prune_facts: str | None = _GRAPH(
         None,
-        "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all.",
+        "How the facts are chosen that planner and answerer are shown: by use, likeness or aligner:FOLDER. If not "
+        "set, all facts are shown.",
     )
-    prune_to: PositiveInt = _GRAPH(40, "How many facts --prune-facts leaves.")
+    prune_to: PositiveInt = _GRAPH(40, "Number of facts that --prune-facts keeps.")
     triple_cache: Place | None = _FACTS(
         None,
-        "File, or postgresql:// address, that stores the facts of each passage, read once for all runs.",
+        "File, or postgresql:// address, that stores the facts of each passage, so that no later run extracts them "
+        "again.",
     )
 
     style: AnswerStyle | None = _ANSWER(
-        None, "Form of the answer; if not set, the one that fits the graph."
+        None, "Form of the answer. If not set, the form that fits the loop."
     )
     answer_tokens: PositiveInt | None = _ANSWER(
-        None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
+        None,
+        "Largest number of tokens of an answer. If not set, that of the benchmark, or 2048.",
     )
     least_confidence: _Share | None = _ANSWER(
         None,
-        "An answer with less confidence, 0 to 1, is left unsaid or suggested; if not set, the threshold of --calibration, "
-        "or 0.75 where the offline mode answers.",
+        "Lowest confidence, 0 to 1, with which an answer is stated; an answer below it is withheld or only suggested. "
+        "If not set, the threshold of --calibration, or 0.75 if the offline mode answers.",
     )
     calibration: Path | None = _ANSWER(
         None,
-        "File of `ras-agent calibrate`, which tells how sure any answerer's answers are; if not set, an answerer's own.",
+        "File of `ras-agent calibrate`, from which the confidence of any answerer's answers is computed. If not set, "
+        "the answerer's own confidence is used.",
     )
 
     on_conflict: OnConflict | None = _ANSWER(
         None,
-        "Where documents disagree on the answer: both says both, newest the newer one and who says otherwise, abstain "
-        "neither; ignore leaves it as it is. If not set, both.",
+        "What the answer says if documents contradict each other: both claims (both), the newest one and who "
+        "contradicts it (newest), or neither (abstain). ignore does not look for contradictions. If not set, both.",
     )
 
     few_shot: bool = _PROMPTS(
         False,
-        "Worked examples in the prompts from the start; else from the first reply on that could not be read.",
+        "Add worked examples to the prompts from the start. Otherwise they are added after the first reply that "
+        "cannot be read.",
         "--few-shot/--zero-shot",
     )
     form: Literal["auto", "on", "off"] = _PROMPTS(
         "auto",
-        "Whether the model's server holds replies to their form (grammar, pattern, JSON Schema): once one could not be "
-        "read, always, or never.",
+        "Whether the model's server is asked to restrict replies to their form (grammar, pattern or JSON Schema): "
+        "auto after a reply that could not be read, on always, off never.",
     )
-    prompts: Path | None = _PROMPTS(None, "Folder of your own prompts.")
+    prompts: Path | None = _PROMPTS(
+        None, "Folder of prompts that replace or extend the packaged ones."
+    )
     cache: Place | None = _CALLS(
         None,
         "File, or postgresql:// address, that stores model replies, so that a run can be replayed.",
     )
     replay: bool = _CALLS(
         False,
-        "Answer model calls from --cache alone; a request that it has no reply to ends the run.",
+        "Answer model calls only from --cache. A request without a stored reply ends the run.",
         "--replay/--no-replay",
     )
     temperature: float | None = _CALLS(
         None,
-        "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer.",
+        "Sampling temperature. If not set, 0 for planner and extractor, and the model's default for the answerer.",
     )
     top_p: _Share | None = _CALLS(
         None,
-        "Sample from the likeliest tokens that have this share, 0 to 1; if not set, the model's own.",
+        "Share of probability, 0 to 1, of the likeliest tokens that are sampled from. If not set, the model's "
+        "default.",
     )
     seed: int | None = _CALLS(
-        None, "Seed of the model's sampling, where its server takes one."
+        None, "Seed of the model's sampling, if its server supports one."
     )
     presence_penalty: float | None = _CALLS(
-        None, "Penalty of tokens that have been written, as OpenAI defines it."
+        None, "Penalty of tokens that occur already, as OpenAI defines it."
     )
     frequency_penalty: float | None = _CALLS(
         None,
-        "Penalty of tokens by how often they have been written, as OpenAI defines it.",
+        "Penalty of tokens by how often they occur already, as OpenAI defines it.",
     )
     reasoning_effort: str | None = _CALLS(
         None,
-        "How long a reasoning model thinks, in its server's words: none, minimal, low, medium, high.",
+        "How long a reasoning model thinks, in the words of its server: none, minimal, low, medium, high.",
     )
     chat_template_kwargs: dict[str, Any] | None = _CALLS(
         None, "Options of the server's chat template, e.g. enable_thinking=false."
     )
     extra_body: dict[str, Any] | None = _CALLS(
         None,
-        "Further fields of each request, e.g. top_k=20; a value is JSON, or a text.",
+        "Additional fields of each request to a model, e.g. top_k=20; a value is JSON or text.",
     )
     headers: dict[str, Any] | None = _CALLS(
         None,
-        "Headers of each request to a model, e.g. x-team=a; env:NAME stands for what a variable holds, as in "
-        "'x-key=env:GATEWAY_KEY'.",
+        "Headers of each request to a model, e.g. x-team=a. env:NAME stands for the value of an environment variable, "
+        "as in 'x-key=env:GATEWAY_KEY'.",
     )
     api_keys: str | None = _CALLS(
         None,
-        "Environment variables that hold the keys of a model's servers, with commas: one for each address, or several "
-        "for one address, used in turn.",
+        "Environment variables that hold the keys of a model's servers, separated by commas: one for each address, or "
+        "several for one address, used in turn.",
     )
     roles: dict[str, Any] | None = _CALLS(
         None,
-        "Settings of the calls of one role, e.g. planner.reasoning_effort=low: temperature, timeout, context_window, "
-        "and those of requests from top_p to api_keys.",
+        "Settings of the model calls of one role, e.g. planner.reasoning_effort=low: temperature, timeout, "
+        "context_window, and the settings of requests from top_p to api_keys.",
     )
     timeout: PositiveFloat = _CALLS(
         60.0,
-        "Seconds that one try of a model call may take, from its turn at the server.",
+        "Seconds that one attempt of a model call may take, without the time in which it waits for its turn.",
     )
     retries: NonNegativeInt = _CALLS(
-        4, "Most further tries of a model call that failed for a moment."
+        4,
+        "Largest number of further attempts of a model call after a temporary failure.",
     )
     patience: NonNegativeFloat = _CALLS(
         120.0,
-        "Seconds that a model server is waited for that has answered before and is gone, as while it restarts.",
+        "Seconds to wait for a model server that has answered before and cannot be reached now, for example while it "
+        "restarts.",
     )
     evidence_tokens: PositiveInt | None = _CALLS(
         None,
-        "Most tokens of passages and facts in a prompt; if not set, half of the window, 4000 at least, and 2000 for a "
-        "model of fewer than 4 billion parameters.",
+        "Largest number of tokens of passages and facts in a prompt. If not set, half of the context window but at "
+        "least 4000, and 2000 for a model of fewer than 4 billion parameters.",
     )
     context_window: PositiveInt | None = _CALLS(
         None,
-        "Tokens of a prompt and its reply together; if not set, what the model or its server says.",
+        "Tokens of a prompt and its reply together. If not set, the number that the model or its server states.",
     )
     requests_per_minute: PositiveInt | None = _CALLS(
-        None, "Most model calls per minute; if not set, no limit."
+        None, "Largest number of model calls per minute. If not set, no limit."
     )
     tokens_per_minute: PositiveInt | None = _CALLS(
-        None, "Most tokens per minute; if not set, no limit."
+        None, "Largest number of tokens per minute. If not set, no limit."
     )
     in_flight: PositiveInt = _CALLS(
-        128, "Most model calls at the same time; lower it for a small server."
+        128,
+        "Largest number of model calls at the same time; lower it for a small server.",
     )
 
     log: Path | None = _WATCHING(
-        None, "File that the log is added to, as JSON lines; - for the standard error."
+        None,
+        "File to which the log is appended, as JSON lines; - for the standard error.",
     )
     log_text: bool = _WATCHING(
-        False, "Questions and answers in the log too.", "--log-text/--no-log-text"
+        False,
+        "Write questions and answers into the log, too.",
+        "--log-text/--no-log-text",
     )
     otel: bool = _WATCHING(
         False,
@@ -394,27 +426,28 @@ class Settings(BaseModel):
 
     embedder: str | None = _INDEX(
         None,
-        "minilm, st:MODEL, openai:MODEL, vllm:URL#MODEL, ollama:MODEL or provider:MODEL, for dense and hybrid "
-        "retrieval; unscaled:st:MODEL ranks by inner products; without one, BM25 alone.",
+        "Embedder for dense and hybrid retrieval: minilm, st:MODEL, openai:MODEL, vllm:URL#MODEL, ollama:MODEL or "
+        "provider:MODEL; unscaled:st:MODEL ranks by inner products. If not set, only BM25 is possible.",
         everyday=True,
     )
     metadata: dict[str, Any] | None = _INDEX(
         None,
-        "Fields of the passages that --filter compares, e.g. team=sales; the index remembers them for what was named, "
-        "and team= takes one away.",
+        "Fields of the passages that --filter compares, e.g. team=sales. The index remembers them for these files and "
+        "folders; team= removes a field.",
         everyday=True,
     )
     chunk_size: PositiveInt | None = _PASSAGES(
         None,
-        "Longest passage, in characters; if not set, 1000, and records with an id stay whole.",
+        "Largest length of a passage, in characters. If not set, 1000, and records with an id are not divided.",
         everyday=True,
     )
     overlap: NonNegativeInt = _PASSAGES(
-        200, "Characters of whole sentences repeated in the next passage."
+        200,
+        "Characters, in whole sentences, that a passage repeats from the one before.",
     )
     language: str | None = _TEXTS(
         None,
-        "Language of the texts, such as german or de; if not set, the index's own, and for a new index english.",
+        "Language of the texts, such as german or de. If not set, that of the index, and english for a new index.",
         everyday=("index",),
     )
     fields: dict[str, Any] | None = _INDEX(
@@ -426,26 +459,29 @@ class Settings(BaseModel):
 
     host: str = _SERVER(
         "127.0.0.1",
-        "Address to listen at; one that other machines reach needs a token.",
+        "Address to listen at. An address that other machines can reach needs a token.",
         everyday=True,
     )
     port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(
         8020, "Port to listen at; 0 takes a free one.", everyday=True
     )
     max_runs: PositiveInt = _SERVER(
-        256, "Most questions that wait or run; one more is refused with status 503."
+        256,
+        "Largest number of questions that wait or run; a further one is refused with status 503.",
     )
     tokens: Path | None = _SERVER(
         None,
-        "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see.",
+        "JSON file of the tokens that callers may use: each token, or sha256: and its hash, with null or the filter "
+        "of what it may see.",
         everyday=True,
     )
     cors: str | None = _SERVER(
         None,
-        "Web pages of these origins may ask, with commas; if not set, only the own one.",
+        "Origins, separated by commas, whose web pages may call the server. If not set, only the server's own page.",
     )
     max_upload_mb: NonNegativeInt = _SERVER(
-        64, "Most megabytes of one upload; with 0 nobody changes documents."
+        64,
+        "Largest size of an upload, in megabytes; with 0 nobody can change documents.",
     )
 
     @property

@@ -100,10 +100,12 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
-            raise ValueError(f"{name!r:.40} is not a header's name, such as x-team")
+            raise ValueError(
+                f"{name!r:.40} is not the name of a header; a name is for example x-team"
+            )
         if name.lower() in _OF_THE_CONNECTION:
             raise ValueError(
-                f"{name!r} cannot be set, since the connection decides it: leave it out"
+                f"{name!r} cannot be set, because the HTTP connection sets it: leave it out"
             )
         if not isinstance(text, str) or _UNSENDABLE.search(text):
             raise ValueError(

@@ -130,7 +130,9 @@ def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not TOML: {error}") from error
+        raise SettingsError(
+            f"{path}: not valid TOML ({error}): correct the file"
+        ) from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     for key, setting in describe(model).items():

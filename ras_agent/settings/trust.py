@@ -105,8 +105,8 @@ def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
     named = destinations.get("retriever")
     if _is_code(named):
         raise SettingsError(
-            f"{config}: 'retriever' names Python code ({named}); none is run that only a file of the working directory "
-            f"names. If you trust it, say so: --retriever {named}, or --config {config}"
+            f"{config}: 'retriever' names Python code ({named}), which is not run because only a settings file in the "
+            f"working folder names it. If you trust the code, give --retriever {named} or --config {config}"
         )
 
 
@@ -118,7 +118,7 @@ def refuse_keys(
         if name in _NAMES_SECRETS:
             raise _untrusted(
                 config,
-                f"{name!r} names variables of the environment ({value}); what they hold goes",
+                f"{name!r} names environment variables ({value}), whose values are secret",
             )
         provider, _, address = value.partition(":")
         if name in ("reranker", "linker"):
@@ -128,30 +128,31 @@ def refuse_keys(
             url = urlsplit(address)
             host = url.netloc.rpartition("@")[2]
             server = f"{url.scheme}://{host}"
-            problem = f"{name!r} names the server {server}, and VLLM_API_KEY is set; a key goes"
+            problem = f"{name!r} names the server {server}, and VLLM_API_KEY is set"
             raise _untrusted(config, problem, unset="VLLM_API_KEY")
         if (
             provider == "neo4j"
             and name == "retriever"
             and environment.get("NEO4J_PASSWORD")
         ):
-            problem = (
-                f"{name!r} names a database, and NEO4J_PASSWORD is set; a password goes"
-            )
+            problem = f"{name!r} names a database, and NEO4J_PASSWORD is set"
             raise _untrusted(config, problem, unset="NEO4J_PASSWORD")
         if (
             name in PLACES
             and environment.get("PGPASSWORD")
             and isinstance(place_of(value), Address)
         ):
-            problem = f"{name!r} names the database {value}, and PGPASSWORD is set; a password goes"
+            problem = f"{name!r} names the database {value}, and PGPASSWORD is set"
             raise _untrusted(config, problem, unset="PGPASSWORD")
 
 
 def _untrusted(config: Path | None, problem: str, unset: str = "") -> SettingsError:
-    remedy = f"If you trust the file, say so: --config {config}, or {CONFIG_VARIABLE}={config}"
+    remedy = (
+        f"If you trust the file, give --config {config} or {CONFIG_VARIABLE}={config}"
+    )
     if unset:
-        remedy += f"; else unset {unset}"
+        remedy += f"; otherwise unset {unset}"
     return SettingsError(
-        f"{config}: {problem} to no server that only a file of the working directory names. {remedy}"
+        f"{config}: {problem}. Keys and passwords are not sent to a server that only a settings file in the working "
+        f"folder names. {remedy}"
     )

@@ -148,7 +148,7 @@ def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
     demand(answer.citations, f"the answer {answer.text!r} cites nothing")
     known = {passage.id: passage for passage in PASSAGES}
     borne = is_grounded(with_support(QUESTION, answer, known, GRAPH.by_id))
-    demand(borne, f"no sentence that it cites bears the answer {answer.text!r}")
+    demand(borne, f"no sentence that it cites supports the answer {answer.text!r}")
 
 
 @promise(_checks)

@@ -99,7 +99,7 @@ def same_in_threads(
         for together in pool.map(lambda _: call(), range(times)):
             demand(
                 together == alone,
-                f"a call beside others returned {together!r:.200}, alone {alone!r:.200}",
+                f"a call at the same time as others returned {together!r:.200}, a single call {alone!r:.200}",
             )
 
 

@@ -53,7 +53,7 @@ def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
     is_named(embedder, Embedder)
     demand(
         isinstance(embedder.name, str) and embedder.name,
-        "an index remembers the embedder's name; it has none",
+        "the embedder has no `name`, which an index stores",
     )
     demand(embedder.dimension > 0, f"the dimension is {embedder.dimension}")
 
@@ -73,7 +73,7 @@ def gives_one_float32_row_for_each_text(embedder: Embedder) -> None:
 def gives_no_rows_for_no_texts(embedder: Embedder) -> None:
     demand(
         embedder.embed([]).shape == (0, embedder.dimension),
-        "no texts have vectors of shape (0, dimension)",
+        "`embed([])` returns an array of shape (0, dimension)",
     )
 
 
@@ -111,7 +111,7 @@ def puts_like_texts_nearer_than_unlike_ones(embedder: Embedder) -> None:
     first, second, other = embedder.embed(TEXTS[:3])
     demand(
         first @ second > first @ other,
-        "two sentences of one river are no nearer than one of Tokyo",
+        "two sentences about one river are not more similar than one of them and a sentence about Tokyo",
     )
 
 
@@ -147,7 +147,7 @@ def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> N
         f"{len(_PAGES)} texts have {len(spans)} lists of spans",
     )
     demand(spans[3] == [], f"a text without words has the spans {spans[3]!r:.200}")
-    demand(reader.read(_QUESTION, []) == [], "no texts have no lists")
+    demand(reader.read(_QUESTION, []) == [], "`read(question, [])` returns []")
 
 
 @promise(_reading)

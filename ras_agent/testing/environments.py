@@ -136,7 +136,7 @@ def returns_the_same_for_equal_calls_after_an_equal_reset(
     again = _course(environment, case.row)
     demand(
         first == again,
-        "the second of two equal episodes was another: `reset` has to clear what the first left",
+        "two equal episodes returned different texts: `reset` has to clear the state of the first",
     )
 
 
@@ -149,7 +149,7 @@ def keeps_episodes_of_two_environments_apart(case: EnvironmentCase) -> None:
         tool(**_arguments(tool, TEXTS[0]))
     demand(
         _course(other, case.row) == alone,
-        "what is done in one environment is seen in another",
+        "calls in one environment change the texts of another",
     )
 
 
@@ -160,7 +160,10 @@ def runs_beside_others_in_threads(case: EnvironmentCase) -> None:
         for course in pool.map(
             lambda _: _course(case.make(), case.row), range(_THREADS)
         ):
-            demand(course == alone, "an episode beside others was another than alone")
+            demand(
+                course == alone,
+                "an episode in parallel threads returned other texts than the same episode by itself",
+            )
 
 
 @promise(_environment)

@@ -96,7 +96,10 @@ def gives_facts_in_the_order_of_passages(extractor: Extractor) -> None:
         names.index(triple.sources[0].passage_id)
         for triple in extractor.extract(PASSAGES[:3]).triples
     ]
-    demand(places == sorted(places), f"passages in the order {places}")
+    demand(
+        places == sorted(places),
+        f"facts are not in the order of the passages: {places}",
+    )
 
 
 @promise(_checks)
@@ -104,7 +107,7 @@ def finds_nothing_in_no_passages(extractor: Extractor) -> None:
     extraction = extractor.extract([])
     demand(
         (extraction.triples, extraction.failures) == ((), ()),
-        f"no passages gave {extraction!r:.200}",
+        f"without passages it returned {extraction!r:.200}",
     )
 
 

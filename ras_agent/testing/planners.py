@@ -80,7 +80,7 @@ def plans_for_every_question_and_history(planner: Planner) -> None:
         asks = bool(plan.subquery.strip())
         demand(
             asks == (plan.action == "subq"),
-            f"only the action 'subq' has a sub-query, and always: {plan}",
+            f"a plan has a sub-query if its action is 'subq', and only then, got {plan}",
         )
         for subquery in plan.subqueries:
             demand("\n" not in subquery, f"a sub-query is one line: {subquery!r}")
@@ -91,7 +91,7 @@ def asks_before_anything_was_found(planner: Planner) -> None:
     action = planner.plan(QUESTIONS[0], QuestionGraph(), ()).action
     demand(
         action in ("subq", "no_retrieval"),
-        f"nothing can be {action!r} before anything was found",
+        f"the first plan cannot be {action!r}, because nothing was found yet",
     )
 
 

@@ -56,14 +56,14 @@ def gives_one_finite_value_for_each_text_in_their_order(scorer: Scorer) -> None:
     are_same = bool(np.allclose(backwards, values, atol=1e-5))
     demand(
         are_same,
-        f"a value is its text's, wherever that stands: {values} and {backwards}",
+        f"the value of a text depends on its position among the texts: {values} and {backwards}",
     )
 
 
 @promise(_checks)
 def gives_no_values_for_no_texts(scorer: Scorer) -> None:
     shape = scorer.score(QUESTION, ()).values.shape
-    demand(shape == (0,), f"no texts have no values, got shape {shape}")
+    demand(shape == (0,), f"without texts there are no values, got shape {shape}")
 
 
 @promise(_checks)

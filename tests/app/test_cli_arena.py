@@ -178,7 +178,7 @@ def test_a_question_file_is_read_as_the_benchmark_s_own(
     stops = {json.loads(line)["stop_reason"] for line in results.open()}
     assert stops == {"retrieval_only"}
     done = cli("arena", "musique", "--data", sample, "--corpus", tmp_path / "c.jsonl")
-    assert says("musique has passages of its own", "leave --corpus away").match(
+    assert says("musique has passages of its own", "leave --corpus out").match(
         done.stderr
     )
 

@@ -83,7 +83,7 @@ def test_json_goes_to_the_screen_and_the_file_where_it_is_wanted(
 @pytest.mark.parametrize(
     ("count", "arguments", "message"),
     [
-        (9, (), "has 9 answers, and a risk of 0.1 is borne by 46 at least"),
+        (9, (), "has 9 answers, but a risk of 0.1 needs at least 46"),
         (90, ("--right", "em>=1"), "has no score of 'em'; it has f1"),
         (90, ("--right", "good"), "--right is a metric and its least score"),
     ],

@@ -358,7 +358,7 @@ def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
         (["undo"], "bell.index has no edits that could be undone"),
         (
             ["list", "--quote", "x"],
-            "--quote says where an added fact is stated, and nothing is added here",
+            "--quote is only for `add`: leave it out",
         ),
     ],
 )

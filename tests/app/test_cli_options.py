@@ -244,7 +244,7 @@ def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
     assert [
         "max_hops",
         "5",
-        "Most hops.",
+        "Largest number of hops.",
         "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `arena`, `study",
     ] in rows
 
@@ -267,7 +267,7 @@ def test_a_file_of_the_folder_that_names_a_server_or_a_place_is_named_on_screen(
         "ras-agent: settings"
     )
     monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
-    with pytest.raises(SettingsError, match="say so: --config ras-agent"):
+    with pytest.raises(SettingsError, match="give --config ras-agent"):
         say("Who?")
     assert not say("Who?", "--config", "ras-agent.toml").startswith(
         "ras-agent: settings"

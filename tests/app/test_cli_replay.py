@@ -203,7 +203,7 @@ def test_what_cannot_be_replayed_is_refused(
     )
     cli(*searched, "--out", tmp_path / "search")
     done = cli("replay", tmp_path / "search", "--out", tmp_path / "x")
-    assert (done.exit_code, "asked no agent of a graph" in done.stderr) == (1, True)
+    assert (done.exit_code, "was not made by an agent of" in done.stderr) == (1, True)
 
 
 def test_a_fork_is_not_asked_again_and_names_the_run_that_can_be(

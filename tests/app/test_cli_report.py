@@ -109,7 +109,7 @@ def test_prices_that_cannot_be_read_are_an_error_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nothing-here",), "is no run"),
+        (("nothing-here",), "is not the folder of a run"),
         (
             ("run", "--metric", "bleu"),
             "unknown metric 'bleu'; known: all_recall, all_recall@5, em, em_text, f1",

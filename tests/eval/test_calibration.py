@@ -117,7 +117,7 @@ def test_an_error_that_is_planted_is_left_unsaid() -> None:
 
 def test_a_run_that_is_too_small_is_refused_with_the_number_needed() -> None:
     signals, right = planted(20, seed=1)
-    with pytest.raises(RunError, match=r"has 20 answers, and a risk of 0\.1 is borne"):
+    with pytest.raises(RunError, match=r"has 20 answers, but a risk of 0\.1 needs"):
         calibrated(signals, right)
     assert least_count(0.1, 0.95) == 46
 

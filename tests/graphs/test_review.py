@@ -542,7 +542,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "facts",
             [],
-            'decision: an empty list decides nothing; {"action": "approve"} approves',
+            'decision: the list is empty: give at least one decision, such as {"action": "approve"}',
         ),
         (
             "facts",

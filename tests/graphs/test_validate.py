@@ -194,8 +194,8 @@ def test_a_fact_whose_words_are_not_in_its_passage_is_left_out_and_the_passage_i
     assert [(failure["hop"], failure["message"]) for failure in refused] == [
         (
             1,
-            "a fact left out, as the words are not in the passage, such as “Bell worked with Bruce "
-            "Heezen”: no 'Bruce Heezen' there (passage Who? A)",
+            "a fact is left out, because its words are not in passage Who? A: “Bell worked with Bruce Heezen” "
+            "(missing: 'Bruce Heezen')",
         )
     ]
 

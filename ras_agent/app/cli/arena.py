@@ -61,7 +61,7 @@ class ArenaOptions(RunOptions):
         bool,
         typer.Option(
             "--answers",
-            help="Have the agent answer over each retriever, too.",
+            help="Let the agent answer with each retriever, too.",
             rich_help_panel="What is varied",
         ),
     ] = False

@@ -45,7 +45,7 @@ class AskOptions(Options):
         str | None,
         typer.Option(
             metavar="DATE",
-            help="Answer for this date, e.g. 2016-05-01: without what was said later, or held at other times.",
+            help="Answer as of this date, e.g. 2016-05-01, without later documents and facts that held at other times.",
             rich_help_panel="Retrieval",
             hidden=True,
         ),
@@ -53,7 +53,7 @@ class AskOptions(Options):
     thread: Annotated[
         str,
         typer.Option(
-            help="Go on with the conversation of this name, stored in --checkpoint.",
+            help="Continue the conversation of this name, which is stored in --checkpoint.",
             rich_help_panel="Loop",
             hidden=True,
         ),
@@ -69,7 +69,7 @@ class AskOptions(Options):
         bool,
         typer.Option(
             "--json",
-            help="Print the trace as JSON; all else goes to stderr.",
+            help="Print the trace as JSON; everything else goes to standard error.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False
@@ -77,7 +77,8 @@ class AskOptions(Options):
         int,
         typer.Option(
             min=0,
-            help="For --save and --json: most chains of facts that explain a hit of gfm, paths or pcst. 0 saves time.",
+            help="For --save and --json: largest number of chains of facts that explain a hit of gfm, paths or pcst; 0 "
+            "saves time.",
             rich_help_panel=_OUTPUT,
             hidden=True,
         ),
@@ -87,7 +88,7 @@ class AskOptions(Options):
         typer.Option(
             "--quiet",
             "-q",
-            help="Print the answer only.",
+            help="Print only the answer.",
             rich_help_panel=_OUTPUT,
             hidden=True,
         ),

@@ -25,17 +25,22 @@ class CalibrateOptions(Options):
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
     ]
     right: Annotated[
-        str, typer.Option(help="Which answers are right: a metric and its least score.")
+        str,
+        typer.Option(help="Which answers are right: a metric and its lowest score."),
     ] = "f1>=0.5"
     risk: Annotated[
         float,
         typer.Option(
-            min=0.01, max=0.9, help="Share of wrong answers among those that are said."
+            min=0.01,
+            max=0.9,
+            help="Allowed share of wrong answers among those that are stated.",
         ),
     ] = 0.1
     sure: Annotated[
         float,
-        typer.Option(min=0.5, max=0.999, help="How likely that share is kept."),
+        typer.Option(
+            min=0.5, max=0.999, help="Probability with which that share is kept."
+        ),
     ] = 0.9
     out: Annotated[
         Path | None,

@@ -100,7 +100,7 @@ class DoctorOptions(Options):
             "-i",
             parser=read_place,
             metavar="PLACE",
-            help="An index, of which every file is read.",
+            help="An index to check; all of its files are read.",
         ),
     ] = None
     ask: Annotated[

@@ -30,30 +30,34 @@ class CostOptions(Options):
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
     corpus: Annotated[
         Path,
-        typer.Option(help="The passages it searched, JSON Lines of id, text, title."),
+        typer.Option(
+            help="The passages that the run searched, JSON Lines of id, text, title."
+        ),
     ]
     triple_cache: Annotated[
         Path | None,
         typer.Option(
             parser=read_place,
             metavar="PLACE",
-            help="Measure tokens by the calls stored there for this corpus.",
+            help="Count the tokens of the calls that are stored there for this corpus.",
         ),
     ] = None
     extractor: Annotated[
         str | None,
         typer.Option(
-            help="The extractor whose calls are quantity, as `structure` takes it."
+            help="The extractor whose calls are counted, as `structure` takes it."
         ),
     ] = None
     prices: PricesFile = None
     model: Annotated[
-        str | None, typer.Option(help="The model of the price table that extracts.")
+        str | None,
+        typer.Option(help="The model that extracts, by its name in the price table."),
     ] = None
     output_ratio: Annotated[
         float,
         typer.Option(
-            min=0.0, help="Output tokens per token of text, where nothing was measured."
+            min=0.0,
+            help="Output tokens for each token of text, if no calls were counted.",
         ),
     ] = 1.0
     as_json: AsJSON = False

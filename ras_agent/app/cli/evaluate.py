@@ -46,7 +46,7 @@ class RunOptions(Options):
     corpus: Annotated[
         Path | None,
         typer.Option(
-            help="Passages to search, JSON Lines of id, text, title; else those of the questions.",
+            help="Passages to search, JSON Lines of id, text, title. If not set, those of the questions.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -97,7 +97,7 @@ class RunOptions(Options):
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="Measure this instead, e.g. recall@10. May be repeated.",
+            help="Metric to compute instead of the benchmark's, e.g. recall@10. May be repeated.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -106,7 +106,7 @@ class RunOptions(Options):
         bool,
         typer.Option(
             "--retry-errors",
-            help="Ask again what ended in an error.",
+            help="Ask questions again that ended in an error.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -114,7 +114,7 @@ class RunOptions(Options):
     seed: Annotated[
         int,
         typer.Option(
-            help="Seed of what is drawn by lot, such as shuffles.",
+            help="Seed of random choices, such as shuffles.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -124,7 +124,7 @@ class RunOptions(Options):
         typer.Option(
             "--quiet",
             "-q",
-            help="Print less: of a study its tables, else errors alone.",
+            help="Print only errors, and the tables of a study.",
             hidden=True,
         ),
     ] = False
@@ -168,7 +168,7 @@ class EvalOptions(QuestionOptions):
         bool,
         typer.Option(
             "--retrieval-only",
-            help="Search for the question, answer nothing.",
+            help="Only search for the question, without an answer.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -176,7 +176,7 @@ class EvalOptions(QuestionOptions):
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Answer yes, no, or top-title (of one search) instead of asking.",
+            help="Answer yes, no, or the title of the best passage (top-title) instead of asking the agent.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -193,8 +193,9 @@ class EvalOptions(QuestionOptions):
     context_use: Annotated[
         str | None,
         typer.Option(
-            help="What the passages of a question are: corpus, to search their union; seed, those of the first hop; static, "
-            "all there are. If not set, as the benchmark has it.",
+            help="How the passages that come with the questions are used: corpus searches their union; seed gives a "
+            "question's own to its first hop; static gives them in place of a search. If not set, as the "
+            "benchmark does.",
             rich_help_panel=_DATA,
             hidden=True,
         ),
@@ -220,7 +221,7 @@ class EvalOptions(QuestionOptions):
     mauve: Annotated[
         str | None,
         typer.Option(
-            help="Also MAUVE of the answers, by this language model's vectors: gpt2-large, or a folder.",
+            help="Also compute MAUVE of the answers, with the vectors of this language model: gpt2-large, or a folder.",
             rich_help_panel=_RUN,
             hidden=True,
         ),
@@ -229,7 +230,7 @@ class EvalOptions(QuestionOptions):
         int,
         typer.Option(
             min=1,
-            help="Ask all so often, and say how far the repeats agree.",
+            help="Ask all questions this many times, and measure how far the repeats agree.",
             rich_help_panel=_RUN,
         ),
     ] = 1

@@ -31,7 +31,9 @@ class ExportOptions(Options):
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="The file to write, or the folder of several."
+            "--out",
+            "-o",
+            help="The file to write, or the folder if the format has several files.",
         ),
     ]
     role: Annotated[
@@ -44,7 +46,8 @@ class ExportOptions(Options):
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="Write pairs: what the better of two runs replied where they parted, and the other.",
+            help="Another run of the same questions: write pairs of different replies to the same prompt, that of the "
+            "better run as chosen.",
         ),
     ] = None
     least: Annotated[
@@ -52,13 +55,13 @@ class ExportOptions(Options):
         typer.Option(
             "--min",
             metavar="METRIC=SCORE",
-            help="Only questions that score so much. May be repeated.",
+            help="Only questions with at least this score. May be repeated.",
         ),
     ] = None
     cited: Annotated[
         bool,
         typer.Option(
-            "--cited", help="Only questions whose answer a cited passage holds."
+            "--cited", help="Only questions whose answer a cited sentence supports."
         ),
     ] = False
     cache: Annotated[
@@ -66,7 +69,7 @@ class ExportOptions(Options):
         typer.Option(
             parser=read_place,
             metavar="PLACE",
-            help="The replies, where the run had a --cache.",
+            help="The cache of the replies, if the run had a --cache.",
         ),
     ] = None
 

@@ -44,7 +44,11 @@ class ExamplesOptions(Options):
         ),
     ] = "jsonl"
     pseudo: Annotated[
-        int, typer.Option(min=0, help="Most pseudo questions, made from the passages.")
+        int,
+        typer.Option(
+            min=0,
+            help="Largest number of pseudo questions, which are made from the passages.",
+        ),
     ] = 0
     network: Annotated[
         str, typer.Option(help="The network to train: gfm or greasoner.")
@@ -52,13 +56,13 @@ class ExamplesOptions(Options):
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="With greasoner, what embeds nodes' texts; by default as the graph's vectors."
+            help="With greasoner, the embedder of the nodes' texts; by default that of the graph."
         ),
     ] = None
     weights: Annotated[
         str | None,
         typer.Option(
-            help="With greasoner, the weights that the training is to start from, if any."
+            help="With greasoner, the weights that the training will start from, if any."
         ),
     ] = None
     quiet: Quiet = False
@@ -134,26 +138,39 @@ class TrainOptions(Options):
     start_from: Annotated[
         str | None,
         typer.Option(
-            help="Weights to begin with: packaged, a folder, or an id on the Hugging Face hub; if not, none."
+            help="Weights to begin with: packaged, a folder, or an id on the Hugging Face hub. If not set, random "
+            "weights."
         ),
     ] = None
-    steps: Annotated[int, typer.Option(min=0, help="Steps of retrieval.")] = 700
+    steps: Annotated[
+        int, typer.Option(min=0, help="Number of steps that train retrieval.")
+    ] = 700
     completion: Annotated[
-        int, typer.Option(min=0, help="Steps of completing facts, before the others.")
+        int,
+        typer.Option(
+            min=0,
+            help="Number of steps before these that train the completion of facts.",
+        ),
     ] = 0
     batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 8
     documents: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Documents whose facts are a step's graph; 0 for the whole graph.",
+            help="Number of documents whose facts make the graph of a step; 0 for the whole graph.",
         ),
     ] = 300
     rate: Annotated[float, typer.Option(min=0, help="The learning rate.")] = 5e-4
     minutes: Annotated[
-        float, typer.Option(min=0, help="Stop and save after so long; 0 for no limit.")
+        float,
+        typer.Option(
+            min=0,
+            help="Minutes after which the training saves and stops; 0 for no limit.",
+        ),
     ] = 0
-    seed: Annotated[int, typer.Option(min=0, help="Draws the questions.")] = 0
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed by which questions are drawn.")
+    ] = 0
     quiet: Quiet = False
 
 
@@ -190,7 +207,7 @@ def _trained(options: TrainOptions) -> FitResult:
 
         if options.completion:
             raise SettingsError(
-                "--completion is for GFM-RAG's network; G-reasoner's learns from questions alone"
+                "--completion is only for GFM-RAG's network, and the sets are for G-reasoner: leave it out"
             )
         return reasoner.train(reasoner.ReasonerTrainingConfig(**common))
     from ras_agent.train.gfm import train as gfm

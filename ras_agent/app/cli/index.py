@@ -69,13 +69,13 @@ class IndexOptions(Options):
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune", help="Remove what came from files that no longer exist."
+            "--prune", help="Remove the passages of files that no longer exist."
         ),
     ] = False
     forget: Annotated[
         list[str] | None,
         typer.Option(
-            help="Remove what came from this file or folder, or the document of this id. May be repeated."
+            help="Remove the passages of this file or folder, or of the document with this id. May be repeated."
         ),
     ] = None
     compact: Compacting = "now"
@@ -84,7 +84,7 @@ class IndexOptions(Options):
         typer.Option(
             "--follow-links",
             hidden=True,
-            help="Index what links inside the folders lead to.",
+            help="Follow symbolic links inside the folders.",
         ),
     ] = False
     read_as: Annotated[
@@ -99,20 +99,22 @@ class IndexOptions(Options):
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Has a page of a PDF without text read: COMMAND FILE PAGE prints it.",
+            help="Command that reads a PDF page without text: COMMAND FILE PAGE prints its text.",
         ),
     ] = None
     vision: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Has pictures described by a model that sees, such as openai:MODEL.",
+            help="Vision model that describes pictures, such as openai:MODEL.",
         ),
     ] = None
     quiet: Quiet = False
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="List each file and record left out."),
+        typer.Option(
+            "--verbose", "-v", help="List each file and record that is left out."
+        ),
     ] = False
 
 

@@ -34,7 +34,8 @@ class JudgeOptions(Options):
     rule: Annotated[
         str,
         typer.Option(
-            help="agreement: is the answer the gold one, as FanOutQA asks; coverage: how much of it it has."
+            help="agreement: whether the answer says the same as the gold answer, as FanOutQA asks; coverage: the "
+            "share of the gold answer's statements that it makes."
         ),
     ] = "agreement"
     at_once: Annotated[

@@ -55,13 +55,14 @@ class BuildOptions(Options):
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="minilm, st:MODEL or provider:MODEL; '' for none. If not set, as the index."
+            help="Embedder of names: minilm, st:MODEL or provider:MODEL; '' for a graph without vectors. If not set, "
+            "that of the index."
         ),
     ] = None
     openie: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines of id, text, triples, entities; not read again.",
+            help="JSON Lines of id, text, triples and entities: facts of passages that are then not extracted.",
             rich_help_panel=_READY,
             hidden=True,
         ),
@@ -78,7 +79,7 @@ class BuildOptions(Options):
         float | None,
         typer.Option(
             callback=_cosine,
-            help="Least cosine of two names for one thing.",
+            help="Lowest cosine at which two names are taken for one thing.",
             rich_help_panel=_SAME,
             hidden=True,
         ),
@@ -86,14 +87,18 @@ class BuildOptions(Options):
     neighbours: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Most such names per name.", rich_help_panel=_SAME, hidden=True
+            min=0,
+            help="Largest number of such names for each name.",
+            rich_help_panel=_SAME,
+            hidden=True,
         ),
     ] = None
     exact: Annotated[
         bool | None,
         typer.Option(
             "--exact/--canonical",
-            help="Tell names apart as they are written, and read --gfm as gfm-rag does; or 'The Bell' is 'bell'.",
+            help="Compare names exactly as they are written, as gfm-rag does; with --canonical, 'The Bell' and 'bell' "
+            "are one name.",
             rich_help_panel=_SAME,
             hidden=True,
         ),
@@ -105,12 +110,16 @@ class BuildOptions(Options):
         ),
     ] = 16
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that read, if no model does.")
+        int,
+        typer.Option(
+            min=1, help="Processes that read passages, if no model reads them."
+        ),
     ] = 1
     fallback: Annotated[
         Literal["offline", "stop"] | None,
         typer.Option(
-            help="Who reads a passage about which the model wrote nothing readable; if not set, offline for English.",
+            help="What reads a passage if the model's reply about it cannot be read: offline, or stop for nothing. If "
+            "not set, offline for English.",
             hidden=True,
         ),
     ] = None
@@ -175,14 +184,14 @@ class AddOptions(Options):
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files of a graph, by suffix: docs/howto/own-graph.md.",
+            help="Files of a graph; docs/howto/own-graph.md lists the formats.",
             show_default=False,
         ),
     ]
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."
+            help="Embedder for a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for no vectors."
         ),
     ] = None
     quiet: Quiet = False
@@ -240,7 +249,9 @@ class StatsOptions(Options):
     """Holds the arguments and options of `ras-agent kg stats`."""
 
     index: IndexFolder
-    entity: Annotated[str | None, typer.Option(help="Show this entity instead.")] = None
+    entity: Annotated[
+        str | None, typer.Option(help="Show this entity and its facts instead.")
+    ] = None
     as_json: AsJSON = False
 
 
@@ -298,7 +309,7 @@ class ExportOptions(Options):
         int | None,
         typer.Option(
             min=1,
-            help=f"html: most entities drawn; if not set, {_NODES}, or {_AROUND} around an entity.",
+            help=f"html: largest number of entities drawn. If not set, {_NODES}, or {_AROUND} around an entity.",
         ),
     ] = None
 

@@ -55,8 +55,8 @@ class EditOptions(Options):
     passage: Annotated[
         list[str] | None,
         typer.Option(
-            help="add: the id of the passage that states it; split: a passage, or a document, in which the name means "
-            "another; give it more than once."
+            help="add: the id of the passage that states the fact; split: a passage or document in which the name "
+            "means the other entity. May be repeated."
         ),
     ] = None
     quote: Annotated[
@@ -90,15 +90,11 @@ def edit(options: EditOptions) -> None:
             f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}"
         )
     if options.quote and action != "add":
-        raise SettingsError(
-            "--quote says where an added fact is stated, and nothing is added here"
-        )
+        raise SettingsError("--quote is only for `add`: leave it out")
     if options.passage and action not in ("add", "split"):
-        raise SettingsError(
-            "--passage says where an added fact is stated, or a split name: nothing is added here"
-        )
+        raise SettingsError("--passage is only for `add` and `split`: leave it out")
     if action == "add" and len(options.passage or ()) > 1:
-        raise SettingsError("an added fact is in one passage: give --passage once")
+        raise SettingsError("a fact is added to one passage: give --passage once")
     if action == "list":
         _print(index, as_json=options.as_json)
         return

@@ -37,7 +37,7 @@ Compacting = Annotated[
     Literal["now", "later"],
     typer.Option(
         "--compact",
-        help="When bytes of deleted text leave the files: now, or with a later command.",
+        help="When deleted text is erased from the files of the index: now, or by a later command.",
     ),
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -59,7 +59,7 @@ Engine = Annotated[
     str,
     typer.Option(
         hidden=True,
-        help="Where the work is done: here, processes or ray.",
+        help="Where the work is done: in this process (here), in several processes, or on a Ray cluster (ray).",
         rich_help_panel=_RUN,
     ),
 ]
@@ -68,7 +68,7 @@ Workers = Annotated[
     typer.Option(
         hidden=True,
         min=1,
-        help="Workers of --engine; if not set, one per core.",
+        help="Number of workers of --engine. If not set, one per core.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -76,7 +76,7 @@ RayAddress = Annotated[
     str | None,
     typer.Option(
         hidden=True,
-        help="A Ray cluster; else RAY_ADDRESS, else one started here.",
+        help="Address of a Ray cluster. If not set, RAY_ADDRESS, or a cluster that is started here.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -25,7 +25,7 @@ class ReplayOptions(RunOptions):
         int | None,
         typer.Option(
             min=1,
-            help="The first hop that is asked anew, by the roles given here; if not set, no model is asked.",
+            help="The first hop that is asked again, by the roles given here. If not set, no model is asked.",
             rich_help_panel="The run",
         ),
     ] = None
@@ -33,7 +33,7 @@ class ReplayOptions(RunOptions):
         bool,
         typer.Option(
             "--exit-code",
-            help="End with exit code 3 only if anything differs, for scripts: an error of both runs does not.",
+            help="For scripts: exit code 3 only if the runs differ; an error that both runs have does not count.",
         ),
     ] = False
 

@@ -43,7 +43,7 @@ class ReportOptions(Options):
         bool,
         typer.Option(
             "--traces/--no-traces",
-            help="Put the traces into the page, or leave them out: hops, facts, graphs.",
+            help="Put the traces (hops, facts, graphs) into the page, or leave them out.",
         ),
     ] = True
 
@@ -124,11 +124,14 @@ class DiffOptions(Options):
     after: Annotated[
         Path,
         typer.Argument(
-            help="That of another one, of the same questions.", show_default=False
+            help="The folder of another run of the same questions.", show_default=False
         ),
     ]
     most: Annotated[
-        int, typer.Option(min=0, help="Most questions that are listed; 0 for all.")
+        int,
+        typer.Option(
+            min=0, help="Largest number of questions that are listed; 0 for all."
+        ),
     ] = 20
     metric: Annotated[
         str | None,
@@ -140,7 +143,7 @@ class DiffOptions(Options):
     exit_code: Annotated[
         bool,
         typer.Option(
-            "--exit-code", help="End with exit code 3 if anything differs, for scripts."
+            "--exit-code", help="For scripts: exit code 3 if the runs differ."
         ),
     ] = False
 

@@ -30,14 +30,14 @@ class RolloutOptions(Options):
     answer: Annotated[
         list[str] | None,
         typer.Option(
-            help="A gold answer; may be repeated. Else GOLDEN_ANSWERS.",
+            help="A gold answer; may be repeated. If not set, the variable GOLDEN_ANSWERS.",
             rich_help_panel=_QUESTION,
         ),
     ] = None
     supporting: Annotated[
         list[str] | None,
         typer.Option(
-            help="The title of a gold passage; may be repeated. Else SUPPORTING.",
+            help="The title of a gold passage; may be repeated. If not set, the variable SUPPORTING.",
             rich_help_panel=_QUESTION,
         ),
     ] = None
@@ -45,7 +45,7 @@ class RolloutOptions(Options):
         str,
         typer.Option(
             metavar="URL#MODEL",
-            help="Where the planner's model is asked, and its name; else AGL_OPENAI_BASE_URL or OPENAI_BASE_URL.",
+            help="Address and name of the planner's model. If not set, AGL_OPENAI_BASE_URL or OPENAI_BASE_URL.",
             rich_help_panel=_POLICY,
         ),
     ] = ""
@@ -53,7 +53,7 @@ class RolloutOptions(Options):
         list[str] | None,
         typer.Option(
             metavar="NAME=WEIGHT",
-            help="A metric and its weight; may be repeated. Else f1=1, form=0.1.",
+            help="A part of the reward and its weight; may be repeated. If not set, f1=1 and form=0.1.",
             rich_help_panel=_REWARD,
         ),
     ] = None
@@ -61,7 +61,7 @@ class RolloutOptions(Options):
         bool,
         typer.Option(
             "--own-answer",
-            help="Score what the policy answers itself.",
+            help="Score the policy's own answer instead of the answerer's.",
             rich_help_panel=_REWARD,
         ),
     ] = False
@@ -70,7 +70,7 @@ class RolloutOptions(Options):
         typer.Option(
             envvar="AGL_EVENT_URL",
             metavar="URL",
-            help="Where the reward is posted.",
+            help="Address to which the reward is posted.",
             rich_help_panel=_REWARD,
         ),
     ] = ""

@@ -54,7 +54,12 @@ class StructureOptions(Options):
         Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")
     ] = None
     index: Annotated[
-        Path | None, typer.Option("--index", "-i", help="An index instead.")
+        Path | None,
+        typer.Option(
+            "--index",
+            "-i",
+            help="An index whose passages are read, instead of --corpus.",
+        ),
     ] = None
     limit: Annotated[
         int | None,

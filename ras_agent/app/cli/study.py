@@ -77,15 +77,16 @@ class AbundanceOptions(QuestionOptions):
     order: Annotated[
         list[str] | None,
         typer.Option(
-            help="In place of shuffles, use, likeness or aligner:FOLDER: the best triples stay. May be repeated.",
+            help="Order in which the best triples stay, in place of shuffles: use, likeness or aligner:FOLDER. May be "
+            "repeated.",
             rich_help_panel=_VARIED,
         ),
     ] = None
     evidence: Annotated[
         Evidence,
         typer.Option(
-            help="Besides the triples, the answerer sees nothing (facts), the sentences they were read in (kept), or "
-            "all passages (all).",
+            help="What the answerer sees in addition to the triples: nothing (facts), the sentences that state them "
+            "(kept), or all passages (all).",
             rich_help_panel=_VARIED,
         ),
     ] = Evidence.facts
@@ -115,14 +116,14 @@ class ExtractorsOptions(RunOptions):
     benchmark: Annotated[
         str,
         typer.Argument(
-            help="Of questions to ask too: hotpotqa, musique, ... or jsonl.",
+            help="Benchmark of questions to ask as well: hotpotqa, musique, ... or jsonl.",
             show_default=False,
         ),
     ] = ""
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", help="The question file, if there is one.", rich_help_panel=_DATA
+            "--data", help="The question file of the benchmark.", rich_help_panel=_DATA
         ),
     ] = None
     gold: Annotated[
@@ -136,7 +137,7 @@ class ExtractorsOptions(RunOptions):
         int | None,
         typer.Option(
             min=1,
-            help="How many texts of each file; if not set, all.",
+            help="Number of texts that are read from each file. If not set, all.",
             rich_help_panel=_DATA,
         ),
     ] = None

@@ -81,7 +81,7 @@ def _parsed(body: bytes) -> Any:
 def _whole_number(digits: str) -> int:
     number = int(digits)
     if not storable_number(number):
-        wrong = f"{digits[:40]} is too large: a whole number has at most 64 bits"
+        wrong = f"{digits[:40]} is too large: at most 64 bits"
         raise ApiError(422, wrong, "invalid_request")
     return number
 

@@ -78,7 +78,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     if isinstance(
         error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch
     ):
-        _log.error("what is stored was not reached: %s", without_secrets(str(error)))
+        _log.error(
+            "the index or a store could not be reached: %s", without_secrets(str(error))
+        )
         return _reply(
             503,
             "the index cannot be reached at the moment: try again soon",
@@ -88,21 +90,23 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         error
     ):  # from a checkpointer, which raises its driver's errors
         said = f"{type(error).__name__}: {errors.message_of(error)}"
-        _log.error("threads were not reached: %s", without_secrets(said))
+        _log.error(
+            "the store of threads could not be reached: %s", without_secrets(said)
+        )
         return _reply(
             503,
             "threads cannot be reached at the moment: try again soon",
             "threads_unavailable",
         )
     if isinstance(error, errors.ModelCallError | errors.ModelRefused):
-        _log.error("a model was not reached: %s", without_secrets(str(error)))
+        _log.error("a model could not be reached: %s", without_secrets(str(error)))
         return _reply(
             503,
             "a model cannot be asked at the moment: try again soon",
             "model_unavailable",
         )
     if isinstance(error, errors.IngestError):
-        _log.warning("the index was not changed: %s", without_secrets(str(error)))
+        _log.warning("the index could not be changed: %s", without_secrets(str(error)))
         return _reply(
             409,
             "the index cannot be written at the moment: try again soon",

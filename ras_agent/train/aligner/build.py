@@ -131,7 +131,7 @@ class AlignerBuildConfig(PartsOptions):
             not self.sets
         ):
             raise SettingsError(
-                "--questions goes with --kb or with --benchmark, and --data with --sets"
+                "give --questions together with --kb or --benchmark, and --data together with --sets"
             )
         if self.benchmark:
             check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})

@@ -97,7 +97,7 @@ class GraphLLMOptions(FitConfig):
             )
         if not self.graph_tokens and self.encoder != "none":
             raise SettingsError(
-                "--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none"
+                "--graph-tokens 0 leaves no token for the encoder's output: add --encoder none"
             )
 
     def model(self) -> GraphLLMConfig:

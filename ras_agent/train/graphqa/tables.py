@@ -236,8 +236,8 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             return self.reasoning
         if self.reasoning is not None:
             raise SettingsError(
-                f"the row {row.name!r} prunes other graphs than those of {self.reasoning}: leave --reasoning out, and its "
-                "samples are made of its own"
+                f"the row {row.name!r} prunes other graphs than those of {self.reasoning}: leave --reasoning out, so "
+                "that samples are made for this row"
             )
         size = "-".join(map(str, tree.values())) or "published"
         samples = self.out / f"reasoning-{size}.jsonl"

@@ -321,7 +321,9 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
                 name = (item.source, item.question.id)
                 if name in names:
                     on_bad(
-                        IngestError(f"{item.source} {item.question.id}: came before")
+                        IngestError(
+                            f"{item.source} {item.question.id}: appears twice; the second one is left out"
+                        )
                     )
                     continue
                 names.add(name)

@@ -110,12 +110,12 @@ def test_a_part_without_its_server_is_left_out_and_said(
         (
             "retrieval",
             "bm25s",
-            "retrieval is left out: no peer to measure: pip install bm25s",
+            "retrieval is left out: peers of this benchmark are not installed: pip install bm25s",
         ),
         (
             "dense",
             "faiss",
-            "dense is left out: no peer to measure: pip install faiss-cpu",
+            "dense is left out: FAISS, the peer of this benchmark, is not installed: pip install faiss-cpu",
         ),
         (
             "walk",

@@ -181,11 +181,11 @@ def test_thoughts_are_kept_beside_the_text(called: Reply, replies: Path) -> None
     [
         (
             {"key": ""},
-            "question 'q1', planner, hop 1: the run does not say where the reply is",
+            "question 'q1', planner, hop 1: the run does not record where the reply is stored",
         ),
         (
             {"key": "0" * 64},
-            "question 'q1', planner, hop 1: the reply is not there; name the place",
+            "question 'q1', planner, hop 1: the reply is not in the cache; give",
         ),
         (
             {"role": "answerer"},

@@ -167,7 +167,7 @@ def test_a_judged_query_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     folder = _beir(tmp_path / "x", test="q1\tbell\t1\nq9\tbell\t1\n")
     with pytest.raises(
         IngestError,
-        match=r"test.tsv: query 'q9' is not in queries.jsonl; get both of one set",
+        match=r"test.tsv: query 'q9' is not in queries.jsonl; get both files from the same set",
     ):
         benchmark("jsonl").load(folder)
 

@@ -62,11 +62,13 @@ def test_manifest_and_summary_can_be_read_by_people(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_names_what_would_be_one(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"is no run: .*ras-agent eval --out FOLDER"):
+    with pytest.raises(
+        RunError, match=r"is not the folder of a run: .*ras-agent eval --out FOLDER"
+    ):
         RunFolder(tmp_path).manifest()
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(
-        RunError, match=r"manifest\.json: not JSON .*take it from a copy"
+        RunError, match=r"manifest\.json: not JSON .*restore it from a copy"
     ):
         RunFolder(tmp_path).manifest()
 

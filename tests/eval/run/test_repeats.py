@@ -118,7 +118,7 @@ def test_more_repeats_are_asked_later_and_none_twice(
 
 def test_what_would_be_no_repeats_is_refused(task: Task, tmp_path: Path) -> None:
     cached = EvalAgent("mine", Settings(cache=tmp_path / "replies.sqlite"))
-    with pytest.raises(SettingsError, match="leave --cache away"):
+    with pytest.raises(SettingsError, match="leave --cache out"):
         ask_repeatedly(task, cached, tmp_path / "out", 2)
     ask_repeatedly(task, _agent(), tmp_path / "out", 2)
     with pytest.raises(RunError, match=r"name one, such as .*repeat-1"):

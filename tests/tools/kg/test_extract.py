@@ -74,8 +74,8 @@ def test_only_facts_that_stand_in_their_passage_are_kept(way: dict[str, int]) ->
     )
     assert [fact.object for fact in extraction.triples] == ["Bath"]
     assert [failure.message for failure in extraction.failures] == [
-        "a fact left out, as the words are not in the passage, such as “Bell met Bruce Heezen”: no 'Bruce "
-        "Heezen' there (passage a)"
+        "a fact is left out, because its words are not in passage a: “Bell met Bruce Heezen” (missing: 'Bruce "
+        "Heezen')"
     ]
 
 

@@ -290,8 +290,8 @@ def test_a_fact_that_the_passage_does_not_hold_is_left_out_and_named(
     )
     assert [triple.object for triple in extraction.triples] == ["Harlow"]
     assert [failure.message for failure in extraction.failures] == [
-        "a fact left out, as the words are not in the passage, such as “Nora Quill worked with Bruce Heezen”: "
-        "no 'Bruce Heezen' there (passage q)"
+        "a fact is left out, because its words are not in passage q: “Nora Quill worked with Bruce Heezen” "
+        "(missing: 'Bruce Heezen')"
     ]
 
 

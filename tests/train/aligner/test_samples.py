@@ -193,5 +193,5 @@ def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path) -> None:
 def test_options_that_belong_together_are_given_together(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="nothing to build from"):
         AlignerBuildConfig(out=tmp_path / "out.jsonl")
-    with pytest.raises(SettingsError, match="--questions goes with --kb"):
+    with pytest.raises(SettingsError, match="give --questions together with --kb"):
         AlignerBuildConfig(out=tmp_path / "out.jsonl", questions=tmp_path / "pq.jsonl")

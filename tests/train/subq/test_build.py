@@ -189,7 +189,9 @@ def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
 def test_a_question_that_two_files_hold_counts_once(tmp_path: Path) -> None:
     files = tuple(_file(tmp_path / name, MUSIQUE) for name in ("a.jsonl", "b.jsonl"))
     card = build(SubqConfig(tmp_path / "out.jsonl", files))
-    assert card["left_out"] == ["musique 2hop__1_2: came before"]
+    assert card["left_out"] == [
+        "musique 2hop__1_2: appears twice; the second one is left out"
+    ]
     assert len(read_samples(tmp_path / "out.jsonl")) == 4
 
 

@@ -1,8 +1,8 @@
 """Caches the states that a network computes once for a graph, since no question changes them.
 
-Relation states depend only on the relations' texts. And without any question every entity has a state that is the same
-for all questions: the background. A question changes only the states that its entities reach
-    (ras_agent.tools.gfm.cpu).
+Relation states depend only on the relations' texts. And without any question every entity has a state that is the
+same for all questions: the background. A question changes only the states that its entities reach
+(ras_agent.tools.gfm.cpu).
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer, in the form in which its products use them.
+    """Holds the weights of one layer, in the form in which its products use them.
 
-    state_weight, total_weight: (d, d), the two halves of the linear map of [state; total], transposed.
-    bias: (d,), of the linear map.
-    norm_weight, norm_bias: (d,), of the layer norm.
+    `state_weight` and `total_weight`, (d, d), are the two halves of the linear map of [state; total], transposed.
     """
 
     state_weight: Tensor
     total_weight: Tensor
     bias: Tensor
+    """(d,), of the linear map."""
     norm_weight: Tensor
+    """(d,), of the layer norm."""
     norm_bias: Tensor
+    """(d,), of the layer norm."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreHead:
-    """The weights of the score, relu(state @ state_weight + query @ query_weight + ... + bias) @ output.
+    """Holds the weights of the score, relu(state @ state_weight + query @ query_weight + ... + bias) @ output +
+    output_bias.
 
-    state_weight, query_weight: (d, h).
-    node_weight: (d, h), for a node's own vector; None for a network without these.
-    bias, output: (h,).
-    output_bias: added to every score.
+    `state_weight` and `query_weight` are (d, h), `bias` and `output` (h,).
     """
 
     state_weight: Tensor
     query_weight: Tensor
     node_weight: Tensor | None
+    """(d, h), for a node's own vector; None for a network without such vectors."""
     bias: Tensor
     output: Tensor
     output_bias: float
@@ -59,8 +59,8 @@ class ScoreHead:
     def of(cls, weights: Mapping[str, Tensor], name: str, width: int) -> ScoreHead:
         """Return the head with the layers `name`.0 and `name`.2 of a network.
 
-        The inputs of the first are the state, the query and, if the network has them, the node's vector, each of
-        `width`.
+        The inputs of the first layer are the state, the query and, if the network has them, the node's vector, each
+        of `width`.
         """
         import torch
 
@@ -82,38 +82,36 @@ class ScoreHead:
 
 @dataclass(frozen=True, slots=True)
 class NodeInputs:
-    """Inputs of a network from the nodes themselves, before any question.
-
-    Only G-reasoner has them: its nodes have texts.
-
-    vectors: (N, d), the nodes' own vectors.
-    initial: (N, d), the states that they start with; they enter every sum of messages.
+    """Holds the inputs of a network from the nodes themselves, before any question. Only G-reasoner has them: its
+    nodes have texts.
     """
 
     vectors: Tensor
+    """(N, d), the nodes' own vectors."""
     initial: Tensor
+    """(N, d), the states with which they start; these enter every sum of messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCache:
-    """Everything that is independent of the question and computed once for a graph.
-
-    relation_states: (R, d) of every layer.
-    pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the
-        layer norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
-    deviation: (N,) for each of these layers, or (1,): the square root of the output's variance, by which the layer
-        norm divides.
-    score_hidden: (N, h), the part of the score's hidden layer from the background's last states; None if it did not
-        fit.
-    uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), which is the first layer
-        without a cached output (or the score, if all layers are cached); None if `score_hidden` is there.
-    """
+    """Holds everything that is independent of the question and computed once for a graph."""
 
     relation_states: tuple[CachedRows, ...]
+    """(R, d) of every layer."""
     pre_norm: tuple[CachedRows, ...]
+    """(N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the layer norm.
+    At layer 0 all entities are alike and share one row, unless nodes have inputs.
+    """
     deviation: tuple[Tensor, ...]
+    """(N,) for each of these layers, or (1,): the square root of the output's variance, by which the layer norm
+    divides.
+    """
     score_hidden: CachedRows | None
+    """(N, h), the part of the score's hidden layer from the background's last states; None if it did not fit."""
     uncached_from: Tensor | None
+    """(N, d), float32, the background states that enter layer len(pre_norm), which is the first layer without a cached
+    output (or the score, if all layers are cached); None if `score_hidden` is there.
+    """
 
     @property
     def bytes(self) -> int:
@@ -148,7 +146,11 @@ def layer_weights(
 
 
 def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
-    """Return relu(layer norm(`mixed`)), (rows, d), which is added to the states. mixed: the linear map's output."""
+    """Return relu(layer norm(`mixed`)), (rows, d), which is added to the states.
+
+    Args:
+        mixed: (rows, d), the output of the layer's linear map.
+    """
     from torch.nn.functional import layer_norm
 
     return layer_norm(
@@ -164,12 +166,14 @@ def build_cache(
     half_cache: bool | None,
     nodes: NodeInputs | None = None,
 ) -> GraphCache:
-    """Compute all relation states, and the background from layer 0 on as far as it fits.
+    """Compute all relation states, and the background from layer 0 on, as far as it fits into memory.
 
-    cache_bytes: the bytes for all of it; relation states are cached even if they alone take more.
-    half_cache: whether to cache 16-bit integers; None to do so if float32 would take more than `cache_bytes`. The
-        background itself is computed in float32, from float32.
-    nodes: the nodes' own inputs; without them all states that enter layer 0 are zeros, and so are their messages.
+    Args:
+        cache_bytes: the bytes for everything; relation states are cached even if they take more.
+        half_cache: whether to cache 16-bit integers; by default if float32 would take more than `cache_bytes`. The
+            background itself is computed in float32, from float32.
+        nodes: the nodes' own inputs; without them all states that enter layer 0 are zeros, and so are their
+            messages.
     """
     import torch
 
@@ -309,7 +313,9 @@ def deviation_of(rows: Tensor) -> Tensor:
 def background_share(
     head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice
 ) -> Tensor:
-    """Return (rows, h): the part of the score's hidden layer from the states and vectors of the entities `block`."""
+    """Return the part (rows, h) of the score's hidden layer that comes from the states and vectors of the entities
+    `block`.
+    """
     share = state @ head.state_weight
     if nodes is not None and head.node_weight is not None:
         share += nodes.vectors[block] @ head.node_weight
@@ -327,8 +333,9 @@ def _background_layer(
 ) -> tuple[CachedRows, Tensor]:
     """Compute one layer of the background; return the linear map's output, cached, and its deviation.
 
-    state: (N, d), or (1, d) if all entities are alike.
-    following: (N, d), where the next states are written.
+    Args:
+        state: (N, d), or (1, d) if all entities are alike.
+        following: (N, d), where the next states are written.
     """
     import torch
 

@@ -14,18 +14,17 @@ _NUMBERS_AT_ONCE = 1 << 19  # a block of 2 MB stays in the CPU's cache
 
 @dataclass(frozen=True, slots=True)
 class CachedRows:
-    """Rows of numbers, values * scales.
-
-    values: (rows, d), int16 or a floating dtype, for which scales are ignored.
-    scales: (rows,), float32.
+    """Holds rows of numbers, values * scales.
 
     An int16 value has an error of at most 1/65,534 of its row's largest number. Since the numbers of a row are of
-    similar size here, this is more precise than 16-bit floating point numbers, whose errors are 1/4,096 or 1/512 of the
-    number.
+    similar size here, this is more precise than 16-bit floating point numbers, whose errors are 1/4,096 or 1/512 of
+    the number.
     """
 
     values: Tensor
+    """(rows, d), int16 or a floating dtype; for the latter scales are ignored."""
     scales: Tensor
+    """(rows,), float32."""
 
     @property
     def bytes(self) -> int:
@@ -34,7 +33,7 @@ class CachedRows:
         return size
 
     def rows(self, which: Tensor | slice) -> Tensor:
-        """Return the rows `which`; int16 rows are converted to float32."""
+        """Return the rows with the numbers `which`; int16 rows are converted to float32."""
         some = self.values[which]
         if some.is_floating_point():
             return some
@@ -72,7 +71,7 @@ class CachedRows:
 
 
 def empty_rows(count: int, width: int, half: bool) -> CachedRows:
-    """Return uninitialised room for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
+    """Return uninitialised CachedRows for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
     import torch
 
     values = torch.empty(count, width, dtype=torch.int16 if half else torch.float32)

@@ -1,4 +1,4 @@
-"""Chooses where a network computes its scores: on the CPU only those that a question reaches, or on a GPU all."""
+"""Chooses where a network computes its scores: on the CPU only those that a question reaches, or on a GPU all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for C
 
 
 class GFMScorer(Protocol):
-    """Protocol of networks that score the entities of one graph: FastGFM and DeviceGFM."""
+    """Describes a network that scores the entities of one graph: FastGFM and DeviceGFM."""
 
     @property
     def graph(self) -> GFMGraph:
@@ -49,26 +49,29 @@ class GFMScorer(Protocol):
 
 
 class MovableGFM:
-    """A scorer on a GPU that moves to the CPU, for good, once the GPU's memory is full.
-
-    Other programs may use that memory too.
+    """Scores on a GPU, and moves to the CPU for good once the GPU's memory is full. Other programs may use that memory
+    too.
     """
 
     def __init__(self, network: DeviceGFM, on_cpu: Callable[[], FastGFM]) -> None:
+        """Take the network on the GPU, and a function that builds it on the CPU."""
         self._network: GFMScorer = network
         self._on_cpu = on_cpu
         self._lock = Lock()
 
     @property
     def graph(self) -> GFMGraph:
+        """Return the graph whose entities are scored."""
         return self._network.graph
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
+        """Return the weights of the present network."""
         return self._network.weights
 
     @property
     def relation_states(self) -> Sequence[CachedRows]:
+        """Return every layer's relation states (R, d), on the present network's device."""
         return self._network.relation_states
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
@@ -76,7 +79,9 @@ class MovableGFM:
         return self.with_room(lambda network: network.scores(questions, starts))
 
     def with_room(self, work: Callable[[GFMScorer], T]) -> T:
-        """Return the result of `work` on the network, or on the network on the CPU if the GPU has no memory for it."""
+        """Return the result of `work` on the network. If the GPU has no memory for it, move to the CPU and try again
+        there.
+        """
         import torch
 
         network = self._network
@@ -97,7 +102,7 @@ class MovableGFM:
 
 
 def with_room(network: GFMScorer, work: Callable[[GFMScorer], T]) -> T:
-    """Return the result of `work` on a network, which moves to the CPU if its GPU has no memory for that."""
+    """Return the result of `work` on a network. A MovableGFM moves to the CPU if its GPU has no memory for the work."""
     if isinstance(network, MovableGFM):
         return network.with_room(work)
     return work(network)
@@ -113,13 +118,17 @@ def gfm_scorer(
     half_products: bool = False,
     tolerance: float = TOLERANCE,
 ) -> GFMScorer:
-    """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
+    """Build a network over a graph that scores its entities on a device.
 
-    "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    until that memory is full; otherwise it is the CPU.
-    cache_bytes, half_cache, half_products, tolerance: see FastGFM. They have no effect on CUDA, where there is no
-        background to cache and nothing is skipped.
-    Raises SettingsError for a device that is unknown, absent, or gives no scores.
+    Args:
+        weights: the network's weights, by name.
+        device: "cpu", "cuda", "cuda:1" or "auto": the first CUDA device that torch sees, if the network fits into
+            its free memory and gives scores there, until that memory is full; otherwise the CPU.
+        cache_bytes, half_cache, half_products, tolerance: see FastGFM. They have no effect on CUDA, where there is
+            no background to cache and nothing is skipped.
+
+    Raises:
+        SettingsError: for a device that is unknown, does not exist, or gives no scores.
     """
     options: dict[str, Any] = {
         "cache_bytes": cache_bytes,
@@ -178,9 +187,9 @@ def _try_out(network: DeviceGFM) -> None:
 
 
 def cuda_device(device: str) -> str | None:
-    """Return the CUDA device that "auto", "cpu", "cuda" or "cuda:<number>" means here; None for the CPU.
+    """Return the CUDA device that "auto", "cpu", "cuda" or "cuda:<number>" means on this machine; None for the CPU.
 
-    Raises SettingsError for a device that is unknown or absent.
+    Raises SettingsError for a device that is unknown or does not exist.
     """
     import torch
 

@@ -60,22 +60,20 @@ NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the CPU's ca
 
 @dataclass(frozen=True, slots=True)
 class GFMLayerStep:
-    """The results of one layer for a question. All arrays of entities are ascending.
-
-    sources: (T,), the entities that send changed states.
-    reached: (H,), the entities for which the next states are computed.
-    changed: (C,), those of them that change by more than a negligible length.
-    changes: (C, d), their changes.
-    """
+    """Holds the results of one layer for a question. All arrays of entities are ascending."""
 
     sources: Ints
+    """(T,), the entities that send changed states."""
     reached: Ints
+    """(H,), the entities for which the next states are computed."""
     changed: Ints
+    """(C,), those of them that change by more than a negligible length."""
     changes: Tensor
+    """(C, d), their changes."""
 
 
 class FastGFM:
-    """A scorer of one graph on the CPU. Calls may come from several threads."""
+    """Scores the entities of one graph on the CPU. Safe for use by several threads."""
 
     head_name = "entity_model.mlp"
 
@@ -91,16 +89,18 @@ class FastGFM:
     ) -> None:
         """Compute the relation states and the background, which takes about as long as one question's plain pass.
 
-        cache_bytes: the bytes for both together; relation states come first, then as many layers of background as
-            fit.
-        half_cache: whether to cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By
-            default only if float32 would take more than `cache_bytes`.
-        half_products: whether to multiply matrices in bfloat16, which changes scores in about the third digit.
-        tolerance: the accepted error of a probability. A change of a state is skipped if, at the last layer, it
-            could not move a probability by more; and an entity's last state and score are skipped if its probability
-            cannot move by more. Skipped changes can add up for an entity with many messages, so this is not a proven
-            bound; lab/gfm-speed.md has measured differences. 0 skips nothing.
         Raises SettingsError for a tolerance that is not a probability.
+
+        Args:
+            cache_bytes: the bytes for both together; relation states come first, then as many layers of background
+                as fit.
+            half_cache: whether to cache them as 16-bit integers, in half the memory; probabilities stay within
+                1e-4. By default only if float32 would take more than `cache_bytes`.
+            half_products: whether to multiply matrices in bfloat16, which changes scores in about the third digit.
+            tolerance: the accepted error of a probability. A change of a state is skipped if, at the last layer, it
+                could not move a probability by more; and an entity's last state and score are skipped if its
+                probability cannot move by more. Skipped changes can add up for an entity with many messages, so
+                this is not a proven bound; lab/gfm-speed.md has measured differences. 0 skips nothing.
         """
         import torch
 
@@ -194,8 +194,9 @@ class FastGFM:
     def _background_scores(self, parts: Tensor) -> Floats:
         """Return the logits (B, N) as if no question had changed a state.
 
-        parts: (B, h), the part of the score's hidden layer from each question. If the background of the score is
-            not cached, the numbers are arbitrary, as all logits are computed later.
+        Args:
+            parts: (B, h), the part of the score's hidden layer from each question. If the background of the score
+                is not cached, the numbers are arbitrary, as all logits are computed later.
         """
         if self.cache.score_hidden is None:
             return np.empty((len(parts), self.graph.entities), dtype=np.float32)
@@ -275,9 +276,10 @@ class FastGFM:
 
         A change is the difference between the state that leaves layer `number` and its background.
 
-        changes: (T, d), those of the states of `sources` (T,) that enter the layer.
-        question_entities: (k,), the question's entities.
-        initial: (k, d), the changes of their initial states.
+        Args:
+            changes: (T, d), those of the states of `sources` (T,) that enter the layer.
+            question_entities: (k,), the question's entities.
+            initial: (k, d), the changes of their initial states.
         """
         import torch
 
@@ -350,10 +352,11 @@ class FastGFM:
     ) -> Floats:
         """Return the logits (N,) if not all layers are cached; the other layers are computed for every entity.
 
-        changed: (C,), the entities with changed states before the first such layer.
-        changes: (C, d), their changes.
-        part, question_entities, initial: the question's part of the score's hidden layer, its entities, and the
-            changes of their initial states.
+        Args:
+            changed: (C,), the entities with changed states before the first such layer.
+            changes: (C, d), their changes.
+            part, question_entities, initial: the question's part of the score's hidden layer, its entities, and the
+                changes of their initial states.
         """
         import torch
 

@@ -1,7 +1,7 @@
 """The loops of the network on the CPU, each one pass over memory: messages and their sums, updates, scores.
 
-With numba, a loop is compiled at its first use, for the processor at hand; no other compiler is needed. Without numba,
-torch's operations compute the same in blocks, several times slower.
+With numba, a loop is compiled at its first use, for the processor at hand; no other compiler is needed. Without
+numba, torch's operations compute the same in blocks, several times slower.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def compile_loop(
     """Return `function` compiled by numba to machine code that releases the GIL.
 
     The code is cached on disk if a folder is writable.
-    reorder: whether sums may be computed in another order, which is faster.
+
+    Args:
+        reorder: whether sums may be computed in another order, which is faster.
     """
     from numba import njit
 
@@ -66,7 +68,7 @@ def compile_loop(
 
 
 def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
-    """Call `work(first row, last row + 1)` for each part of `rows`, in torch's number of threads; return the results.
+    """Call `work(first row, last row + 1)` for each part of `rows`, in torch's number of threads. Returns the results.
 
     numba's own threads would idle next to torch's, keeping a processor busy while they wait.
     """
@@ -83,7 +85,7 @@ def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
 
 
 class CpuLoop:
-    """A loop that is compiled at its first call; see compile_loop."""
+    """Compiles a loop at its first call; see compile_loop."""
 
     def __init__(self, function: Callable[..., Any], *, reorder: bool = False) -> None:
         self._function = function
@@ -100,10 +102,11 @@ class CpuLoop:
         return self.compiled(*arguments)
 
     def share(self, rows: int, *arguments: Any) -> list[Any]:
-        """Run the loop in torch's threads, each with its part of `rows` as the last two arguments; see run_in_threads.
+        """Run the loop in torch's threads, each with its part of `rows` as the last two arguments. Returns the result
+        of each part.
 
-        arguments: tensors among them, which must be on the CPU, are passed as arrays. Returns the result of each
-            part's loop.
+        Args:
+            arguments: tensors among them, which must be on the CPU, are passed as arrays.
         """
         arrays = [one.numpy() if hasattr(one, "numpy") else one for one in arguments]
         return run_in_threads(
@@ -112,7 +115,7 @@ class CpuLoop:
 
 
 def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop]:
-    """Return a decorator that makes a function of arrays a loop; see compile_loop."""
+    """Return a decorator that makes a CpuLoop of a function of arrays; see compile_loop."""
     return lambda function: CpuLoop(function, reorder=reorder)
 
 
@@ -160,11 +163,13 @@ def propagate(
     relation_states: CachedRows,
     total: Tensor,
 ) -> None:
-    """Write to `total` (H, d) the sum of the messages to each of the entities `targets` (H,).
+    """Write to `total` (H, d) the sum of the messages to each of the entities `targets` (H,). All tensors are on the
+    CPU.
 
-    All tensors are on the CPU.
-
-    row_of: (N,), the row of `states` (T, d) with an entity's state; -1 for an entity that sends no messages.
+    Args:
+        row_of: (N,), the row of `states` with an entity's state; -1 for an entity that sends no messages.
+        states: (T, d).
+        relation_states: (R, d).
     """
     if not has_numba():
         _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
@@ -261,16 +266,20 @@ def update_changes(
     norm_weight: Tensor,
     norm_bias: Tensor,
 ) -> None:
-    """Replace `change` (H, d), that of the linear map's output, by the change of the next states, in place.
+    """Replace `change`, that of the linear map's output, by the change of the next states, in place.
 
-    The next state changes by relu(norm(x + change)) - relu(norm(x)), where x is the background, plus the change of the
-    state itself. Both terms use the same x, so an error in x has little effect: it alters the slope, not the change.
+    The next state changes by relu(norm(x + change)) - relu(norm(x)), where x is the background, plus the change of
+    the state itself. Both terms use the same x, so an error in x has little effect: it alters the slope, not the
+    change.
 
-    state_change: (T, d), the changes of the states that changed.
-    state_part: (T, d), these changes mapped by the linear map.
-    own_row: (H,), for each row of `change` its row in these two, -1 for a state that did not change.
-    background_row: (H,), for each row of `change` its row in `background`.
-    norm_weight, norm_bias: (d,).
+    Args:
+        change: (H, d).
+        state_part: (T, d), the changes of states, mapped by the linear map.
+        state_change: (T, d), the changes of the states that changed.
+        own_row: (H,), for each row of `change` its row in these two, -1 for a state that did not change.
+        background: the cached outputs of the linear map for the background.
+        background_row: (H,), for each row of `change` its row in `background`.
+        norm_weight, norm_bias: (d,), of the layer norm.
     """
     import torch
     from torch.nn.functional import layer_norm
@@ -361,9 +370,10 @@ def _update_rows(
 def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> Floats:
     """Return the scores (B, N) of the entities, without the last bias, as if no question had changed a state.
 
-    background: (N, h), the part of the score's hidden layer from the states.
-    parts: (B, h), the part from each question.
-    output: (h,), the weights of the last layer.
+    Args:
+        background: (N, h), the part of the score's hidden layer from the states.
+        parts: (B, h), the part from each question.
+        output: (h,), the weights of the last layer.
     """
     scores = np.empty((len(parts), len(background.values)), dtype=np.float32)
     if has_numba():
@@ -386,8 +396,9 @@ def score_changed(
 ) -> Floats:
     """Return the scores (H,) of `entities` (H,) for one question that changed their hidden layer by `hidden` (H, h).
 
-    background, output: as in `score_background`.
-    part: (h,), the question's part of the hidden layer.
+    Args:
+        background, output: as in `score_background`.
+        part: (h,), the question's part of the hidden layer.
     """
     import torch
 

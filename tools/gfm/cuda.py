@@ -1,4 +1,5 @@
-"""The network's scores on a torch device, above all CUDA: every entity at every layer, several questions at once.
+"""Computes the network's scores on a torch device, above all CUDA: every entity at every layer, several questions at
+once.
 
 A GPU computes all entities in less time than the host needs to find out which ones a question reaches, as
 ras_agent.tools.gfm.cpu does, so nothing is skipped here. The steps are those of the reference
@@ -37,7 +38,9 @@ ROWS_PER_BLOCK = 131_072
 
 
 class DeviceGFM:
-    """A scorer of one graph on a device. Calls may come from several threads; they run one after another."""
+    """Scores the entities of one graph on a device. Safe for use by several threads, whose calls run one after
+    another.
+    """
 
     def __init__(
         self,
@@ -48,13 +51,13 @@ class DeviceGFM:
         batch_bytes: int = BATCH_BYTES,
         rows: int = ROWS_PER_BLOCK,
     ) -> None:
-        """Copy weights and graph to the device and compute the relation states.
+        """Copy weights and graph to the device and compute the relation states. Raises torch's OutOfMemoryError.
 
-        on: a torch device, "cuda", "cuda:1", "cpu".
-        batch_bytes: the bytes for the states of questions that are computed together; one question is computed in
-            any case.
-        rows: entities and messages in a block, times questions; a block takes about 12 * rows * width bytes.
-        Raises torch's OutOfMemoryError.
+        Args:
+            on: a torch device, "cuda", "cuda:1", "cpu".
+            batch_bytes: the bytes for the states of questions that are computed together; one question is computed
+                in any case.
+            rows: entities and messages in a block, times questions; a block takes about 12 * rows * width bytes.
         """
         import torch
 
@@ -78,7 +81,7 @@ class DeviceGFM:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes on the device that stay in use: weights, relation states, graph."""
+        """Return the bytes on the device that stay in use: weights, relation states and graph."""
         tensors = [*self.weights.values(), self._source, self._relation, self._counts]
         tensors += [states.values for states in self.relation_states]
         return sum(tensor.nbytes for tensor in tensors)
@@ -154,8 +157,9 @@ class DeviceGFM:
     def _sums(self, low: int, high: int, states: Tensor, factors: Tensor) -> Tensor:
         """Return (high - low, B, d): the sums of the messages to the entities low to high - 1.
 
-        states: (N, B, d), those of all entities.
-        factors: (R, d), the relations' states.
+        Args:
+            states: (N, B, d), those of all entities.
+            factors: (R, d), the relations' states.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""A knowledge graph as the network reads it, and the entities in it at which a question starts."""
+"""A knowledge graph as the network reads it, and the entities at which a question starts."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ Vectors = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GFMGraph:
-    """M messages among N entities over R relations, including inverse relations, sorted by target entity.
-
-    indptr: (N + 1,); the messages to entity e have the numbers indptr[e] to indptr[e + 1] - 1.
-    source: (M,), the entity that each message comes from.
-    relation: (M,), 0 to R - 1.
-    relation_vectors: (K, text width), the sentence vectors of relations 0 to K - 1, as they are stored.
-    inverse_vectors: (I, text width), those of the relations from K on; None for K inverses whose vectors are those
-        of their relations times -1, which are not stored.
-    """
+    """Holds M messages among N entities over R relations, including inverse relations, sorted by target entity."""
 
     indptr: Ints
+    """(N + 1,); the messages to entity e have the numbers indptr[e] to indptr[e + 1] - 1."""
     source: Ints
+    """(M,), the entity that each message comes from."""
     relation: Ints
+    """(M,), 0 to R - 1."""
     relation_vectors: Vectors
+    """(K, text width), the sentence vectors of relations 0 to K - 1, as they are stored."""
     inverse_vectors: Vectors | None = None
+    """(I, text width), those of the relations from K on; None for K inverses whose vectors are those of their
+    relations times -1, which are not stored.
+    """
 
     @property
     def relations(self) -> int:
-        """Return the number of relations including inverses, R."""
+        """Return R, the number of relations including inverses."""
         if self.inverse_vectors is None:
             inverses = self.relation_vectors
         else:
@@ -42,11 +41,11 @@ class GFMGraph:
 
     @property
     def vectors(self) -> Floats:
-        """Return (R, text width), the sentence vectors of all relations, copied to float32."""
+        """Return the sentence vectors of all relations, (R, text width), copied to float32."""
         return self.vectors_of(np.arange(self.relations))
 
     def vectors_of(self, relations: Ints) -> Floats:
-        """Return (k, text width), the sentence vectors of the relations with the numbers `relations` (k,)."""
+        """Return the sentence vectors of the relations with the numbers `relations` (k,), as (k, text width)."""
         given = self.relation_vectors
         later = relations >= len(self.relation_vectors)
         vectors = np.empty((len(relations), given.shape[1]), dtype=np.float32)
@@ -71,7 +70,7 @@ class GFMGraph:
 
     @property
     def target(self) -> Ints:
-        """Return (M,), the entity that each message goes to."""
+        """Return the entity that each message goes to, (M,)."""
         return np.repeat(np.arange(self.entities, dtype=np.int64), np.diff(self.indptr))
 
     @classmethod
@@ -83,12 +82,16 @@ class GFMGraph:
         inverse: Vectors | None,
         message_target: str = "head",
     ) -> GFMGraph:
-        """Return the graph of facts `edges` (E, 3): head, relation, tail. A fact gives one message in each direction.
+        """Build the graph of the facts `edges` (E, 3): head, relation, tail. A fact gives one message in each
+        direction.
 
-        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses; None for
-            inverses whose vectors are the relations' times -1.
-        message_target: "head" or "tail", the end of a fact that its relation's message goes to (see GFMConfig).
         Raises ValueError for a number out of range.
+
+        Args:
+            entities: the number of entities, N.
+            vectors: (relations, text width), the sentence vectors of the relations.
+            inverse: those of their inverses; None for inverses whose vectors are the relations' times -1.
+            message_target: "head" or "tail", the end of a fact that its relation's message goes to (see GFMConfig).
         """
         facts = np.asarray(edges, dtype=np.int64).reshape(-1, 3)
         head, relation, tail = facts.T
@@ -117,10 +120,9 @@ class GFMGraph:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessages:
-    """A graph's messages sorted by source: those from entity e have the numbers indptr[e] to indptr[e + 1] - 1.
+    """Holds a graph's messages sorted by source: those from entity e have the numbers indptr[e] to indptr[e + 1] - 1.
 
-    indptr: (N + 1,).
-    target, relation: (M,).
+    `indptr` is (N + 1,), `target` and `relation` are (M,).
     """
 
     indptr: Ints
@@ -138,17 +140,21 @@ class OutgoingMessages:
 
 @dataclass(frozen=True, slots=True)
 class GFMStart:
-    """A question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
+    """Holds a question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
 
     entities: Ints
     weights: Floats
 
 
 def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return where the entries of the rows `rows` (T,) of a compressed sparse matrix are stored, row after row.
+    """Return where the entries of some rows of a compressed sparse matrix are stored, row after row.
 
-    indptr: (N + 1,). The first array has the entries' positions, the second the index in `rows` of the row to which
-        each belongs.
+    Args:
+        indptr: (N + 1,), the offset of each row.
+        rows: (T,), the numbers of the rows.
+
+    Returns:
+        The positions of the entries, and for each entry the index in `rows` of its row.
     """
     counts = indptr[rows + 1] - indptr[rows]
     row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)

@@ -43,7 +43,7 @@ RELATIONS_AT_ONCE = 8192
 
 @dataclass(frozen=True, slots=True)
 class GraphTensors:
-    """A GFMGraph as tensors on one device: source, relation, target (M,), int64; vectors (R, text width)."""
+    """Holds a GFMGraph as tensors on one device: source, relation, target (M,), int64; vectors (R, text width)."""
 
     entities: int
     source: Tensor
@@ -55,7 +55,7 @@ class GraphTensors:
     def of(
         cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True
     ) -> GraphTensors:
-        """Return the arrays of `graph` copied to a device; the relations' vectors only if `vectors`."""
+        """Copy the arrays of `graph` to a device; the relations' vectors only if `vectors`."""
         import torch
 
         if vectors:
@@ -70,7 +70,9 @@ class GraphTensors:
     def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
         """Return each entity's initial state plus the sum of its messages, (N, B, d).
 
-        initial, states: (N, B, d). factors: (R, d), the relations' states.
+        Args:
+            initial, states: (N, B, d), the states that the entities start with, and their present ones.
+            factors: (R, d), the relations' states.
         """
         return self.weighted_sums(
             initial, states, factors.index_select(0, self.relation)
@@ -88,7 +90,13 @@ def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
 
 
 def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
-    """Return (N, B, d): for each entity its initial state (N, B, d) plus the messages (M, B, d) to it."""
+    """Return, for each entity, its initial state plus the messages to it, (N, B, d).
+
+    Args:
+        initial: (N, B, d).
+        target: (M,), the entity that each message goes to.
+        messages: (M, B, d).
+    """
     return initial.index_add(0, target, messages.to(initial.dtype))
 
 
@@ -124,10 +132,11 @@ def plain_scores(
 ) -> Tensor:
     """Return the entities' logits (B, N) for sentence vectors `questions` (B, text width); eq. 10 is their sigmoid.
 
-    start: (B, N), how much each entity belongs to the question, 0 for most (eq. 6).
-    relation_states: (R, d) of every layer, if they are already known; only the rows of relations that occur are
-        read, one layer at a time.
-    message_weights: a factor (M,) for each message of every layer; 1 by default.
+    Args:
+        start: (B, N), how much each entity belongs to the question, 0 for most (eq. 6).
+        relation_states: (R, d) of every layer, if they are already known; only the rows of relations that occur are
+            read, one layer at a time.
+        message_weights: a factor (M,) for each message of every layer; 1 by default.
     """
     from torch.nn.functional import linear
 
@@ -170,7 +179,8 @@ def last_states(
 ) -> Tensor:
     """Return the states (N, B, d) after all layers for nodes that begin with `initial` (N, B, d): eq. 7 to 9.
 
-    relation_states, message_weights: see plain_scores.
+    Args:
+        relation_states, message_weights: see plain_scores.
     """
     if relation_states is None:
         inputs = relation_inputs(weights, graph.vectors)
@@ -196,9 +206,8 @@ def last_states(
 
 
 def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
-    """Return the logit (B,) of a node at which no question starts and to which no message leads.
-
-    All such nodes have the same logit.
+    """Return the logit (B,) of a node at which no question starts and to which no message leads. All such nodes have
+    the same.
     """
     import torch
 

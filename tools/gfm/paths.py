@@ -1,9 +1,10 @@
-"""Why an entity was found: the chains of messages that its score depends on most (GFM-RAG, eq. 19, after NBFNet).
+"""Explains why an entity was found by the chains of messages that its score depends on most (GFM-RAG, eq. 19, after
+NBFNet).
 
-Every message of every layer gets a weight of 1, and the derivative of the score with respect to that weight says how
-much the message matters. A path leads from one of the question's entities to the one that is explained, with at most
-one message for each layer, in the layers' order. Beam search finds the heaviest paths by one of two definitions, since
-the paper leaves it open:
+Every message of every layer gets a weight of 1, and the derivative of the score with respect to that weight says
+how much the message matters. A path leads from one of the question's entities to the one that is explained, with at
+most one message for each layer, in the layers' order. Beam search finds the heaviest paths by one of two
+definitions, since the paper leaves it open:
 
 heaviest_paths     ours: the weight is the sum of the derivatives, layers may be skipped, no entity is visited
                    twice, and no message that lowers the score is taken
@@ -33,7 +34,9 @@ _Partial = tuple[float, tuple[int, ...]]  # a path's weight and messages
 
 @dataclass(frozen=True, slots=True)
 class MessagePath:
-    """A chain of messages by number: the first leaves a question's entity, each later one its predecessor's target."""
+    """Holds a chain of messages by number: the first leaves a question's entity, each later one its predecessor's
+    target.
+    """
 
     messages: tuple[int, ...]
     weight: float
@@ -48,12 +51,15 @@ def message_gradients(
     relation_states: Sequence[CachedRows] | None = None,
     nodes: Floats | None = None,
 ) -> list[list[Floats]]:
-    """Return, for each entity in `targets` and each layer, (M,): the derivative of its logit by each message's weight.
+    """Return, for each entity in `targets` and each layer, the derivative of its logit by each message's weight, (M,).
 
-    relation_states: those of every layer, if they are known.
-    nodes: (N, text width), the vectors of the nodes' texts, for G-reasoner's network. One plain pass serves all
-        targets. It runs on the weights' device and needs memory for all intermediate states; relation states cached in
-        16 bits add little to that.
+    One plain pass serves all targets. It runs on the weights' device and needs memory for all intermediate states;
+    relation states cached in 16 bits add little to that.
+
+    Args:
+        question: (text width,), the question's vector.
+        relation_states: those of every layer, if they are known.
+        nodes: (N, text width), the vectors of the nodes' texts, for G-reasoner's network.
     """
     import torch
 
@@ -102,8 +108,10 @@ def heaviest_paths(
     """Return the `count` heaviest paths from any of `starts` to `goal`, heaviest first, each chain of messages once.
 
     No message that would lower the score is taken, and no path returns to an entity.
-    gradients: for each layer (M,), the derivatives of the goal's logit.
-    beam: the number of partial paths that are continued from each entity at every layer.
+
+    Args:
+        gradients: for each layer (M,), the derivatives of the goal's logit.
+        beam: the number of partial paths that are continued from each entity at every layer.
     """
     target = graph.target
     paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
@@ -137,8 +145,12 @@ def published_paths(
 ) -> list[MessagePath]:
     """Return the `count` paths with the highest mean derivative, as the published code ranks them.
 
-    A path of n messages takes one at each of the first n layers, whatever its sign, and ends when it arrives at `goal`.
-    beam: the number of paths that are continued from each entity at every layer.
+    A path of n messages takes one at each of the first n layers, whatever its sign, and ends when it arrives at
+    `goal`.
+
+    Args:
+        gradients: for each layer (M,), the derivatives of the goal's logit.
+        beam: the number of paths that are continued from each entity at every layer.
     """
     target = graph.target
     paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
@@ -173,9 +185,10 @@ def best_paths(
 ) -> list[list[MessagePath]]:
     """Return, for each entity in `targets`, the heaviest paths that explain its score; [] if no message leads there.
 
-    relation_states, nodes: see message_gradients.
-    count, beam: see heaviest_paths.
-    published: whether to rank as `published_paths` does.
+    Args:
+        relation_states, nodes: see message_gradients.
+        count, beam: see heaviest_paths.
+        published: whether to rank as `published_paths` does.
     """
     gradients = message_gradients(
         weights, graph, question, start, targets, relation_states, nodes

@@ -1,10 +1,10 @@
-"""Which entities a question can change: exactly at the first layer, and by a bound at every layer.
+"""Finds the entities that a question can change: exactly at the first layer, and by a bound at every layer.
 
 A message is at most as long as its source's state times the largest number of the relation's state, and an update
-changes by at most `update_gain` times the length of a small change of the aggregated messages. So one number for each
-message tells, before any state is computed, which entities cannot change by more than a negligible length. Behind a hub
-with thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
-probability cannot move by more than the tolerance keeps its background score.
+changes by at most `update_gain` times the length of a small change of the aggregated messages. So one number for
+each message tells, before any state is computed, which entities cannot change by more than a negligible length.
+Behind a hub with thousands of messages, that is nearly all of them. After the last layer only scores are read: an
+entity whose probability cannot move by more than the tolerance keeps its background score.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ BEST = 50
 
 @dataclass(frozen=True, slots=True)
 class LayerBound:
-    """Bounds of how much changes of states grow in one layer.
-
-    message_gain: (R,), the largest number of each relation's state: a state of length x sends a message of length
-        at most message_gain * x.
-    update_gain: (N,), or (1,) if all entities are alike: the largest change of an entity's next state, for each
-        unit of length of a small change of its aggregated messages.
-    state_gain: the same for a small change of the entity's own state.
-    """
+    """Holds bounds of how much changes of states grow in one layer."""
 
     message_gain: Floats
+    """(R,), the largest number of each relation's state: a state of length x sends a message of length at most
+    message_gain * x.
+    """
     update_gain: Floats
+    """(N,), or (1,) if all entities are alike: the largest change of an entity's next state, for each unit of length
+    of a small change of its aggregated messages.
+    """
     state_gain: Floats
+    """The same for a small change of the entity's own state."""
 
 
 def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[LayerBound]:
@@ -76,11 +76,14 @@ def spectral_norms(matrices: Tensor) -> Tensor:
 def possible_changes(
     outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound
 ) -> Doubles:
-    """Return (N,): upper bounds of how far, in length, messages of changed states can change each entity's next state.
+    """Return upper bounds of the length by which messages of changed states can change each entity's next state, (N,).
 
-    sources: (T,), the entities with changed states.
-    lengths: (T,), the lengths of their changes. If changes are large compared to the background, an entity may
-        change by twice as much, since layer norm is not linear.
+    If changes are large compared to the background, an entity may change by twice as much, since layer norm is not
+    linear.
+
+    Args:
+        sources: (T,), the entities with changed states.
+        lengths: (T,), the lengths of their changes.
     """
     messages, source = row_entries(outgoing.indptr, sources)
     message_lengths = (
@@ -99,10 +102,12 @@ def possible_changes(
 def reached_entities(
     possible: Doubles, sources: Ints, always: Ints, negligible: float
 ) -> Ints:
-    """Return (H,), ascending: `sources`, `always`, and all entities whose `possible` change (N,) exceeds `negligible`.
+    """Return, ascending, `sources`, `always`, and all entities whose `possible` change (N,) exceeds `negligible`:
+    (H,).
 
-    sources: (T,), the entities with changed states.
-    always: the question's own entities; their initial states enter every sum of messages.
+    Args:
+        sources: (T,), the entities with changed states.
+        always: the question's own entities; their initial states enter every sum of messages.
     """
     reached = ~(possible <= negligible)  # true also for NaN
     reached[sources] = reached[always] = True
@@ -112,12 +117,15 @@ def reached_entities(
 def worth_scoring(
     reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float
 ) -> Ints:
-    """Return `always` and those of `reached` (H,) whose score matters, ascending.
+    """Return, ascending, the question's own entities, and those of `reached` that have to be scored.
 
     These are entities whose probability may move by more than `tolerance`, or that may get among the BEST.
 
-    background: (N,), all logits as if the question had changed no state.
-    possible: (H,), how far each logit may move.
+    Args:
+        reached: (H,), the entities whose last state is computed.
+        always: the question's own entities.
+        background: (N,), all logits as if the question had changed no state.
+        possible: (H,), how far each logit may move.
     """
     logits = background[reached]
     # the sigmoid is steepest at 0, so a move towards 0 changes it most

@@ -51,22 +51,21 @@ _DATASET = {"use_node_feat": True, "use_relation_feat": True, "use_edge_feat": F
 
 @dataclass(frozen=True, slots=True)
 class ReasonerConfig:
-    """Configuration of a G-reasoner network. The defaults are those of the published one, G-reasoner-34M.
-
-    text_width: the width of the vectors of questions, nodes and relations.
-    width: the width d of the nodes' states.
-    text_model: the encoder that the weights were trained with; "" if unknown.
-    query_instruct, passage_instruct: prefixes of a question, and of the text of a node or relation.
-    inverse: see GFMConfig.
-    """
+    """Sets the sizes and inputs of a G-reasoner network. The defaults are those of the published one, G-reasoner-34M."""
 
     text_width: int = 1024
+    """The width of the vectors of questions, nodes and relations."""
     width: int = 1024
+    """The width d of the nodes' states."""
     layers: int = 6
     text_model: str = "Qwen/Qwen3-Embedding-0.6B"
+    """The encoder that the weights were trained with; "" if unknown."""
     query_instruct: str = ""
+    """The text before a question when it is encoded."""
     passage_instruct: str = ""
+    """The text before that of a node or relation when it is encoded."""
     inverse: str = "text"
+    """See GFMConfig."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight under its published name."""
@@ -165,9 +164,9 @@ class ReasonerConfig:
 
 
 def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
-    """Return a folder's configuration and its weights, as float32.
+    """Load a folder's configuration and its weights, as float32.
 
-    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape, and MissingExtra without torch.
     """
     config = ReasonerConfig.from_dict(
         read_config(folder / "config.json"), str(folder / "config.json")
@@ -186,8 +185,9 @@ def plain_reasoner_scores(
 ) -> Tensor:
     """Return the nodes' logits (B, N) for vectors `questions` (B, text width) and `nodes` (N, text width).
 
-    start: (B, N), 1 for the question's nodes and 0 for all others.
-    relation_states, message_weights: see plain_scores.
+    Args:
+        start: (B, N), 1 for the question's nodes and 0 for all others.
+        relation_states, message_weights: see plain_scores.
     """
     import torch
     from torch.nn.functional import linear
@@ -220,7 +220,7 @@ def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Ten
 
 
 class FastReasoner(FastGFM):
-    """A scorer of all nodes of one graph on the CPU. Calls may come from several threads."""
+    """Scores all nodes of one graph on the CPU. Safe for use by several threads."""
 
     head_name = "predict_mlp"
 
@@ -236,8 +236,9 @@ class FastReasoner(FastGFM):
     ) -> None:
         """Compute everything that no question changes.
 
-        nodes: (N, text width), the vectors of the nodes' texts.
-        cache_bytes, half_cache, tolerance: see FastGFM.
+        Args:
+            nodes: (N, text width), the vectors of the nodes' texts.
+            cache_bytes, half_cache, tolerance: see FastGFM.
         """
         self.texts = nodes
         """The vectors of the nodes' texts, (N, text width)."""
@@ -266,7 +267,8 @@ class FastReasoner(FastGFM):
     ) -> tuple[Tensor, Tensor]:
         """Return nodes' own vectors (k, d) and their initial states (k, d), for texts (k, text width).
 
-        query: (k, d), for the question's nodes; None for nodes at which no question starts.
+        Args:
+            query: (k, d), for the question's nodes; None for nodes at which no question starts.
         """
         import torch
         from torch.nn.functional import linear

@@ -60,32 +60,31 @@ PACKAGED_NAME = "packaged"
 
 @dataclass(frozen=True, slots=True)
 class GFMConfig:
-    """Configuration of a GFM network. The defaults are GFM-RAG's (arXiv:2502.01113, appendix C.2).
-
-    text_width: the width of the sentence vectors of questions and relations.
-    width: the width d of the entities' states.
-    text_model: the sentence encoder that the weights were trained with; "" if unknown.
-    message_target: the end of a triple to which its relation's message goes; the inverse relation's message goes to
-        the other end. It is "head" for the published weights, as their compiled kernel sends from tail to head.
-    inverse: how an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the
-        published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
-    question_prefix: the text before a question when it is encoded; None to encode it in the encoder's form for
-        queries.
-    relation_prefix: the text before a relation's name.
-    idf_start_weights: whether a question's entities are weighted by 1 / the number of their documents.
-    ranker: how documents are ranked with these weights, as fields of a DocumentRanker; None for the paper's rule.
-    """
+    """Sets the sizes and inputs of a GFM network. The defaults are GFM-RAG's (arXiv:2502.01113, appendix C.2)."""
 
     text_width: int = 768
+    """The width of the sentence vectors of questions and relations."""
     width: int = 512
+    """The width d of the entities' states."""
     layers: int = 6
     text_model: str = ""
+    """The sentence encoder that the weights were trained with; "" if unknown."""
     message_target: str = "head"
+    """The end of a triple to which its relation's message goes; the inverse relation's message goes to the other end.
+    It is "head" for the published weights, as their compiled kernel sends from tail to head.
+    """
     inverse: str = "text"
+    """How an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the published
+    weights; "negated" takes the relation's own vector times -1, and needs no encoder.
+    """
     question_prefix: str | None = None
+    """The text before a question when it is encoded; None to encode it in the encoder's form for queries."""
     relation_prefix: str = ""
+    """The text before a relation's name."""
     idf_start_weights: bool = True
+    """Whether a question's entities are weighted by 1 / the number of their documents."""
     ranker: Mapping[str, Any] | None = None
+    """How documents are ranked with these weights, as fields of a DocumentRanker; None for the paper's rule."""
 
     def __post_init__(self) -> None:
         if min(self.text_width, self.width, self.layers) < 1:
@@ -234,7 +233,7 @@ def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
 
 
 def same_encoder(name: str, other: str) -> bool:
-    """Return whether two names mean the same sentence encoder.
+    """Return whether two names refer to the same sentence encoder.
 
     Only the model's own name counts, without its provider or the folders of a path:
     "st:sentence-transformers/all-mpnet-base-v2" and "/models/all-mpnet-base-v2" are the same.
@@ -248,12 +247,10 @@ def _model_of(encoder: str) -> str:
 
 
 def weights_folder(name: str | Path) -> Path:
-    """Return a folder of weights.
+    """Return a folder of weights, given by a path or a name.
 
-    If `name` is a repository on the Hugging Face hub ("owner/name"), it is downloaded once.
-
-    "packaged" means the weights that come with this package. Raises WeightsError if the hub does not have them,
-    MissingExtra without its client.
+    A repository on the Hugging Face hub ("owner/name") is downloaded once. "packaged" means the weights that come
+    with this package. Raises WeightsError if the hub does not have them, and MissingExtra without its client.
     """
     path = Path(name)
     if name == PACKAGED_NAME:
@@ -281,7 +278,7 @@ def weights_folder(name: str | Path) -> Path:
 
 
 class NetworkConfig(Protocol):
-    """Protocol of a network's configuration: GFMConfig and ReasonerConfig."""
+    """Describes the configuration of a network: GFMConfig and ReasonerConfig."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight under its published name."""
@@ -311,9 +308,9 @@ def initial_weights(config: NetworkConfig, seed: int) -> dict[str, Tensor]:
 
 
 def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Return a folder's configuration and its weights, as float32.
+    """Load a folder's configuration and its weights, as float32.
 
-    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape, and MissingExtra without torch.
     """
     config = GFMConfig.from_dict(
         read_config(folder / "config.json"), str(folder / "config.json")
@@ -324,9 +321,12 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 def read_weights(
     folder: Path, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Tensor]:
-    """Return a folder's weights as float32. shapes: the names and shapes that they must have.
+    """Load a folder's weights as float32.
 
-    Raises WeightsError if a file is missing, damaged or of another shape; MissingExtra without torch.
+    Raises WeightsError if a file is missing, damaged or of another shape, and MissingExtra without torch.
+
+    Args:
+        shapes: the names and shapes that they must have.
     """
     for name, reader in (
         ("model.safetensors", _read_safetensors),

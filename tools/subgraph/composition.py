@@ -1,7 +1,8 @@
-"""Composition strings, which choose a method for each module of a path finder, and the 21 instances of Table 4.
+"""Composition strings choose a method for each module of a path finder. The 21 instances are those of Table 4.
 
 ppr>shortest>random          instance 0: personalised PageRank, all shortest paths, a random choice
-ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search guided by a fine-tuned one, a reranker
+ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search guided by a fine-tuned one, a
+reranker
 
 extraction[+scorer] > shortest | complete | beam:scorer > random | scorer
 
@@ -27,25 +28,23 @@ _FORM = "'extraction[+scorer] > shortest | complete | beam:scorer > random | sco
 
 
 class CompositionError(RasError, ValueError):
-    """Raised for an invalid composition string or instance number; the message names the part and the choices."""
+    """Reports an invalid composition string or instance number; the message names the part and the choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The method for each module of a path finder; `str` gives the string that parses to it.
-
-    extraction: "ppr", "rwr" or "ego".
-    pruning: the scorer that prunes the subgraph, or "".
-    filtering: "shortest", "complete" or "beam".
-    guide: the scorer that guides the beam; "" for other filterings.
-    refinement: "random" or a scorer.
-    """
+    """Sets the method for each module of a path finder; `str` returns the string that parses to it."""
 
     extraction: str = "ppr"
+    """"ppr", "rwr" or "ego"."""
     pruning: str = ""
+    """The scorer that prunes the subgraph; "" for no pruning."""
     filtering: str = "shortest"
+    """"shortest", "complete" or "beam"."""
     guide: str = ""
+    """The scorer that guides the beam; "" for other filterings."""
     refinement: str = "random"
+    """"random" or a scorer."""
 
     def __str__(self) -> str:
         pruned = f"{self.extraction}+{self.pruning}".removesuffix("+")
@@ -54,14 +53,16 @@ class Composition:
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """Return the names of the scorers that it needs, without repetitions."""
+        """Return the names of the scorers that it needs, each once."""
         parts = (self.pruning, self.guide, self.refinement)
         distinct = dict.fromkeys(parts)
         return tuple(name for name in distinct if is_registered("scorer", name))
 
 
 def parse_composition(text: str | int) -> Composition:
-    """Return the composition for a string, or for the number of an instance, 0 to 20. Raises CompositionError."""
+    """Return the composition for a string, or for the number of an instance of Table 4, 0 to 20. Raises
+    CompositionError.
+    """
     string = str(text).strip()
     if string.isascii() and string.removeprefix("-").isdecimal():
         if not 0 <= int(string) < len(INSTANCES):

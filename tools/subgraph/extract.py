@@ -1,4 +1,4 @@
-"""Subgraph extraction, LEGO-GraphRAG's first module: returns the neighbourhood of a question's entities.
+"""Extracts the neighbourhood of a question's entities as a subgraph: LEGO-GraphRAG's first module.
 
 Its nodes are chosen by personalised PageRank, by random walks with restart, or by distance.
 """
@@ -22,23 +22,22 @@ _TOLERANCE = 1e-12  # small, as the smallest scores decide which nodes are still
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Settings of subgraph extraction. Defaults are LEGO-GraphRAG's (section 5.1).
-
-    max_ent: the maximum number of nodes; the entities that the question starts from are always among them.
-    damping: the probability that a walk goes on rather than restarting. The paper calls 0.8 damping in section 5.1
-        and teleport in 4.1; here it is damping.
-    walks: the number of random walks from each start.
-    steps: the maximum number of steps of a walk.
-    seed: the seed of the random choices.
-    hops: the radius of an ego network.
-    """
+    """Sets how subgraphs are extracted. Defaults are LEGO-GraphRAG's (section 5.1)."""
 
     max_ent: int = 2000
+    """The maximum number of nodes; the entities that the question starts from are always among them."""
     damping: float = 0.8
+    """The probability that a walk goes on rather than restarting. The paper calls 0.8 damping in section 5.1 and
+    teleport in 4.1; here it is damping.
+    """
     walks: int = 64
+    """The number of random walks from each start."""
     steps: int = 32
+    """The maximum number of steps of a walk."""
     seed: int = 0
+    """The seed of the random choices."""
     hops: int = 3
+    """The radius of an ego network."""
 
     def __post_init__(self) -> None:
         counts = (self.max_ent, self.walks, self.steps, self.hops)
@@ -51,10 +50,14 @@ class Extraction:
 def ppr(
     graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
 ) -> Subgraph:
-    """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, with all edges between them.
+    """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, with all edges between
+    them.
 
-    At most `how.max_ent` nodes are taken; ties go to the lower number. Walks ignore the edges' directions. Nodes that
-    no walk reaches are left out. Raises MissingExtra without scipy.
+    At most `how.max_ent` nodes are taken; of equal ones, the lower number. Walks ignore the edges' directions.
+    Nodes that no walk reaches are left out. Raises MissingExtra without scipy.
+
+    Args:
+        starts: the numbers of the nodes at which walks start.
     """
     if not starts:
         return Subgraph.induced(graph, ())
@@ -76,8 +79,11 @@ def rwr(
 ) -> Subgraph:
     """Return the subgraph of the nodes that random walks from `starts` visit most, with all edges between them.
 
-    At most `how.max_ent` nodes are taken; ties go to the lower number. `how.walks` walks leave each start; after every
-    step a walk ends with a probability of 1 - damping.
+    At most `how.max_ent` nodes are taken; of equal ones, the lower number. `how.walks` walks leave each start;
+    after every step a walk ends with a probability of 1 - damping.
+
+    Args:
+        starts: the numbers of the nodes at which walks start.
     """
     dice = Random(how.seed)
     visits = Counter[int]()

@@ -1,4 +1,4 @@
-"""A plain graph of named nodes and edges, and a subgraph of it.
+"""Graphs of named nodes and edges, and subgraphs of them.
 
 Path and subgraph search work on this form, whether it comes from triples, a question graph or a KGIndex.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A step along an edge to the node at its other end; `forward` is True if it goes from head to tail."""
+    """Is a step along an edge to the node at its other end; `forward` is True if it leads from head to tail."""
 
     edge: int
     node: int
@@ -39,25 +39,24 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Directed graph of N named nodes, E edges and R relations, all referred to by number.
-
-    nodes: N names.
-    relations: R names.
-    edges: (E, 3) head, relation, tail.
-    origin: the KGIndex that the graph was made from, if any, which has sources and vectors; nodes and edges have
-        the same numbers there.
-    facts: the fact of each edge, if the graph was made from triples.
-    """
+    """Holds a directed graph of N named nodes, E edges and R relations, all referred to by number."""
 
     nodes: Sequence[str]
+    """The N names of the nodes."""
     relations: Sequence[str]
+    """The R names of the relations."""
     edges: npt.NDArray[np.int32]
+    """(E, 3), head, relation and tail."""
     origin: KGIndex | None = None
+    """The KGIndex that the graph was made from, if any, which has sources and vectors; nodes and edges have the same
+    numbers there.
+    """
     facts: tuple[Triple, ...] = field(default=(), repr=False)
+    """The fact of each edge, if the graph was made from triples."""
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple | Sequence[str]]) -> Self:
-        """Return a graph with nodes and relations in the order of first mention.
+        """Build a graph with nodes and relations in the order of first mention.
 
         Names with the same canonical key are one node. A fact that is stated twice is one edge, with the sources of
         both.
@@ -92,9 +91,10 @@ class Graph:
     def of_texts(
         cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]
     ) -> Self:
-        """Return a graph in which each text is a separate node, even if texts are equal.
+        """Build a graph in which each text is a separate node, even if texts are equal.
 
-        edges: (index of the source in `nodes`, text, index of the target).
+        Args:
+            edges: (index of the source in `nodes`, text, index of the target).
         """
         relations: dict[str, int] = {}
         rows = []
@@ -105,12 +105,12 @@ class Graph:
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
-        """Return the graph of a question's facts, with their sources."""
+        """Build the graph of a question's facts, with their sources."""
         return cls.from_triples(graph.facts)
 
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
-        """Return the graph of a corpus, including equivalences among its edges. Nothing is copied."""
+        """Return the graph of a KGIndex, whose edges include equivalences. Nothing is copied."""
         return cls(
             nodes=index.entities,
             relations=index.relations,
@@ -119,7 +119,9 @@ class Graph:
         )
 
     def find(self, name: str) -> int | None:
-        """Return the node with the canonical key of `name`; None if there is none."""
+        """Return the number of the node with this name, compared by canonical keys; None if the graph does not contain
+        it.
+        """
         if self.origin is not None:
             return self.origin.entity_id(name)
         return self._by_key.get(canonical_key(name))
@@ -142,7 +144,7 @@ class Graph:
         )
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
-        """Return an edge as scorers read it: "frederica spouse ernest", or for "relations" only "spouse"."""
+        """Return an edge as text for scorers: "frederica spouse ernest", or for "relations" only "spouse"."""
         head, relation, tail = map(plain_name, self._names(edge))
         if wording == "relations":
             return relation
@@ -150,7 +152,7 @@ class Graph:
 
     @cached_property
     def incident(self) -> SparseRows:
-        """Return sparse rows (N, E): for each node the numbers of its edges, ascending; a loop is listed once."""
+        """Return the edges at each node as sparse rows (N, E), ascending; a loop is listed once."""
         heads = self.edges[:, 0]
         tails = self.edges[:, 2]
         numbers = np.arange(len(self.edges))
@@ -171,9 +173,10 @@ class Graph:
 
     @cached_property
     def adjacency(self) -> csr_matrix:
-        """Return how many edges join two nodes, (N, N) and symmetric; a loop counts twice, once for each of its ends.
+        """Return the number of edges that join two nodes, a symmetric (N, N) matrix. Raises MissingExtra without
+        scipy.
 
-        Raises MissingExtra without scipy.
+        A loop counts twice, once for each of its ends.
         """
         ends = self.edges[:, ::2]
         return adjacency_of(ends, len(self.nodes))
@@ -193,7 +196,7 @@ def _edge_rows(edges: Iterable[tuple[int, int, int]]) -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Some nodes and edges of `graph`, both ascending; the ends of its edges are among its nodes."""
+    """Holds some nodes and edges of a graph, both ascending. The ends of its edges are among its nodes."""
 
     graph: Graph = field(repr=False)
     nodes: Ints
@@ -201,6 +204,7 @@ class Subgraph:
 
     @classmethod
     def full(cls, graph: Graph) -> Self:
+        """Return the subgraph that contains the whole graph."""
         nodes = np.arange(len(graph.nodes))
         edges = np.arange(len(graph.edges))
         return cls(graph, nodes, edges)
@@ -233,11 +237,12 @@ class Subgraph:
 
     @property
     def triples(self) -> tuple[Triple, ...]:
+        """Return the edges as facts."""
         edges = self.edges.tolist()
         return tuple(map(self.graph.triple, edges))
 
     def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
-        """Return the nodes' texts, and the edges as (index of the source, text, index of the target)."""
+        """Return the names of the nodes, and the edges as (index of the source, text, index of the target)."""
         places = {}
         names = []
         for place, node in enumerate(self.nodes.tolist()):
@@ -301,10 +306,12 @@ def plain_name(name: str) -> str:
 
 
 def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
-    """Return (count, count), symmetric: how many edges join two of `count` nodes.
+    """Return the number of edges that join two of `count` nodes, a symmetric (count, count) matrix.
 
-    ends: (E, 2), the nodes of each edge.
     Raises MissingExtra without scipy.
+
+    Args:
+        ends: (E, 2), the nodes of each edge.
     """
     try:
         from scipy.sparse import csr_matrix

@@ -1,4 +1,5 @@
-"""Reasoning paths: enumerated or found by beam search, then refined (LEGO-GraphRAG's second and third module).
+"""Finds reasoning paths by enumeration or beam search, and chooses among them (LEGO-GraphRAG's second and third
+module).
 
 A path leads from an entity of the question along edges, in either direction.
 """
@@ -32,17 +33,19 @@ from ras_agent.tools.subgraph.scoring import (
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path as numbers of nodes and edges of a graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
+    """Holds a path as numbers of nodes and edges of a graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
 
     nodes: tuple[int, ...]
     edges: tuple[int, ...] = ()
 
     @property
     def start(self) -> int:
+        """Return the first node."""
         return self.nodes[0]
 
     @property
     def end(self) -> int:
+        """Return the last node."""
         return self.nodes[-1]
 
     def __len__(self) -> int:
@@ -50,24 +53,27 @@ class Path:
         return len(self.edges)
 
     def extended(self, step: Step) -> Path:
+        """Return the path with one more step."""
         nodes = (*self.nodes, step.node)
         edges = (*self.edges, step.edge)
         return Path(nodes, edges)
 
     def triples(self, graph: Graph) -> tuple[Triple, ...]:
+        """Return the edges of the path as facts."""
         facts = map(graph.triple, self.edges)
         return tuple(facts)
 
     def text(self, graph: Graph, label: Callable[[str], str] = str) -> str:
         """Return the path as text for readers: "frederica → spouse → ernest ← parents ← george".
 
-        label: returns a name as it is shown.
+        Args:
+            label: returns a name as it is shown.
         """
         words = self._words(graph, label)
         return " ".join(words)
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
-        """Return the path as text for scorers, with plain names, or only its relations: "→ spouse ← parents"."""
+        """Return the path as text for scorers, with plain names, or for "relations" only "→ spouse ← parents"."""
         has_names = wording != "relations"
         words = self._words(graph, plain_name, has_names)
         return " ".join(words)
@@ -95,18 +101,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class PathLimits:
-    """Limits of the search for paths.
-
-    longest: the maximum number of edges of a path; 0 for any number, which complete paths do not allow, since they
-        might never end.
-    most: how many paths are returned, the shortest first; `Filtered.truncated` says whether there were more.
-    width: the width of the beam. The published width is 128; the other two defaults are ours, since the paper does
-        not state them.
-    """
+    """Sets limits of the search for paths."""
 
     longest: int = 4
+    """The maximum number of edges of a path. 0 means no limit, which `complete` does not allow, since it might never
+    end.
+    """
     most: int = 20000
+    """The maximum number of paths, the shortest first; `Filtered.truncated` says whether there were more."""
     width: int = 128
+    """The width of the beam. 128 is the paper's; the other two defaults are ours, since the paper does not state them.
+    """
 
     def __post_init__(self) -> None:
         if self.longest < 0 or self.most < 1 or self.width < 1:
@@ -117,20 +122,20 @@ class PathLimits:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Paths in the order in which they were found. truncated: whether there were more than `most`."""
+    """Holds paths in the order in which they were found."""
 
     paths: tuple[Path, ...]
     truncated: bool = False
+    """Whether there were more paths than `PathLimits.most`."""
     failures: tuple[Failure, ...] = ()
 
 
 def shortest(
     subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()
 ) -> Filtered:
-    """Return every shortest path from each start to each other node, the shortest first; parallel edges make several.
+    """Return every shortest path from each start to each other node, the shortest first.
 
-    Directions are ignored. scipy computes the distances; paths are then followed edge by edge. Raises MissingExtra
-    without scipy.
+    Directions are ignored; parallel edges give several paths. Raises MissingExtra without scipy.
     """
     nodes = subgraph.nodes.tolist()
     edges = subgraph.graph.edges[subgraph.edges]
@@ -187,12 +192,15 @@ def beam(
     limits: PathLimits = PathLimits(),
     wording: Wording = "facts",
 ) -> Filtered:
-    """Grow paths edge by edge from each start, keep the `width` best of every length, and return all that were kept.
+    """Find paths by beam search: grow them edge by edge from each start, and keep the `width` best of every length.
 
-    A path's score is the mean of its edges' scores, so that paths of different lengths can be compared; the best come
-    first. Each text is scored once per question. A RelativeScorer instead scores it once for the paths of one length
-    from one start, so that a score does not depend on the other starts. If `longest` is 0, the length has no limit.
-    wording: the form of the texts that the scorer reads.
+    All kept paths are returned, best first. A path's score is the mean of its edges' scores, so that paths of
+    different lengths can be compared. Each text is scored once for a question; a RelativeScorer instead scores the
+    texts of all paths of one length from one start together, so that a score does not depend on other starts. If
+    `limits.longest` is 0, the length has no limit.
+
+    Args:
+        wording: the form of the texts that the scorer reads.
     """
     values: dict[str, float] = {}  # text -> score
     failures: list[Failure] = []
@@ -254,7 +262,9 @@ def _by_level(
 ) -> Iterator[Path]:
     """Yield the paths from all starts by length; no path visits a node twice.
 
-    distance: returns a node's distance from the start with index `turn`; if given, only shortest paths are yielded.
+    Args:
+        distance: returns a node's distance from the start with index `turn`; if given, only shortest paths are
+            yielded.
     """
     length = 0
     while any(levels) and (not limits.longest or length < limits.longest):
@@ -283,13 +293,15 @@ def _take_first(paths: Iterator[Path], limits: PathLimits) -> Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
+    """Holds a pruned subgraph, and the failures of the scorer."""
+
     subgraph: Subgraph
     failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPath:
-    """A path with its score; higher is better.
+    """Holds a path with its score; higher is better.
 
     Scores of one question can be compared; paths chosen at random have 0.
     """
@@ -300,6 +312,8 @@ class RankedPath:
 
 @dataclass(frozen=True, slots=True)
 class Refined:
+    """Holds the chosen paths, best first, and the failures of the scorer."""
+
     paths: tuple[RankedPath, ...]
     failures: tuple[Failure, ...] = ()
 
@@ -312,9 +326,13 @@ def prune(
     window: int = 24,
     wording: Wording = "facts",
 ) -> Pruned:
-    """Return the subgraph of the `window` edges that fit the question best, with their ends, and the starts.
+    """Return the subgraph of the `window` edges with the best scores, with their ends, and the starts.
 
     The paper's window is 24.
+
+    Args:
+        starts: numbers of nodes that stay in any case.
+        wording: the form of the texts that the scorer reads.
     """
     edges = subgraph.edges.tolist()
     texts = [subgraph.graph.edge_text(edge, wording) for edge in edges]
@@ -328,7 +346,7 @@ def prune(
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
-    """Return `top_k` of the paths chosen at random, in their order; the same seed chooses the same paths."""
+    """Choose `top_k` of the paths at random, in their order. The same seed chooses the same paths."""
     every = range(len(paths))
     count = min(top_k, len(paths))
     places = Random(seed).sample(every, count)
@@ -347,7 +365,11 @@ def by_score(
     question: str,
     wording: Wording = "facts",
 ) -> Refined:
-    """Return the `top_k` paths that fit the question best, best first, ties in their order."""
+    """Return the `top_k` paths with the best scores, best first, equal ones in their order.
+
+    Args:
+        wording: the form of the texts that the scorer reads.
+    """
     texts = [path.scored_text(graph, wording) for path in paths]
     scored = score_distinct(scorer, question, texts)
     ranked = []

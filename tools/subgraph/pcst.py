@@ -1,10 +1,10 @@
-"""G-Retriever's subgraph of a question: a prize-collecting Steiner tree.
+"""Finds G-Retriever's subgraph of a question: a prize-collecting Steiner tree.
 
-G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes that fit the question best get prizes k, k-1, ..., 1, and edges
+G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes with the best scores get prizes k, k-1, ..., 1, and edges
 likewise; an edge costs C. The result is the connected subgraph S with the highest sum of prizes less |E(S)| C.
 pcst_fast supports only node prizes: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a
-    virtual node of prize P - C that costs nothing to reach from either end. In a large graph only a neighbourhood is
-    searched.
+virtual node of prize P - C that costs nothing to reach from either end. In a large graph only a neighbourhood is
+searched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _LESS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Prizes:
-    """Prizes of a subgraph's nodes (n,) and edges (m,), at least 0, in their order, and the cost C of an edge."""
+    """Holds the prizes of a subgraph's nodes (n,) and edges (m,), at least 0, in their order, and the cost C of an
+    edge.
+    """
 
     nodes: Doubles
     edges: Doubles
@@ -49,22 +51,22 @@ class Prizes:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The problem in pcst_fast's form, with prizes only for nodes.
-
-    The nodes of the subgraph come first, then v virtual nodes.
-    ends: (M, 2), the nodes of each edge.
-    prizes: (n + v,).
-    costs: (M,).
-    plain: (m',), the subgraph's edge for each of the first m' rows of `ends`.
-    virtual: (v,), the subgraph's edge for each virtual node. The last 2v rows of `ends` join each virtual node to
-        the ends of its edge, at cost 0.
+    """Holds the problem in pcst_fast's form, with prizes only for nodes: the nodes of the subgraph, then v virtual
+    nodes.
     """
 
     ends: Ints
+    """(M, 2), the nodes of each edge."""
     prizes: Doubles
+    """(n + v,), the prize of each node."""
     costs: Doubles
+    """(M,), the cost of each edge."""
     plain: Ints
+    """(m',), the subgraph's edge for each of the first m' rows of `ends`."""
     virtual: Ints
+    """(v,), the subgraph's edge for each virtual node. The last 2v rows of `ends` join each virtual node to the ends
+    of its edge, at cost 0.
+    """
 
 
 def prizes_of(
@@ -76,15 +78,22 @@ def prizes_of(
     cost: float = 0.5,
     published: bool = False,
 ) -> Prizes:
-    """Return prizes: the best node gets `nodes`, the next one 1 less, down to 1; edges likewise, from `edges`.
+    """Return the prizes for scores: the best node gets `nodes`, the next one 1 less, down to 1; edges likewise, from
+    `edges`.
 
-    A score of 0 or less gets no prize. Nodes that tie keep their order. Edges tie whenever they share a relation, so
-    edges with one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.
+    A score of 0 or less gets no prize. Nodes with equal scores keep their order. Edges with equal scores share one
+    prize, since all edges of a relation tie. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and
+    cost 1.
 
-    published: whether to do as G-Retriever's code does, although the paper does not say so. Any score may get a
-        prize; there are no more prizes of edges than different scores, and an edge's prize is below that of a better
-        score even if more edges share that; the cost is lowered below the best edge's prize, so that at least one edge
-        is worth it.
+    Args:
+        node_scores: (n,).
+        edge_scores: (m,).
+        nodes, edges: the number of prizes, which is also the greatest prize.
+        cost: the cost of an edge.
+        published: whether to do as G-Retriever's code does, although the paper does not say so. Any score may get a
+            prize; there are no more prizes of edges than different scores, and an edge's prize is below that of a
+            better score even if more edges share that; the cost is lowered below the best edge's prize, so that at
+            least one edge is worth it.
     """
     if published:
         return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
@@ -133,7 +142,8 @@ def _published_prizes(
 def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     """Return an equivalent problem that has only node prizes.
 
-    ends: (m, 2), the nodes of each edge, numbered from 0.
+    Args:
+        ends: (m, 2), the nodes of each edge, numbered from 0.
     """
     dear = prizes.edges > prizes.cost
     loops = ends[:, 0] == ends[:, 1]
@@ -162,12 +172,16 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
 def steiner_tree(
     subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: bool = False
 ) -> Subgraph:
-    """Return the best connected part that pcst_fast finds, or `trees` of them; an empty subgraph without prizes.
+    """Return the best connected part that pcst_fast finds, or the `trees` best; an empty subgraph if there are no
+    prizes.
 
-    Its costs plus uncollected prizes are within a factor of 2 of the optimum.
-    published: whether to prune as G-Retriever's code does, which keeps more, and to leave out edges between nodes
-        of the tree that the tree itself does not use.
-    Raises MissingExtra without pcst-fast2.
+    Its costs plus uncollected prizes are within a factor of 2 of the optimum. Raises MissingExtra without
+    pcst-fast2.
+
+    Args:
+        trees: the maximum number of parts.
+        published: whether to prune as G-Retriever's code does, which keeps more, and to leave out edges between
+            nodes of the tree that the tree itself does not use.
     """
     graph = subgraph.graph
     edges = graph.edges[subgraph.edges]
@@ -220,25 +234,26 @@ def _pcst_fast() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PCSTSettings:
-    """Prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
+    """Sets prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
 
-    nodes, edges: how many get prizes, which is also the best one's prize; 0 and 0 take the whole neighbourhood, as
-        the paper does for small graphs.
-    cost: the cost of an edge.
-    named_prize: an additional prize for each node that the question names; the paper has none.
-    trees: the maximum number of parts that need not be connected with each other; one in the paper.
-    published: whether prizes of ties and pruning are as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
-    neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best
-        nodes and from those that the question names.
+    `nodes` and `edges` are the numbers of prizes, and the greatest prizes; 0 and 0 take the whole neighbourhood, as
+    the paper does for small graphs.
     """
 
     nodes: int = 3
     edges: int = 5
     cost: float = 0.5
+    """The cost of an edge."""
     named_prize: float = 0.0
+    """An additional prize for each node that the question names; 0 in the paper."""
     trees: int = 1
+    """The maximum number of parts, which need not be connected with each other; 1 in the paper."""
     published: bool = False
+    """Whether prizes of ties and pruning are as in G-Retriever's code; see `prizes_of` and `steiner_tree`."""
     neighbourhood: Extraction = field(default_factory=Extraction)
+    """How a graph of more than `max_ent` nodes is cut: to the nodes of highest PageRank, started from the best nodes
+    and from those that the question names.
+    """
 
     def __post_init__(self) -> None:
         if min(self.nodes, self.edges, self.cost, self.named_prize) < 0:
@@ -251,22 +266,22 @@ class PCSTSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSubgraph:
-    """A question's subgraph, and how many nodes and edges were searched for it.
-
-    nodes, edges: the numbers of nodes and edges in the searched neighbourhood.
-    node_prizes, edge_prizes: of the subgraph's nodes and edges, in their order.
-    """
+    """Holds a question's subgraph, and the size of the neighbourhood that was searched for it."""
 
     subgraph: Subgraph
     nodes: int
+    """The number of nodes in the neighbourhood."""
     edges: int
+    """The number of edges in the neighbourhood."""
     node_prizes: npt.NDArray[np.float64]
+    """The prizes of the subgraph's nodes, in their order."""
     edge_prizes: npt.NDArray[np.float64]
+    """The prizes of the subgraph's edges, in their order."""
     failures: tuple[Failure, ...] = ()
 
 
 class PCSTFinder:
-    """A finder of subgraphs in one graph; its names are judged by a scorer, or by the vectors of its KGIndex."""
+    """Finds subgraphs in one graph; its names are scored by a scorer, or by the vectors of its KGIndex."""
 
     def __init__(
         self,
@@ -277,8 +292,10 @@ class PCSTFinder:
     ) -> None:
         """Take the graph. Raises ValueError if there is neither a scorer nor a graph with vectors.
 
-        scorer: scores names of nodes and relations; without one the graph's own vectors do, and `embedder` (by
-            default the graph's) embeds questions.
+        Args:
+            scorer: scores the names of nodes and relations for a question; by default the graph's own vectors do.
+            settings: by default `PCSTSettings()`.
+            embedder: embeds questions; by default the graph's.
         """
         self.graph = graph
         self._scorer = scorer
@@ -299,9 +316,10 @@ class PCSTFinder:
     ) -> QuestionSubgraph:
         """Return the question's subgraph.
 
-        starts: nodes that the question names; they are part of the neighbourhood, and each gets the prize
-            `settings.named_prize` times its weight.
-        weights: the weight of each start; 1 for all by default.
+        Args:
+            starts: nodes that the question names; they are part of the neighbourhood, and each gets the prize
+                `settings.named_prize` times its weight.
+            weights: the weight of each start; 1 for all by default.
         """
         how = self.settings
         graph = self.graph

@@ -1,4 +1,4 @@
-"""The path finder: runs extraction, filtering and refinement one after another."""
+"""Runs the modules of a path finder one after another: extraction, filtering and refinement."""
 
 from __future__ import annotations
 
@@ -29,22 +29,20 @@ from ras_agent.tools.subgraph.scoring import Wording
 
 @dataclass(frozen=True, slots=True)
 class PathSettings:
-    """Bounds of each module.
-
-    extraction: see Extraction.
-    window: how many edges pruning keeps.
-    limits: see PathLimits.
-    top_k: how many paths refinement keeps.
-    seed: the seed of random choices.
-    wording: the form of the texts that scorers read.
-    """
+    """Sets the bounds of each module."""
 
     extraction: Extraction = field(default_factory=Extraction)
+    """How subgraphs are extracted."""
     window: int = 24
+    """The number of edges that pruning keeps."""
     limits: PathLimits = field(default_factory=PathLimits)
+    """Limits of the search for paths."""
     top_k: int = 64
+    """The number of paths that refinement keeps."""
     seed: int = 0
+    """The seed of random choices."""
     wording: Wording = "facts"
+    """The form of the texts that scorers read."""
 
     def __post_init__(self) -> None:
         if min(self.window, self.top_k) < 1:
@@ -55,21 +53,19 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """The results of each module for one question.
-
-    subgraph: the extracted subgraph, after pruning if there is any.
-    candidates: the filtered paths.
-    paths: the refined paths, best first.
-    seconds: the time of extraction (with pruning), of filtering and of refinement.
-    truncated: whether there were more candidates.
-    """
+    """Holds the results of each module for one question."""
 
     graph: Graph
     subgraph: Subgraph
+    """The extracted subgraph, after pruning if the composition has it."""
     candidates: tuple[Path, ...]
+    """The filtered paths."""
     paths: tuple[RankedPath, ...]
+    """The refined paths, best first."""
     seconds: tuple[float, float, float]
+    """The time of extraction (with pruning), of filtering, and of refinement."""
     truncated: bool = False
+    """Whether there were more candidates."""
     failures: tuple[Failure, ...] = ()
 
     @property
@@ -82,7 +78,8 @@ class FoundPaths:
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
-    """Return the question with "someone" for the names that it starts from, for scorers that read only relations.
+    """Return the question with "someone" in place of the names that it starts from, for scorers that read only
+    relations.
 
     >>> without_names("who is ann_lee 's husband ?", ["ann_lee"])
     "who is someone 's husband ?"
@@ -96,7 +93,7 @@ def without_names(question: str, names: Sequence[str]) -> str:
 
 
 class PathFinder:
-    """A finder of reasoning paths in one graph. May be used from several threads at once."""
+    """Finds reasoning paths in one graph. Safe for use by several threads."""
 
     def __init__(
         self,
@@ -107,7 +104,10 @@ class PathFinder:
     ) -> None:
         """Prepare the scorers. Raises CompositionError, and SettingsError for a scorer without its model.
 
-        composition: such as "ppr+st>beam:st>rerank", or an instance's number.
+        Args:
+            composition: such as "ppr+st>beam:st>rerank", or the number of an instance of Table 4.
+            scorers: the scorers, or the models from which they are built.
+            settings: by default `PathSettings()`.
         """
         if not isinstance(composition, Composition):
             composition = parse_composition(composition)

@@ -1,4 +1,4 @@
-"""The contract of scorers, which judge how well facts and paths fit a question."""
+"""The contract of scorers, which rate how well facts and paths fit a question."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ NO_SCORES = Scored(np.empty(0, dtype=np.float32))
 
 @runtime_checkable
 class RelativeScorer(Scorer, Protocol):
-    """A scorer whose score of a text depends on the other texts of the call; only scores of one call compare."""
+    """Describes a scorer whose score of a text depends on the other texts of the call, so that only scores of one call
+    compare.
+    """
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts as a function of the question; the texts are prepared now."""
+        """Return `score` for these texts as a function of the question. The texts are prepared now."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""Scorers of facts and paths: by words, by meaning, by a cross-encoder, by a chat model."""
+"""Scorers of facts and paths: by words, by vectors, by a cross-encoder, by a chat model."""

@@ -12,7 +12,7 @@ from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class BM25Scorer:
-    """A scorer by BM25. The texts of one call decide how rare a word is, so it is a RelativeScorer."""
+    """Scores texts by BM25. The texts of one call determine how rare a word is, so it is a RelativeScorer."""
 
     name = "bm25"
 
@@ -20,10 +20,11 @@ class BM25Scorer:
         self._tokeniser = tokeniser or Tokeniser()
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Return the BM25 score of each text."""
         return self.over(texts)(question)
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts as a function of the question; their words are counted now."""
+        """Return `score` for these texts as a function of the question. Their words are counted now."""
         if not texts:
             return lambda question: NO_SCORES
         matrix = build_matrix(texts, self._tokeniser)

@@ -1,4 +1,4 @@
-"""Scorers by meaning: a sentence encoder, plain or with a trained head, and a cross-encoder."""
+"""Scores texts by a sentence encoder, plain or with a trained head, or by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class EncoderScorer:
-    """A scorer by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
+    """Scores texts by the cosine with the question. The vectors of texts are cached, since the facts of a graph recur."""
 
     def __init__(
         self,
@@ -32,12 +32,13 @@ class EncoderScorer:
         *,
         cached: int = 200_000,
     ) -> None:
-        """Resolve the encoder.
+        """Load the encoder. Raises WeightsError for a head that was trained over another one, and the errors of
+        resolve_embedder.
 
-        Raises WeightsError for a head that was trained over another, and resolve_embedder's errors.
-
-        head: trained maps over the encoder's vectors.
-        cached: the maximum number of text vectors in the cache.
+        Args:
+            embedder: a name or an object.
+            head: trained maps over the encoder's vectors; None for the plain encoder.
+            cached: the maximum number of text vectors in the cache.
         """
         self._embedder: Embedder = resolve_embedder(embedder)
         if head is not None:
@@ -49,11 +50,13 @@ class EncoderScorer:
 
     @property
     def name(self) -> str:
+        """Return the encoder's name, and whether a head is applied."""
         if self._head:
             return f"{self._embedder.name}+path head"
         return self._embedder.name
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Return the cosine of each text with the question."""
         if not texts:
             return NO_SCORES
         vector = self._question(plain_name(question))
@@ -79,19 +82,19 @@ _ABOUT = "path_encoder.json"
 
 @dataclass(frozen=True, slots=True)
 class PathHead:
-    """A map of vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
+    """Maps vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
 
     There is one pair of down (d, r) and up (r, d) for questions, and one for texts.
-    embedder: the encoder whose vectors it maps.
-    about: how it was trained, as plain JSON.
     """
 
     embedder: str
+    """The name of the encoder whose vectors it maps."""
     question_down: Floats
     question_up: Floats
     text_down: Floats
     text_up: Floats
     about: dict[str, Any]
+    """How it was trained, as plain JSON."""
 
     def question(self, vectors: Floats) -> Floats:
         """Return unit vectors (n, d) for the encoder's vectors of questions."""
@@ -104,7 +107,7 @@ class PathHead:
         return _map_vectors(vectors, down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
-        """Raise WeightsError for an encoder other than the one the head was trained over."""
+        """Raise WeightsError for another encoder than the one over which the head was trained."""
         width = len(self.question_down)
         if embedder.name != self.embedder or embedder.dimension != width:
             raise WeightsError(
@@ -134,9 +137,9 @@ class PathHead:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Return the head in a folder.
+        """Load the head in a folder.
 
-        Raises WeightsError if a file is missing or damaged, MissingExtra without safetensors.
+        Raises WeightsError if a file is missing or damaged, and MissingExtra without safetensors.
         """
         try:
             from safetensors import SafetensorError
@@ -193,14 +196,17 @@ def _fits(question_down: Any, question_up: Any, text_down: Any, text_up: Any) ->
 
 
 class CrossEncoderScorer:
-    """A scorer by a sentence-transformers CrossEncoder, which reads a question and a text together.
+    """Scores texts by a sentence-transformers CrossEncoder, which reads a question and a text together.
 
-    The higher its number, the better the text fits; its scale depends on the model. The paper uses
-    BAAI/bge-reranker-v2-m3.
+    Higher scores are better; their scale depends on the model. The paper uses BAAI/bge-reranker-v2-m3.
     """
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
-        """Take a CrossEncoder, or a model's name or folder, which is loaded at the first text."""
+        """Take a CrossEncoder, or a model's name or folder, which is loaded at the first text.
+
+        Args:
+            batch_size: the number of texts that the model reads at once.
+        """
         self._path = ""
         self._model: Any = None
         if isinstance(model, str | Path):
@@ -213,6 +219,7 @@ class CrossEncoderScorer:
 
     @property
     def name(self) -> str:
+        """Return "rerank", with the model's name or folder if it was given."""
         if self._path:
             return f"rerank:{self._path}"
         return "rerank"
@@ -220,7 +227,7 @@ class CrossEncoderScorer:
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         """Return the score of each text.
 
-        Raises MissingExtra without sentence-transformers, WeightsError if the model cannot be loaded.
+        Raises MissingExtra without sentence-transformers, and WeightsError if the model cannot be loaded.
         """
         if not texts:
             return NO_SCORES

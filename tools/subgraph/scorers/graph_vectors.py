@@ -1,4 +1,4 @@
-"""The scorer "kg", which uses the vectors of a knowledge graph instead of encoding every fact."""
+"""The scorer "kg" uses the vectors of a knowledge graph instead of encoding every fact."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _ARROWS = re.compile(r" ?[→←] ?")
 
 
 class GraphVectorScorer:
-    """A scorer by the cosine of the question and the mean vector of the names in a fact or path.
+    """Scores texts by the cosine of the question and the mean vector of the names in a fact or path.
 
-    It encodes only the question. Since the mean ignores order and grammar, it guides a search better than it chooses an
-    answer.
+    It encodes only the question. Since the mean ignores order and grammar, it guides a search better than it
+    chooses an answer.
     """
 
     def __init__(self, graph: Graph, embedder: Embedder | None = None) -> None:
-        """Take the graph's vectors. Raises SettingsError for a graph without any.
+        """Take the graph's vectors. Raises SettingsError for a graph without vectors.
 
-        embedder: embeds questions; by default the graph's own.
+        Args:
+            embedder: embeds questions; by default the graph's own.
         """
         origin = graph.origin
         if (
@@ -51,9 +52,11 @@ class GraphVectorScorer:
 
     @property
     def name(self) -> str:
+        """Return "kg:" and the embedder's name."""
         return f"kg:{self._embedder.name}"
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Return the score of each text."""
         if not texts:
             return NO_SCORES
         vector = self._question(plain_name(question))

@@ -1,4 +1,4 @@
-"""The scorers "llm" and "llm-ft": a chat model, plain or fine-tuned, that divides a score of 1 among texts."""
+"""The scorers "llm" and "llm-ft": a chat model, plain or fine-tuned, divides a score of 1 among texts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,9 @@ Shares = dict[int, float]
 
 
 class LLMScorer:
-    """A scorer that asks a chat model to divide a total of 1 among the texts of a call (LEGO-GraphRAG, appendix A.2).
+    """Asks a chat model to divide a score of 1 among the texts of a call (LEGO-GraphRAG, appendix A.2).
 
-    A share depends on the other texts of the call, so this is a RelativeScorer.
-
-    model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a
-        Chat.
-    first: the scorer that chooses the `at_most` texts which the model reads; all other texts score lower, in the
-        order of this scorer. The paper uses a sentence encoder, and does not state how many texts it keeps.
-    prompts_dir: a folder whose files override the packaged prompts (share-facts, repair).
-    prompt: the name of the prompt that shows the texts.
+    A score depends on the other texts of the call, so this is a RelativeScorer.
     """
 
     def __init__(
@@ -58,6 +51,17 @@ class LLMScorer:
         settings: ChatSettings | None = None,
         prompt: str = PROMPT,
     ) -> None:
+        """Take the model and the prompt.
+
+        Args:
+            model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or
+                "vllm:http://host:port/v1#tuned", or a Chat.
+            first: the scorer that chooses the texts which the model reads; all other texts score lower, in the
+                order of this scorer. By default BM25; the paper uses a sentence encoder.
+            at_most: the number of texts that the model reads. The paper does not state it.
+            prompts_dir: a folder with files that override the packaged prompts (share-facts, repair).
+            prompt: the name of the prompt that shows the texts.
+        """
         if at_most < 1:
             raise ValueError(f"at_most must be positive, got {at_most}")
         self._chat = as_chat(model, settings)
@@ -68,6 +72,7 @@ class LLMScorer:
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
@@ -75,13 +80,12 @@ class LLMScorer:
         return partial(self.score, texts=texts)
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Return one share for each text; the shares that the model gave add up to 1.
+        """Return one score for each text. The scores that the model gave sum to 1.
 
-        A text that the model read without giving it a share has -1; one that it did not read has less than -1.
-
-        A call that fails, or a reply that is still unreadable after one repair, is a Failure and costs only the shares
-        of its texts. If the model's window cannot hold all texts, they are read in parts, which count in proportion to
-        their sizes.
+        A text that the model read without giving it a score has -1; one that it did not read has less than -1. A
+        call that fails, or a reply that is still unreadable when asked again, is a Failure and costs only the
+        scores of its texts. If the model's window cannot hold all texts, they are read in parts, which count in
+        proportion to their sizes.
         """
         if not texts:
             return NO_SCORES
@@ -167,9 +171,9 @@ def _normalise(shares: Shares) -> Shares:
 
 
 def read_shares(reply: str, count: int) -> Shares:
-    r"""Return shares by number, from lines such as "3: 0.2" or one list of all of them, "Score: 0.5, 0.3, 0.2".
+    r"""Return scores by number, from lines such as "3: 0.2" or one list of all of them, "Score: 0.5, 0.3, 0.2".
 
-    Other lines, and numbers above `count`, are ignored. If the shares add up to nearly 1, texts without one get 0.
+    Other lines, and numbers above `count`, are ignored. If the scores sum to nearly 1, texts without one get 0.
 
     >>> read_shares("1: 0.75\n**2**: 0.2 because", 3)
     {1: 0.75, 2: 0.2, 3: 0.0}

@@ -1,4 +1,4 @@
-"""Scorers by their names in compositions; each is built once, when it is first needed."""
+"""Builds scorers by their names in compositions, each once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -26,39 +26,43 @@ from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 
 @dataclass(frozen=True, slots=True)
 class ScorerModels:
-    """The models that scorers use.
-
-    embedder: for st and st-ft; anything that resolve_embedder takes.
-    path_encoder: the folder of a trained PathHead, for st-ft; by default the packaged one, trained on PathQuestion
-        over the packaged MiniLM.
-    reranker: a CrossEncoder, or its name or folder, for rerank.
-    llm, tuned_llm: chat models, or strings that name them, for llm and llm-ft.
-    graph: a graph of a KGIndex with vectors, for kg.
-    at_most: how many texts a chat model reads per call of `score`; the encoder of st chooses them.
-    prompts_dir: a folder whose files override the packaged prompts of chat models.
-    settings: how chat models are called.
-    """
+    """Holds the models that scorers use."""
 
     embedder: object = "minilm"
+    """For st and st-ft: any embedder that resolve_embedder takes."""
     path_encoder: str | Path | PathHead | None = None
+    """For st-ft: a PathHead or its folder; by default the packaged one, trained on PathQuestion over the packaged
+    MiniLM.
+    """
     reranker: Any = None
+    """For rerank: a CrossEncoder, or its name or folder."""
     llm: object = None
+    """For llm: a chat model, or a string that names one."""
     tuned_llm: object = None
+    """For llm-ft: a fine-tuned chat model, or a string that names one."""
     graph: Graph | None = None
+    """For kg: a graph of a KGIndex with vectors."""
     at_most: int = 64
+    """The number of texts that a chat model reads for a question; the encoder of st chooses them."""
     prompts_dir: str | Path | None = None
+    """A folder with files that override the packaged prompts of chat models."""
     settings: ChatSettings | None = None
+    """How chat models are called."""
 
 
 class Scorers:
-    """Scorers by name, each built when it is first needed. May be used from several threads at once."""
+    """Holds scorers by name, and builds each when it is first needed. Safe for use by several threads."""
 
     def __init__(
         self,
         models: ScorerModels | None = None,
         scorers: Mapping[str, Scorer] | None = None,
     ) -> None:
-        """Take the models. scorers: scorers of your own that replace those with the same names."""
+        """Take the models.
+
+        Args:
+            scorers: scorers of your own, which replace those with the same names.
+        """
         self._models = models or ScorerModels()
         self._scorers: dict[str, Scorer] = dict(scorers or {})
         self._lock = RLock()

@@ -132,6 +132,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             asks_anyway=parts.preset.asks_anyway,
             fallback=parts.fallbacks.get("answerer"),
             on_conflict=parts.preset.on_conflict,
+            functional=parts.functional,
             sureness=parts.sureness,
         )
         self.add_body("answer", body)

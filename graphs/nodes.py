@@ -70,7 +70,7 @@ from ras_agent.protocols import (
     SpanReader,
 )
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.disputes import with_dispute
+from ras_agent.question_graph.disputes import Functional, not_known, with_dispute
 from ras_agent.question_graph.support import (
     is_grounded,
     texts_to_judge,
@@ -585,6 +585,7 @@ def answer(
     asks_anyway: bool = False,
     fallback: object = None,
     on_conflict: OnConflict = "both",
+    functional: Functional = not_known,
     sureness: Sureness = ANY_SURENESS,
 ) -> NodeBody:
     """Answer from the graph and the passages. Citations of passages that do not exist are dropped and recorded.
@@ -602,6 +603,7 @@ def answer(
         asks_anyway: whether the answerer is asked even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
         on_conflict: how the answer states claims on which documents disagree.
+        functional: tells which relations have one object for a subject.
         sureness: how the answer's confidence is computed, and how high it has to be.
     """
 
@@ -650,7 +652,7 @@ def answer(
             refused  # a judge that had no time does not change the stop reason
         )
         reply = sureness.of_answerer(reply)
-        reply = with_dispute(reply, graph, passages, on_conflict)
+        reply = with_dispute(reply, graph, passages, on_conflict, functional)
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
             reply = replace(

@@ -31,6 +31,7 @@ from ras_agent.protocols import (
     Retriever,
     Rewriter,
 )
+from ras_agent.question_graph.disputes import Functional, not_known
 from ras_agent.records import EvidenceLayout, OnConflict
 from ras_agent.review import Place
 from ras_agent.settings import Settings
@@ -214,6 +215,8 @@ class AgentParts:
     """chooses the facts that planner and answerer are shown; None if they are shown all facts"""
     judge: Judge | None = None
     """tells whether a cited sentence supports a yes or a no; None if that is left open"""
+    functional: Functional = not_known
+    """tells which relations have one object for a subject, so that documents disagree if they give two"""
     sureness: Sureness = ANY_SURENESS
     """how an answer's confidence is computed, and how high it has to be"""
     role_names: Mapping[str, str] = field(default_factory=dict)

@@ -35,6 +35,7 @@ from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor, Linker, Retriever
 from ras_agent.registry import find, names
 from ras_agent.review import Place, places
+from ras_agent.schema import Schema
 from ras_agent.settings import Settings
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.chat.client import ChatSettings
@@ -43,6 +44,7 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.functional import KnownRelations
 from ras_agent.tools.retrieve.choices import choices_over
 from ras_agent.tools.retrieve.langchain_adapter import langchain_retriever
 from ras_agent.tools.retrieve.resolve import (
@@ -64,6 +66,7 @@ from ras_agent.tools.roles import (
     role_name,
 )
 from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
+from ras_agent.tools.structure.schema import with_schema
 
 _OFFLINE = "offline"
 _STOP = "stop"
@@ -231,6 +234,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     extractor = None
     if "extractor" in specs:
         extractor = _extractor(specs["extractor"], options, settings)
+        extractor = with_schema(extractor, options.schema)
     pruner = None
     if settings.prune_facts:
         pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
@@ -266,6 +270,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         store=chosen.store,
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
+        functional=KnownRelations(index, options.schema),
         sureness=_sureness(settings, {"loop": graph, **players}),
         role_names={role: role_name(spec) for role, spec in named.items()},
         fallbacks=_fallbacks(spec, specs, options, fallback),
@@ -496,11 +501,14 @@ def _fallbacks(
     }
     if graph.planner == "reasoner":
         resolve["planner"] = resolve_reasoner
-    return {
-        role: resolve[role](fallback, options)
-        for role, spec in specs.items()
-        if _is_model(role, spec)
-    }
+    fallbacks: dict[str, object] = {}
+    for role, spec in specs.items():
+        if _is_model(role, spec):
+            fallbacks[role] = resolve[role](fallback, options)
+    extractor = fallbacks.get("extractor")
+    if extractor is not None:
+        fallbacks["extractor"] = with_schema(cast(Extractor, extractor), options.schema)
+    return fallbacks
 
 
 def _is_model(role: str, spec: object) -> bool:
@@ -535,6 +543,7 @@ def role_options(settings: Settings) -> RoleOptions:
         prompts_dir=settings.prompts,
         few_shot=settings.few_shot,
         form=settings.form,
+        schema=Schema.load(settings.schema_file) if settings.schema_file else None,
         dialect=settings.dialect,
         keeps_thoughts=settings.thinking,
         language=settings.language or "",

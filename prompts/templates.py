@@ -47,7 +47,7 @@ _HEADER = re.compile(
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
-_NEEDLESS = {"task": "", "history": "plan-", "problem": "repair"}
+_NEEDLESS = {"task": "", "history": "plan-", "problem": "repair", "schema": "triples"}
 """Values that a prompt may leave out, and how the names of the prompts begin that may."""
 
 

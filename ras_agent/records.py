@@ -377,7 +377,8 @@ class Triple(Record):
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
     """Further details of the fact, under keys that its extractor chooses. Some keys have a meaning in ras_agent:
     `subject_type` and `object_type` are the kinds of subject and object; `said` holds the words that state the fact;
-    `valid_from` and `valid_until` are dates such as "2024-01-31"."""
+    `valid_from` and `valid_until` are dates such as "2024-01-31"; `outside` is true if the fact fits no relation of the
+    schema."""
 
     def __post_init__(self) -> None:
         _freeze_attributes(self)

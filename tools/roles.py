@@ -30,6 +30,7 @@ from ras_agent.protocols import (
 )
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import check_call, find, is_registered, names
+from ras_agent.schema import Schema
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.names import model_name
@@ -83,6 +84,8 @@ class RoleOptions:
     answer_tokens: int | None = None
     least_confidence: float | None = None
     form: FormUse = "auto"
+    schema: Schema | None = None
+    """The relations that an extractor's model is shown"""
     tools: tuple[Any, ...] = ()
     """The tools that a planner offers to its model (ras_agent.tools.plan.graph_tools.Tool); () for the usual ones."""
     role_chats: Mapping[str, ChatSettings] = field(default_factory=dict)

@@ -165,6 +165,7 @@ def index_with_graph(
         extractor=extractor_from_settings(
             settings, settings.extractor or settings.llm or "offline"
         ),
+        schema=settings.schema_file,
     )
     return Built(len(passages), indexed - began, perf_counter() - indexed)
 

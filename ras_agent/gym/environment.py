@@ -311,7 +311,13 @@ class GraphSearch:
         preset = self._parts.preset
         if answer.strip():
             stated = _StatedAnswer(answer)
-            self._run(nodes.answer(stated, on_conflict=preset.on_conflict))
+            self._run(
+                nodes.answer(
+                    stated,
+                    on_conflict=preset.on_conflict,
+                    functional=self._parts.functional,
+                )
+            )
             self._invented = stated.invented
         elif self._rewards.need_answer:
             self._run(
@@ -322,6 +328,7 @@ class GraphSearch:
                     asks_anyway=preset.asks_anyway,
                     fallback=self._parts.fallbacks.get("answerer"),
                     on_conflict=preset.on_conflict,
+                    functional=self._parts.functional,
                 )
             )
 

@@ -13,6 +13,10 @@ from ras_agent.text.values import agree, value_of
 _FRAME = re.compile(
     r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$"
 )
+# "the director of X is Y" and "X's director is Y" are about the same thing
+_ROLE = re.compile(r"(?P<role>[a-z][\w -]*?)(?: of)? (?:is|was)(?: in| at| on)?")
+_AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|may)\b")
+_ARTICLE = re.compile(r"(?:the|an?) ", re.IGNORECASE)
 
 # values of one subject; a predicate with more values is taken to allow several
 _MOST_VALUES = 50
@@ -24,7 +28,7 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     Groups, and the facts in them, are in the order of `facts`. Two facts disagree when all of these conditions hold:
 
     - They have the same subject, which is a name ("the post office" is a different one in each passage), and the same
-      predicate except for auxiliaries and a final preposition.
+      frame (see `frame_of`).
     - Both objects are dates, or both are quantities of the same unit, and neither refines nor rounds to the other.
     - No passage states both, because a text that gives two values means both ("won in 1958", "won in 1962").
     - No passage gives any subject two such values for this predicate. A predicate that is seen to take several values
@@ -49,8 +53,20 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
 
 
 def frame_of(predicate: str) -> str:
-    """Return a canonical predicate without auxiliaries at its beginning and a preposition at its end."""
-    return _FRAME.sub("", predicate)
+    """Return a canonical predicate without auxiliaries at its beginning and a preposition at its end.
+
+    >>> frame_of("was born in"), frame_of("mayor of is"), frame_of("mayor is")
+    ('born', 'mayor', 'mayor')
+    """
+    return role_of(predicate) or _FRAME.sub("", predicate)
+
+
+def role_of(predicate: str) -> str:
+    """Return "mayor" for "mayor of is" and "mayor is"; "" for a predicate without a role."""
+    role = _ROLE.fullmatch(predicate)
+    if role is None or _AUXILIARY.match(predicate):
+        return ""
+    return role["role"]
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
@@ -58,11 +74,7 @@ def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
     source is known."""
     valued = []
     for fact in facts:
-        if (
-            fact.sources
-            and _is_name(fact.subject)
-            and value_of(fact.object) is not None
-        ):
+        if fact.sources and is_name(fact.subject) and value_of(fact.object) is not None:
             valued.append(fact)
     return tuple(valued)
 
@@ -85,17 +97,17 @@ def _groups(by_subject: Iterable[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
 
 def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
     for fact, other in combinations(facts, 2):
-        first = value_of(fact.object)
-        second = value_of(other.object)
-        if first is None or second is None:
-            continue
-        if not agree(first, second):
+        if values_disagree(fact.object, other.object):
             yield fact, other
 
 
-def _is_name(surface: str) -> bool:
-    """Tell whether any word after the first is not in lower case, or, for a single word, whether that word is not."""
+def values_disagree(one: str, other: str) -> bool:
+    """Tell whether both texts are dates or quantities, and cannot both be true of the same thing."""
+    first = value_of(one)
+    second = value_of(other)
+    return first is not None and second is not None and not agree(first, second)
 
-    words = surface.split()
-    telling = words[1:] or words
-    return not all(map(str.islower, telling))
+
+def is_name(surface: str) -> bool:
+    """Tell whether a word other than a leading article is not in lower case."""
+    return not _ARTICLE.sub("", surface, count=1).islower()

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ras_agent.question_graph.conflicts import frame_of
+from ras_agent.question_graph.conflicts import frame_of, role_of, values_disagree
 from ras_agent.question_graph.graph import QuestionGraph
 from ras_agent.records import (
     Answer,
@@ -26,17 +26,14 @@ from ras_agent.records import (
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.same_text import are_copies, words_said
-from ras_agent.text.values import agree, figures_in, value_of
+from ras_agent.text.values import figures_in, value_of
 
-# "the director of X is Y" and "X's director is Y" are about the same thing
-_ROLE = re.compile(r"(?P<role>[a-z][\w -]*?)(?: of)? (?:is|was)(?: in| at| on)?")
 _HAS_ROLE = re.compile(r"(?:is|was) (?P<role>[a-z][\w -]*?) of")
 _OF_ROLE = re.compile(r"(?:of|that|which) .+ (?:is|was)(?: in| at| on)?")
 _ONCE = re.compile(
     r"(?:(?:is|was|were) )?(?:based|born|buried|died|headquartered|located|situated) (?:in|at)"
     r"|(?:was|were) (?:built|composed|designed|discovered|drawn|established|founded|invented|painted|sculpted|written) by"
 )
-_AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|may)\b")
 _NOW = {"is", "are", "has", "have"}
 _THEN = {"was", "were", "had"}
 _SHORT = 8  # words; the other claim is put into an answer up to this length, and added as a sentence to a longer one
@@ -45,6 +42,9 @@ _SHORT = 8  # words; the other claim is put into an answer up to this length, an
 _Frame = tuple[str, str, str]
 """A fact without its value: canonical subject, predicate without auxiliaries, canonical object. The end that is the
 value is blank."""
+
+Functional = Callable[[str], bool | None]
+"""Tells whether a subject has only one object for a predicate; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,17 @@ class _Reading:
     fact: Triple
 
 
+def not_known(predicate: str) -> bool | None:
+    """Return None: nothing is known about any predicate."""
+    return None
+
+
 def with_dispute(
     answer: Answer,
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
     on_conflict: OnConflict = "both",
+    functional: Functional = not_known,
 ) -> Answer:
     """Return the answer with a Dispute added if a document contradicts it; otherwise return it unchanged.
 
@@ -72,10 +78,12 @@ def with_dispute(
         passages: The passages of the run, by id.
         on_conflict: "both" states both claims, "newest" that of the newest document and who contradicts it; "abstain"
             turns the answer into an abstention that lists both; "ignore" returns it unchanged.
+        functional: Tells whether a relation is functional, without which names do not contradict each other; where it
+            does not know, grammar decides.
     """
     if answer.abstained or on_conflict == "ignore":
         return answer
-    found = _disagreeing(answer, graph, passages)
+    found = _disagreeing(answer, graph, passages, functional)
     if found is None:
         return answer
     own, other = found
@@ -133,7 +141,10 @@ def _place(claim: Claim) -> str:
 
 
 def _disagreeing(
-    answer: Answer, graph: QuestionGraph, passages: Mapping[str, Passage]
+    answer: Answer,
+    graph: QuestionGraph,
+    passages: Mapping[str, Passage],
+    functional: Functional,
 ) -> tuple[list[_Reading], list[_Reading]] | None:
     """Return the facts that state the answer, and the facts of other documents that contradict it; None if no fact
     contradicts it."""
@@ -146,15 +157,21 @@ def _disagreeing(
             by_frame.setdefault(reading.frame, []).append(reading)
     for frame, same in by_frame.items():
         for reading in same:
-            if reading.fact.id not in cited or not _are_alike(
-                reading.said, answer.text
-            ):
+            if reading.fact.id not in cited or not are_alike(reading.said, answer.text):
                 continue
             rivals = [one for one in same if _disagree(reading, one, graph, passages)]
-            if rivals and _has_one_value(frame, by_frame):
+            if rivals and value_of(reading.said) is None:
+                is_functional = None
+                if frame[0]:
+                    is_functional = functional(reading.fact.predicate)
+                if is_functional is None:
+                    rivals = _by_grammar(reading, rivals, by_frame, passages)
+                elif not is_functional:
+                    rivals = []
+            if rivals:
                 said = rivals[0].said
-                own = [one for one in same if _are_alike(one.said, reading.said)]
-                return own, [one for one in rivals if _are_alike(one.said, said)]
+                own = [one for one in same if are_alike(one.said, reading.said)]
+                return own, [one for one in rivals if are_alike(one.said, said)]
     return None
 
 
@@ -163,18 +180,9 @@ def _readings(fact: Triple) -> Iterator[_Reading]:
     as value."""
     subject, predicate, object_ = fact.key
     frame = frame_of(predicate)
-    role = _role_of(fact.predicate)
-    yield _Reading(fact.object, (subject, role or frame, ""), fact)
+    yield _Reading(fact.object, (subject, frame, ""), fact)
     if _HAS_ROLE.fullmatch(fact.predicate):
         yield _Reading(fact.subject, ("", frame, object_), fact)
-
-
-def _role_of(predicate: str) -> str:
-    """Return "mayor" for "mayor of is" and "mayor is"; "" for a predicate without a role."""
-    role = _ROLE.fullmatch(predicate)
-    if role is None or _AUXILIARY.match(predicate):
-        return ""
-    return role["role"]
 
 
 def _disagree(
@@ -183,26 +191,34 @@ def _disagree(
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
 ) -> bool:
-    """Tell whether two facts of the same frame cannot both be true."""
-    fact, rival = reading.fact, other.fact
-    if fact.passage_ids & rival.passage_ids or _are_alike(reading.said, other.said):
+    """Tell whether two facts of the same frame cannot both be true, if a thing has only one such value."""
+    fact = reading.fact
+    rival = other.fact
+    if fact.passage_ids & rival.passage_ids or are_alike(reading.said, other.said):
         return False
     sentences = [_sentence(one, passages) for one in (fact, rival)]
-    if not all(sentences):
+    if not all(sentences) or _tell_of_two_times(reading, other, sentences):
         return False
-    value = value_of(reading.said)
-    other_value = value_of(other.said)
-    if value is not None and other_value is not None:
-        if fact.subject.islower() or agree(value, other_value):
-            return False
-        return not _tell_of_two_times(reading, other, sentences)
-    is_once = all(
-        _is_once(one.fact, sentence)
-        for one, sentence in zip((reading, other), sentences, strict=True)
-    )
-    if not is_once or _tell_of_two_times(reading, other, sentences):
-        return False
+    if value_of(reading.said) is not None or value_of(other.said) is not None:
+        is_disputed = {fact.id, rival.id} <= graph.disputed
+        return is_disputed and values_disagree(reading.said, other.said)
     return not _is_linked(reading.said, other.said, graph.facts)
+
+
+def _by_grammar(
+    reading: _Reading,
+    rivals: Sequence[_Reading],
+    by_frame: Mapping[_Frame, Sequence[_Reading]],
+    passages: Mapping[str, Passage],
+) -> list[_Reading]:
+    """Return the rivals of a reading of which grammar tells that a thing has only one such value."""
+    if not _has_one_value(reading.frame, by_frame):
+        return []
+    once = []
+    for one in (reading, *rivals):
+        if _is_once(one.fact, _sentence(one.fact, passages)):
+            once.append(one)
+    return once[1:] if reading in once else []
 
 
 def _is_once(fact: Triple, sentence: str) -> bool:
@@ -215,7 +231,7 @@ def _is_once(fact: Triple, sentence: str) -> bool:
     elif _OF_ROLE.fullmatch(fact.predicate):
         role = fact.subject
     else:
-        role = _role_of(fact.predicate)
+        role = role_of(fact.predicate)
     if not role:
         return False
     definite = rf"(?i)(?:\bthe|['’]s)\s+(?:[\w-]+\s+)?{re.escape(role)}\b"
@@ -266,7 +282,7 @@ def _is_linked(one: str, other: str, facts: Iterable[Triple]) -> bool:
     return False
 
 
-def _are_alike(one: str, other: str) -> bool:
+def are_alike(one: str, other: str) -> bool:
     """Tell whether two texts name the same thing: one contains the other, or they end in the same word ("Mrs Moe")."""
     if holds(one, other) or holds(other, one):
         return True

@@ -284,6 +284,13 @@ class Settings(BaseModel):
         "again.",
     )
 
+    schema_file: Path | None = _FACTS(
+        None,
+        "File of the relations that facts may have, in TOML: facts get their names, and others are kept and marked.",
+        "--schema-file",
+        "--schema",
+    )
+
     style: AnswerStyle | None = _ANSWER(
         None, "Form of the answer. If not set, the form that fits the loop."
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from ras_agent.arrays import Ints
+from ras_agent.schema import OUTSIDE
 from ras_agent.tools.kg.index import KGIndex
 
 _SHOWN = 50
+_MOST_FREQUENT = 10
 
 
 def counts(graph: KGIndex) -> dict[str, Any]:
@@ -29,6 +33,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
         or "none",
         "edits of persons": len(graph.edits),
         "sources": len(graph.arrays.sources),
+        **_outside(graph),
         "without edges": int(np.count_nonzero(degree == 0)),
         "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most"
         if len(degree)
@@ -45,6 +50,32 @@ def counts(graph: KGIndex) -> dict[str, Any]:
     }
 
 
+def _outside(graph: KGIndex) -> dict[str, list[str]]:
+    """Return how many facts lie outside the schema, and the most frequent of their predicates; {} without any."""
+    edges = outside(graph)
+    if not len(edges):
+        return {}
+    relations = Counter(graph.edges[edges, 1].tolist())
+    lines = [
+        f"{len(edges):,} of {graph.manifest.facts:,} facts, with predicates such as"
+    ]
+    for relation, count in relations.most_common(_MOST_FREQUENT):
+        lines.append(f"{graph.relations[relation]} ({count:,})")
+    return {"outside the schema": lines}
+
+
+def outside(graph: KGIndex) -> Ints:
+    """Return the numbers of the facts that their extractor marked as outside the schema in some passage."""
+    marking = []
+    for number, note in enumerate(graph.arrays.notes):
+        if note and json.loads(note).get("fact", {}).get(OUTSIDE):
+            marking.append(number)
+    is_outside = np.isin(graph.arrays.sources["note"], marking)
+    starts = graph.arrays.source_starts
+    edges = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return np.unique(edges[is_outside])
+
+
 def about(graph: KGIndex, entity: int) -> dict[str, Any]:
     """Return the facts, the equivalent entities and the passages of an entity, as lines to show."""
     facts = []
@@ -55,8 +86,9 @@ def about(graph: KGIndex, entity: int) -> dict[str, Any]:
             passages = dict.fromkeys(source.passage_id for source in triple.sources)
             edit = graph.made_by(triple)
             made = f" by {edit.by}, {edit.at[:10]}" if edit else ""
+            place = " outside the schema" if OUTSIDE in triple.attributes else ""
             facts.append(
-                f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]{made}"
+                f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]{made}{place}"
             )
         else:
             cosine = float(graph.similarities[edge - graph.facts.stop])

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.records import Passage
+from ras_agent.schema import Schema
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.language import language_of
@@ -30,6 +31,7 @@ from ras_agent.tools.kg.passage_facts import ImportedFacts, match_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 from ras_agent.tools.structure.fallback import ExtractorWithFallback
+from ras_agent.tools.structure.schema import with_schema
 
 
 def build_graph(
@@ -44,6 +46,7 @@ def build_graph(
     at_once: int = 1,
     workers: int = 1,
     fallback: Literal["offline", "stop"] | None = None,
+    schema: str | Path | None = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
     """Bring the knowledge graph of an index up to date: read new and changed passages, and delete the facts of removed
@@ -69,6 +72,7 @@ def build_graph(
         fallback: reads a passage if no reply of the extractor's model about it could be read: "offline" for the
             offline extractor, "stop" for no fallback; None for "offline" if the texts are English. The next call
             reads the passage again.
+        schema: a file of the relations that facts may have; facts get their names, and others are kept and marked.
         on_progress: receives progress reports.
 
     Raises:
@@ -115,6 +119,8 @@ def build_graph(
     if fallback == "offline" and extractor != "offline" and workers == 1:
         offline = resolve_extractor("offline")
         role = ExtractorWithFallback(role, offline)
+    if schema is not None:
+        role = with_schema(role, Schema.load(schema))
     embedder = graph_embedder(passages, embedder)
     with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):

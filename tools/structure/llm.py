@@ -14,9 +14,10 @@ from pathlib import Path
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.marks import FLAGS, NONE
-from ras_agent.prompts import STOPS, as_line, passage_block
+from ras_agent.prompts import STOPS, Prompt, as_line, passage_block, render
 from ras_agent.prompts.templates import examples_in
 from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
+from ras_agent.schema import Schema
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
@@ -74,6 +75,7 @@ class LLMExtractor:
         passages_per_call: int = 1,
         at_once: int = 5,
         form: FormUse = "auto",
+        schema: Schema | None = None,
     ) -> None:
         """Take the model and the prompts.
 
@@ -85,19 +87,29 @@ class LLMExtractor:
             at_once: the number of calls at the same time.
             form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
                 never.
+            schema: the relations that the model is shown.
         """
         if passages_per_call < 1 or at_once < 1:
             raise ValueError(
                 f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}"
             )
         self._chat = as_chat(model, settings)
-        self._by_need = ByNeed.load(
+        by_need = ByNeed.load(
             "triples",
             prompts_dir,
             few_shot=few_shot,
             example=EXAMPLE,
             form=REPLY_FORM,
             use=form,
+        )
+        shown = ""
+        if schema is not None:
+            (turn,) = render("schema", directory=prompts_dir, relations=schema.lines())
+            shown = turn.text
+        self._by_need = replace(
+            by_need,
+            plain=_showing(shown, by_need.plain),
+            examples=_showing(shown, by_need.examples),
         )
         examples = "\n".join(examples_in(self._by_need.examples.turns))
         self._examples = frozenset(
@@ -317,7 +329,13 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
         prompts_dir=options.prompts_dir,
         settings=options.chat,
         form=options.form,
+        schema=options.schema,
     )
+
+
+def _showing(schema: str, prompt: Prompt) -> Prompt:
+    """Return a prompt for passages that shows a schema, "" for none."""
+    return replace(prompt, turns=prompt.fill(schema=schema, passages="{{passages}}"))
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:

@@ -163,6 +163,7 @@ def build(options: BuildOptions) -> None:
             at_once=1 if computes else options.concurrency,
             workers=options.workers,
             fallback=options.fallback or settings.fallback,
+            schema=settings.schema_file,
             on_progress=on_progress,
         )
     _print_report(console, options.index, report)
@@ -284,6 +285,31 @@ def stats(options: StatsOptions) -> None:
                 f"{name:<{width}}  {inert(f'{line:,}' if isinstance(line, int) else str(line))}"
             )
             name = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaOptions(Options):
+    """Options of `ras-agent kg schema`."""
+
+    action: Annotated[
+        Literal["suggest"], typer.Argument(help="suggest.", show_default=False)
+    ]
+    index: IndexFolder
+    least: Annotated[
+        int, typer.Option(min=1, help="Least facts of a relation that is suggested.")
+    ] = 5
+
+
+def schema(options: SchemaOptions) -> None:
+    """Suggest a schema for the relations that a graph has, as TOML to edit.
+
+    Save it, change it, and give it to `kg build`, `ask` and the others as
+    --schema FILE.
+    """
+    from ras_agent.tools.kg.index import KGIndex
+    from ras_agent.tools.kg.suggest import suggested
+
+    typer.echo(inert(suggested(KGIndex.open(options.index), options.least)), nl=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,6 +79,7 @@ COMMANDS: Commands = {
             "delete": Command(kg.delete, kg.DeleteOptions),
             "edit": Command(kg_edit.edit, kg_edit.EditOptions),
             "stats": Command(kg.stats, kg.StatsOptions),
+            "schema": Command(kg.schema, kg.SchemaOptions),
             "export": Command(kg.export, kg.ExportOptions),
             "examples": Command(gfm.examples, gfm.ExamplesOptions),
             "train": Command(gfm.train, gfm.TrainOptions),

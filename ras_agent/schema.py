@@ -1,0 +1,241 @@
+"""A schema lists the relations of facts, with the types of their ends, in a file of TOML:
+
+    [types]
+    person = "a human being"
+    place = ""
+
+    [relations."was born in"]
+    from = "person"
+    to = "place"
+    functional = true
+    aliases = ["is a native of"]
+    inverse = "is the birthplace of"
+
+A fact that is stated with an alias gets the name of the relation, and one that is stated with an inverse is turned
+around. A fact that fits no relation is kept as it is, and marked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ras_agent.errors import SettingsError, did_you_mean
+from ras_agent.records import Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.values import Date, figures_in, value_of
+
+OUTSIDE = "outside"
+"""The attribute, true, of a fact that fits no relation of the schema."""
+DATE = "date"
+NUMBER = "number"
+"""The types that every schema has. Whether an end has one of them is read from its words."""
+_AUXILIARIES = re.compile(r"(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)")
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, str):
+        return [value]
+    return value
+
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class Relation(BaseModel):
+    """A relation of a schema, without its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str = Field("", alias="from")
+    """the type of its subjects; "" for any"""
+    target: str = Field("", alias="to")
+    """the type of its objects; "" for any"""
+    functional: bool | None = None
+    """whether a subject has only one object at a time; None if this is to be counted"""
+    aliases: _Names = ()
+    """other predicates that state the relation"""
+    inverse: _Names = ()
+    """predicates that state it with subject and object exchanged"""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    types: dict[str, str] = {}
+    relations: dict[str, Relation]
+
+
+class _Meaning(NamedTuple):
+    """A relation that a predicate may state, and whether it is stated with subject and object exchanged."""
+
+    name: str
+    is_inverse: bool
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Types with their descriptions, and relations by name."""
+
+    types: Mapping[str, str]
+    relations: Mapping[str, Relation]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a schema from a file of TOML.
+
+        Raises:
+            SettingsError: The file cannot be read, or is no schema.
+        """
+        try:
+            return cls.of(tomllib.loads(Path(path).read_text("utf-8")))
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror}"
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        except ValueError as error:
+            problem = str(error)
+        raise SettingsError(
+            f"schema {str(path)!r}: {problem} (docs/howto/schema.md shows a schema)"
+        )
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Return the schema in the tables of a file.
+
+        Raises:
+            ValueError: A relation has an unknown key or type, or two relations cannot be told apart.
+        """
+        file = _File.model_validate(data)
+        schema = cls(file.types, file.relations)
+        known = (*file.types, DATE, NUMBER)
+        for name, relation in file.relations.items():
+            for kind in (relation.source, relation.target):
+                if kind and kind not in known:
+                    remedy = did_you_mean(kind, known) or "add it to [types]"
+                    problem = f"{name!r} has the unknown type {kind!r}; {remedy}"
+                    raise ValueError(problem)
+        for key, meanings in schema._meanings.items():
+            ends = set(map(schema._ends, meanings))
+            if len(ends) < len(meanings):
+                names = " and ".join(repr(meaning.name) for meaning in meanings)
+                problem = f"{key!r} states {names}, with ends of the same types"
+                raise ValueError(f"{problem}: take it out of one of them")
+        return schema
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a hash of everything that decides how facts are named."""
+        file = _File(types=dict(self.types), relations=dict(self.relations))
+        written = json.dumps(file.model_dump(), sort_keys=True)
+        return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    def lines(self) -> str:
+        """Return the relations with the types of their ends, one a line, as a model is shown them."""
+        lines = []
+        for kind, about in self.types.items():
+            if about:
+                lines.append(f"{kind}: {about}")
+        for name, relation in self.relations.items():
+            source = relation.source or "anything"
+            target = relation.target or "anything"
+            lines.append(f"({source}) {name} ({target})")
+        return "\n".join(lines)
+
+    def checked(self, fact: Triple) -> Triple:
+        """Return the fact with the name of its relation, or marked as outside the schema if it fits no relation."""
+        for meaning in self._meanings.get(relation_key(fact.predicate), ()):
+            turned = _turned(fact) if meaning.is_inverse else fact
+            if self._fits(self.relations[meaning.name], turned):
+                return replace(turned, predicate=meaning.name)
+        return replace(fact, attributes={**fact.attributes, OUTSIDE: True})
+
+    def functional(self, predicate: str) -> bool | None:
+        """Tell whether a subject has only one object for this predicate; None if the schema does not say."""
+        for meaning in self._meanings.get(relation_key(predicate), ()):
+            if not meaning.is_inverse:
+                return self.relations[meaning.name].functional
+        return None
+
+    @cached_property
+    def _meanings(self) -> Mapping[str, Sequence[_Meaning]]:
+        meanings: dict[str, list[_Meaning]] = {}
+        for name, relation in self.relations.items():
+            stated: dict[str, bool] = {}
+            for predicate in (name, *relation.aliases):
+                stated[relation_key(predicate)] = False
+            for predicate in relation.inverse:
+                stated.setdefault(relation_key(predicate), True)
+            for key, is_inverse in stated.items():
+                meaning = _Meaning(name, is_inverse)
+                meanings.setdefault(key, []).append(meaning)
+        return meanings
+
+    def _ends(self, meaning: _Meaning) -> tuple[str, str]:
+        relation = self.relations[meaning.name]
+        if meaning.is_inverse:
+            return relation.target, relation.source
+        return relation.source, relation.target
+
+    def _fits(self, relation: Relation, fact: Triple) -> bool:
+        """Tell whether both ends of a fact may have the types of a relation's ends."""
+        subject_type = fact.attributes.get("subject_type")
+        object_type = fact.attributes.get("object_type")
+        is_source = self._may_be(relation.source, fact.subject, subject_type)
+        return is_source and self._may_be(relation.target, fact.object, object_type)
+
+    def _may_be(self, kind: str, end: str, stated: object) -> bool:
+        """Tell whether an end of a fact may have a type. stated: the type that the extractor gave it, None if none."""
+        if not kind:
+            return True
+        given = str(stated).casefold()
+        if given in map(str.casefold, self.types):
+            return given == kind.casefold()
+        if kind == NUMBER:
+            return bool(figures_in(end))
+        if kind == DATE:
+            return any(figure.is_date for figure in figures_in(end))
+        return value_of(end) is None
+
+
+def relation_key(predicate: str) -> str:
+    """Return a predicate's canonical key without the auxiliaries at its beginning.
+
+    >>> relation_key("was born in"), relation_key("has")
+    ('born in', 'has')
+    """
+    return _AUXILIARIES.sub("", canonical_key(predicate), count=1)
+
+
+def kind_of(end: str) -> str:
+    """Return "date" or "number" for an end of a fact that is one as a whole; else ""."""
+    value = value_of(end)
+    if value is None:
+        return ""
+    if isinstance(value, Date):
+        return DATE
+    return NUMBER
+
+
+def _turned(fact: Triple) -> Triple:
+    """Return a fact with subject and object exchanged."""
+    attributes = dict(fact.attributes)
+    subject_type = attributes.pop("subject_type", None)
+    object_type = attributes.pop("object_type", None)
+    if subject_type is not None:
+        attributes["object_type"] = subject_type
+    if object_type is not None:
+        attributes["subject_type"] = object_type
+    return replace(
+        fact, subject=fact.object, object=fact.subject, attributes=attributes
+    )

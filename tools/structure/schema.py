@@ -1,0 +1,52 @@
+"""An extractor whose facts are named by a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ras_agent.calling import acall
+from ras_agent.protocols import Extractor
+from ras_agent.records import Extraction, Passage
+from ras_agent.schema import Schema
+from ras_agent.tools.roles import role_name
+
+
+class ExtractorWithSchema:
+    """An extractor that gives facts the names of a schema's relations, and marks those outside the schema."""
+
+    def __init__(self, extractor: Extractor, schema: Schema) -> None:
+        self._extractor = extractor
+        self._schema = schema
+
+    @property
+    def name(self) -> str:
+        return role_name(self._extractor)
+
+    @property
+    def fingerprint(self) -> str:
+        named = getattr(self._extractor, "fingerprint", "") or self.name
+        return f"{named}, schema {self._schema.digest}"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return the extractor's facts, each with the name of its relation."""
+        return self._checked(self._extractor.extract(passages, subquery))
+
+    async def aextract(
+        self, passages: Sequence[Passage], subquery: str = ""
+    ) -> Extraction:
+        """Return the facts like `extract`, as a coroutine."""
+        return self._checked(
+            await acall(self._extractor, "extract", passages, subquery)
+        )
+
+    def _checked(self, extraction: Extraction) -> Extraction:
+        facts = tuple(map(self._schema.checked, extraction.triples))
+        return replace(extraction, triples=facts)
+
+
+def with_schema(extractor: Extractor, schema: Schema | None) -> Extractor:
+    """Return an extractor whose facts are named by a schema; the same extractor without one."""
+    if schema is None:
+        return extractor
+    return ExtractorWithSchema(extractor, schema)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +32,14 @@ from ras_agent.errors import SettingsError, did_you_mean
 from ras_agent.records import Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import Date, figures_in, value_of
+from ras_agent.text.words import word_set
 
 OUTSIDE = "outside"
 """The attribute, true, of a fact that fits no relation of the schema."""
 DATE = "date"
 NUMBER = "number"
 """The types that every schema has. Whether an end has one of them is read from its words."""
-_AUXILIARIES = re.compile(r"(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)")
+_AUXILIARIES = word_set("is was are were be been being has have had")
 
 
 def _as_list(value: object) -> object:
@@ -214,7 +214,10 @@ def relation_key(predicate: str) -> str:
     >>> relation_key("was born in"), relation_key("has")
     ('born in', 'has')
     """
-    return _AUXILIARIES.sub("", canonical_key(predicate), count=1)
+    words = canonical_key(predicate).split()
+    while len(words) > 1 and words[0] in _AUXILIARIES:
+        del words[0]
+    return " ".join(words)
 
 
 def kind_of(end: str) -> str:

@@ -102,6 +102,17 @@ def test_stats_show_the_numbers(cli: Cli, bell_index: Path) -> None:
     assert "Alexander Graham Bell | was born in | Edinburgh [bell]" in about[1]
 
 
+def test_all_facts_are_inside_the_schema_that_they_suggest(
+    cli: Cli, bell_index: Path, tmp_path: Path
+) -> None:
+    cli("kg", "build", "bell.index")
+    suggested = cli("kg", "schema", "suggest", "bell.index", "--least", "1")
+    (tmp_path / "schema.toml").write_text(suggested.stdout, encoding="utf-8")
+    built = cli("kg", "build", "bell.index", "--schema", "schema.toml")
+    assert "4 passages read" in built.stdout
+    assert "outside the schema" not in cli("kg", "stats", "bell.index").stdout
+
+
 def test_stats_of_an_unknown_entity(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index")
     result = cli("kg", "stats", "bell.index", "--entity", "Nobody")

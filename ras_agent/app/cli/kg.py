@@ -309,7 +309,9 @@ def schema(options: SchemaOptions) -> None:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.suggest import suggested
 
-    typer.echo(inert(suggested(KGIndex.open(options.index), options.least)), nl=False)
+    written = suggested(KGIndex.open(options.index), options.least)
+    for line in written.splitlines():
+        typer.echo(inert(line))
 
 
 @dataclass(frozen=True, kw_only=True)

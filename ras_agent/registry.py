@@ -233,11 +233,11 @@ def entry_points(**selected: str) -> Any:
     """Return the entry points of installed packages that match `selected`, as `importlib.metadata.entry_points` does.
 
     Reading them takes about 20 ms, because each installed package has a file of them, and roles look up names in every
-    run. So the result is cached until the search path or the modification time of one of its folders changes, as it
+    run. So each selection is cached until the search path or the modification time of one of its folders changes, as it
     does when a package is installed.
     """
     search_path = tuple((folder, _changed(folder)) for folder in sys.path)
-    return _entry_points(search_path).select(**selected)
+    return _selected(search_path, tuple(selected.items()))
 
 
 @lru_cache(maxsize=1)
@@ -245,6 +245,13 @@ def _entry_points(path: tuple[tuple[str, int], ...]) -> Any:
     from importlib import metadata  # imports the e-mail modules
 
     return metadata.entry_points()
+
+
+@lru_cache(maxsize=64)
+def _selected(
+    path: tuple[tuple[str, int], ...], selected: tuple[tuple[str, str], ...]
+) -> Any:
+    return _entry_points(path).select(**dict(selected))
 
 
 def _changed(folder: str) -> int:

@@ -104,7 +104,8 @@ def parts() -> Any:
 
 def _check(parts: Any, weights: dict[str, Any]) -> dict[str, float]:
     rewards = Rewards(**{**_NONE, **weights})
-    return check_rewards(lambda: GraphSearch(parts, rewards=rewards), rows(QUESTIONS))
+    some = rows(QUESTIONS[::2])
+    return check_rewards(lambda: GraphSearch(parts, rewards=rewards), some)
 
 
 @pytest.mark.parametrize("weights", [*({name: 1.0} for name in PARTS), *MIXED], ids=str)

@@ -27,7 +27,7 @@ from tests.messages import says
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    graphqa_sets.make(graphqa_sets.MadeSets(out=folder, scenes=40, people=4))
+    graphqa_sets.make(graphqa_sets.MadeSets(out=folder, scenes=14, people=2))
     return folder / "scenes/made.csv"
 
 

@@ -190,6 +190,7 @@ def test_an_interrupted_run_is_finished_by_another_process(
     assert roles.calls == ["extract more 2", "plan 4", "answer"]
 
 
+@pytest.mark.slow("kills")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_was_killed_is_finished_by_another_process(
     tmp_path, expected, thread

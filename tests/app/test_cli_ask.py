@@ -540,6 +540,7 @@ def _heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow("processes")
 class TestProcess:
     def test_the_installed_program_prints_only_text_into_a_pipe(
         self, bell_index: Path

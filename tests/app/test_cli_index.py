@@ -306,6 +306,7 @@ def test_file_names_cannot_steer_the_terminal(cli: Cli, docs: Path) -> None:
     assert result.stderr.startswith("skipped  docs/a[31m.jsonl line 1: ")
 
 
+@pytest.mark.slow("processes")
 def test_a_locale_that_knows_ascii_alone_changes_no_name(tmp_path: Path) -> None:
     folder = tmp_path / "dócs"
     folder.mkdir()

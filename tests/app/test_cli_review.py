@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.messages import says
 
 Cli = Callable[..., Any]
@@ -50,6 +52,7 @@ def typed(arguments: list[object], lines: list[str], folder: Path) -> tuple[int,
     return run.wait(120), shown.replace("\r\n", "\n")
 
 
+@pytest.mark.slow("processes")
 def test_plan_facts_and_answer_are_decided_at_the_terminal(
     bell_index: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +118,7 @@ def test_plan_facts_and_answer_are_decided_at_the_terminal(
     assert " · 4 reviews" in shown
 
 
+@pytest.mark.slow("processes")
 def test_what_is_typed_about_facts_is_answered_at_once(
     bell_index: Path, tmp_path: Path
 ) -> None:
@@ -174,6 +178,7 @@ def test_what_is_typed_about_facts_is_answered_at_once(
     ]
 
 
+@pytest.mark.slow("processes")
 def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(
     bell_index: Path, tmp_path: Path
 ) -> None:

@@ -57,11 +57,8 @@ def _words_of(passage: Passage) -> PassageFacts:
         "langchain-vector-store",
         "bm25-postgres",
         "hybrid-postgres",
-        "ppr-postgres",
-        "gfm-postgres",
         "kg-mix-postgres",
         "paths-postgres",
-        "pcst-postgres",
         "ppr-stored-in-memory",
     ]
 )
@@ -163,13 +160,10 @@ def build(
     builds: dict[str, Build] = {
         "bm25-postgres": lambda passages: in_postgres(passages, "bm25"),
         "hybrid-postgres": lambda passages: in_postgres(passages, "hybrid"),
-        "ppr-postgres": lambda passages: in_postgres(passages, "ppr"),
-        "gfm-postgres": lambda passages: in_postgres(passages, "gfm", **network()),
         "kg-mix-postgres": lambda passages: in_postgres(
             passages, "kg-mix", **network()
         ),
         "paths-postgres": lambda passages: in_postgres(passages, "paths"),
-        "pcst-postgres": lambda passages: in_postgres(passages, "pcst"),
         "ppr-stored-in-memory": lambda passages: stored(
             PassageIndex.in_memory(passages, hash_embedder), passages, "ppr"
         ),

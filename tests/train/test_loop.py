@@ -320,6 +320,7 @@ fit(Line(), points, validate, replace(QUICK, validate_every=4), Path({out!r}))
 """
 
 
+@pytest.mark.slow("kills")
 def test_a_training_that_the_system_kills_resumes_to_the_bit(tmp_path: Path) -> None:
     code = KILLED.format(
         tests=str(Path(__file__).parent), root=str(ROOT), out=str(tmp_path / "killed")
@@ -382,6 +383,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow("trainings")
 def test_saving_takes_no_memory_of_all_that_is_saved(tmp_path: Path) -> None:
     code = SAVED.format(out=str(tmp_path))
     grown = int(

@@ -61,6 +61,7 @@ async def _refused(session: ClientSession, tool: str, **arguments: Any) -> str:
     return reason
 
 
+@pytest.mark.slow("processes")
 async def test_a_client_starts_the_command_and_gets_a_cited_answer() -> None:
     code = "from ras_agent.app.cli import main; main()"
     environment = {

@@ -147,6 +147,7 @@ def test_runs_that_do_not_end_in_time_are_cut_off_without_a_traceback(
     assert lines == ""
 
 
+@pytest.mark.slow("processes")
 def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> None:
     shown = cli("serve", "--sample", "--host", "0.0.0.0")
     assert shown.exit_code == 1
@@ -160,6 +161,7 @@ def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> N
     assert "give --index PATH, or --sample" in cli("serve").stderr
 
 
+@pytest.mark.slow("processes")
 def test_it_says_which_model_plays_which_role_or_that_it_is_offline(
     scripted_llm: Any,
 ) -> None:

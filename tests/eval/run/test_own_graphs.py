@@ -277,6 +277,7 @@ def test_the_answerer_alone_is_asked_to_cite_the_graph(
     assert 'below a line "Nodes:"' in answerer
 
 
+@pytest.mark.slow("processes")
 def test_processes_search_the_same_graphs(tmp_path: Path) -> None:
     settings = OFFLINE.model_copy(update={"retriever": "ppr"})
     file = _lines(tmp_path / "q.jsonl", ROG)

@@ -231,6 +231,7 @@ print(outputs[0])
 """
 
 
+@pytest.mark.slow("processes")
 def test_the_running_statistics_of_two_processes_are_those_of_one_that_has_their_batches_in_turn() -> (
     None
 ):

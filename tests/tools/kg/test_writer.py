@@ -444,6 +444,7 @@ with open_writer(folder) as writer:
 """
 
 
+@pytest.mark.slow("kills")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize(
     ("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("commit", [])]

@@ -181,6 +181,7 @@ def test_an_agent_takes_a_tool_and_a_failing_one_is_a_failure() -> None:
         )
 
 
+@pytest.mark.slow("processes")
 async def test_a_tool_of_an_mcp_server_is_a_retriever() -> None:
     adapters = pytest.importorskip(
         "langchain_mcp_adapters.client", reason="needs langchain-mcp-adapters"

@@ -93,6 +93,7 @@ def test_a_worker_that_cannot_start_says_why() -> None:
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow("processes")
 def test_a_model_that_cannot_be_asked_is_raised_as_such() -> None:
     order = WorkSpec(
         "ras_agent.app.structuring:remote_passage_reader",

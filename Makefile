@@ -16,11 +16,12 @@ DEMO   ?= Which river flows through the city where the inventor of the telephone
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
 
-test: $(VENV)/.dev  ## Run the tests but for the slow ones, one process a processor (5 minutes on two)
+test: $(VENV)/.dev  ## Run the tests but for the slow ones (5 minutes on two processors)
 	$(PYTEST) -m "not slow" $(TESTS)
 
-test-slow: $(VENV)/.dev  ## Run the slow tests: kills, trainings, browsers, commands of the pages, Ray
-	$(PYTEST) -m slow $(TESTS)
+# in the files' order: by default files with few tests come last, and here those with one test are the longest
+test-slow: $(VENV)/.dev  ## Run the slow tests: kills, trainings, browsers, commands of the pages, other processes
+	$(PYTEST) --no-loadscope-reorder -m slow $(TESTS)
 
 test-all: $(VENV)/.dev  ## Run all tests, those of properties with more examples
 	$(PYTEST) --hypothesis-profile=thorough $(TESTS)

@@ -63,6 +63,12 @@ __all__ = [  # fixtures and hooks that are defined elsewhere
 ]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are processors: many tests wait for a server or for another process."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """Leave the modules that the test files have imported, millions of objects that stay, out of each search for garbage."""
     gc.collect()

@@ -1,1 +1,1 @@
-"""Sentence vectors: the packaged MiniLM, sentence-transformers, LangChain embeddings."""
+"""Embeds texts: the packaged MiniLM, sentence-transformers, servers, LangChain embeddings."""

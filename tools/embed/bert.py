@@ -26,12 +26,13 @@ _BLOCK = 1 << 15  # elements processed at once, to stay in the CPU's cache
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
+    """Computes a linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
 
     weight: Floats
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
+        """Return the map of x, shape (out, columns)."""
         y: Floats = self.weight @ x
         y += self.bias
         return y
@@ -39,12 +40,13 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """A layer norm of each column of x (384, columns), in place; weight and bias (384, 1)."""
+    """Normalises each column of x (384, columns) by a layer norm, in place; weight and bias are (384, 1)."""
 
     weight: Floats
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
+        """Normalise x in place."""
         x -= x.mean(axis=0)
         variance = (x * x).mean(axis=0)
         x /= np.sqrt(variance + np.float32(1e-12))
@@ -54,7 +56,7 @@ class Norm:
 
 
 class Group(NamedTuple):
-    """The place in a panel of texts of equal length, which follow one another."""
+    """Holds the place in a panel of texts of equal length, which follow one another."""
 
     start: int  # first column of the first text
     texts: int
@@ -62,6 +64,7 @@ class Group(NamedTuple):
 
     @property
     def columns(self) -> slice:
+        """Return the columns of the panel that the texts take."""
         stop = self.start + self.texts * self.length
         return slice(self.start, stop)
 
@@ -76,7 +79,11 @@ class _Layer:
     norm: Norm
 
     def __call__(self, x: Floats, groups: Sequence[Group]) -> Floats:
-        """Return the layer's output for x (384, columns). groups: the texts that the columns belong to."""
+        """Return the layer's output for x (384, columns).
+
+        Args:
+            groups: the texts that the columns belong to.
+        """
         qkv = self.qkv(x)
         context = np.zeros_like(x)
         for group in groups:
@@ -99,12 +106,12 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class Bert:
-    """A BERT network that reads texts in panels.
+    """Computes the states of texts by a BERT network, in panels.
 
-    A text's states are the same, to the last bit, whatever other texts are in the panel: each step treats each column
-    or each text by itself. Only the matrix products of some processors treat the first and last columns of a panel
-    differently; there `margin` columns at both ends stay empty. Products run on one thread, because OpenBLAS would
-    divide a panel among several, which changes states by 1e-7.
+    A text's states are the same, to the last bit, whatever other texts are in the panel: each step treats each
+    column or each text by itself. Only the matrix products of some processors treat the first and last columns of a
+    panel differently; there `margin` columns at both ends stay empty. Products run on one thread, because OpenBLAS
+    would divide a panel among several, which changes states by 1e-7.
     """
 
     margin: int
@@ -124,8 +131,9 @@ class Bert:
     ) -> tuple[Floats, list[Group]]:
         """Return the last states (columns, 384), one row for each column, and the groups of texts of equal length.
 
-        panel: token id lists, sorted by length.
-        firsts: for each text, how many of its tokens belong to the first segment; None for all.
+        Args:
+            panel: the token ids of each text, sorted by length.
+            firsts: for each text, how many of its tokens belong to the first segment; None for all.
         """
         lengths = list(map(len, panel))
         size = sum(lengths)
@@ -214,7 +222,7 @@ def bert(weights: Mapping[str, Floats]) -> Bert:
 
 
 def panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]:
-    """Yield the rows of the texts in each panel of at most `columns` tokens.
+    """Yield the numbers of the texts in each panel of at most `columns` tokens.
 
     The longest texts come first, so that a lack of memory shows at the beginning.
     """

@@ -1,7 +1,7 @@
-"""The same BERT for many texts at once, in torch, on processors with instructions for 16-bit numbers (bfloat16).
+"""The same BERT in torch, for many texts at once, on processors with instructions for 16-bit numbers (bfloat16).
 
-These are six to eight times as fast as numpy's float32. Factors and products are rounded to 8 binary digits and summed
-in float32; the states to which each layer adds are float32 too. lab/embedding.md has the effect on vectors.
+These are six to eight times as fast as numpy's float32. Factors and products are rounded to 8 binary digits and
+summed in float32; the states to which each layer adds are float32 too. lab/embedding.md has the effect on vectors.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ _EPSILON = 1e-12
 
 
 class _Layer(NamedTuple):
-    """Weights of a layer: (outputs, inputs) and (outputs,) in bfloat16; those of its norms (384,) in float32.
-
-    qkv: the queries' part includes the scale of attention.
-    """
+    """Weights of a layer: (outputs, inputs) and (outputs,) in bfloat16; those of its norms (384,) in float32."""
 
     qkv: tuple[Tensor, Tensor]
+    """The queries' part includes the scale of attention."""
     attended: tuple[Tensor, Tensor]
     attended_norm: tuple[Tensor, Tensor]
     wide: tuple[Tensor, Tensor]
@@ -43,7 +41,11 @@ class _Layer(NamedTuple):
     norm: tuple[Tensor, Tensor]
 
     def __call__(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
-        """Return the layer's output for x (columns, 384) in float32. groups: the texts that the columns belong to."""
+        """Return the layer's output for x (columns, 384) in float32.
+
+        Args:
+            groups: the texts that the columns belong to.
+        """
         import torch
         from torch.nn.functional import gelu, layer_norm, linear
 
@@ -66,7 +68,7 @@ class _Layer(NamedTuple):
 
 
 class BFloat16Bert:
-    """A network that reads texts in panels like `Bert`; its states equal those of `network` up to rounding."""
+    """Computes the states of texts in panels like `Bert`, equal to those of `network` up to rounding."""
 
     columns = 512
     """The maximum number of tokens of a panel, so that a layer's output for them stays in a core's cache."""
@@ -103,7 +105,8 @@ class BFloat16Bert:
     def states(self, panel: Sequence[Sequence[int]]) -> tuple[Floats, list[Group]]:
         """Return the last states (columns, 384), one row for each column, and the groups of texts of equal length.
 
-        panel: token id lists, sorted by length.
+        Args:
+            panel: the token ids of each text, sorted by length.
         """
         import torch
         from torch.nn.functional import layer_norm
@@ -121,9 +124,8 @@ class BFloat16Bert:
 
 @cache
 def multiplies_bfloat16(processors: Path = Path("/proc/cpuinfo")) -> bool:
-    """Return whether this processor has instructions for bfloat16 products.
-
-    It is known only on Linux; elsewhere False.
+    """Return whether this processor has instructions for bfloat16 products. On other systems than Linux the result is
+    False.
     """
     try:
         listed = processors.read_text(encoding="utf-8", errors="replace")

@@ -48,15 +48,21 @@ _KNOWN = (
 
 
 def resolve_embedder(spec: object) -> Embedder:
-    """Return the embedder that `spec` names.
+    """Return the embedder that `spec` describes.
 
-    spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
-        `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
-        "openai:text-embedding-3-small", "vllm:http://host:port/v1#model" or "ollama:model" (any server that speaks
-        OpenAI's protocol, extra `openai`; see tools/embed/served.py), and every other name that LangChain's
-        init_embeddings takes. The prefix "unscaled:", which all but "minilm" may have, leaves the vectors' lengths as
-        the model makes them, so that passages are ranked by inner products.
-    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
+    Args:
+        spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name:
+            - "minilm" (packaged, extra `offline`);
+            - "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`);
+            - "openai:text-embedding-3-small", "vllm:http://host:port/v1#model" or "ollama:model" (any server that
+              speaks OpenAI's protocol, extra `openai`; see tools/embed/served.py);
+            - any other name that LangChain's init_embeddings takes.
+            The prefix "unscaled:", which all but "minilm" may have, leaves the vectors' lengths as the model makes
+                them, so that passages are ranked by inner products.
+
+    Raises:
+        UnknownName, MissingExtra, SettingsError: if the embedder cannot be built.
+        TypeError: for an object that does not embed.
     """
     if isinstance(spec, str):
         return _embedder_of(spec)
@@ -72,12 +78,14 @@ def resolve_embedder(spec: object) -> Embedder:
 
 
 def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
-    """Return the embedder with the name that an index stores; nothing is sent to it before the first text.
+    """Return the embedder with the name that an index stores. Nothing is sent to it before the first text.
 
-    dimension: the width of the index's vectors.
-    index: the index's place, for messages.
-    Raises the errors of `resolve_embedder`, and SettingsError for a server that would get a key although only the index
-    names it.
+    Raises the errors of `resolve_embedder`, and SettingsError for a server that would get a key although only the
+    index names it.
+
+    Args:
+        dimension: the width of the index's vectors.
+        index: the path or address of the index, for messages.
     """
     plain = name.removeprefix(UNSCALED)
     if not is_served(plain):
@@ -129,9 +137,8 @@ def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -
 
 
 class SentenceTransformerEmbedder:
-    """An embedder with a sentence-transformers model and its prompts for queries and documents.
-
-    It loads at the first text.
+    """Embeds texts by a sentence-transformers model, with its prompts for queries and documents. It is loaded at the
+    first text.
     """
 
     def __init__(
@@ -144,8 +151,10 @@ class SentenceTransformerEmbedder:
     ) -> None:
         """Take a model's name, its folder, or a SentenceTransformer.
 
-        name: the name that indexes store.
-        unit_length: whether vectors are scaled to length 1.
+        Args:
+            name: the name that indexes store; by default made from the model's.
+            batch_size: the number of texts that the model reads at once.
+            unit_length: whether vectors are scaled to length 1.
         """
         self._model: Any = None
         if isinstance(model, str) or hasattr(model, "__fspath__"):
@@ -204,15 +213,16 @@ class SentenceTransformerEmbedder:
 
 
 class LangChainEmbedder:
-    """An embedder with any LangChain Embeddings object."""
+    """Embeds texts by any LangChain Embeddings object."""
 
     def __init__(
         self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True
     ) -> None:
         """Wrap the object.
 
-        name: the name that indexes store, by default its class and model.
-        unit_length: whether vectors are scaled to length 1.
+        Args:
+            name: the name that indexes store; by default its class and model.
+            unit_length: whether vectors are scaled to length 1.
         """
         self._embeddings = embeddings
         self._unit_length = unit_length

@@ -54,7 +54,7 @@ class _Network:
 
 
 class MiniLMEmbedder:
-    """An embedder with all-MiniLM-L6-v2 from the extra `offline`; it loads at the first text, without network."""
+    """Embeds texts by all-MiniLM-L6-v2 from the extra `offline`. It is loaded at the first text, without network."""
 
     name = "minilm"
     dimension = WIDTH
@@ -62,7 +62,7 @@ class MiniLMEmbedder:
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors, shape (len(texts), 384), float32. Only the first 256 word pieces of a text are read.
 
-        Raises MissingExtra without the weights, IndexMismatch if they are not the official ones.
+        Raises MissingExtra without the weights, and IndexMismatch if they are not the official ones.
         """
         if not texts:
             return np.empty((0, WIDTH), dtype=np.float32)
@@ -84,7 +84,7 @@ class MiniLMEmbedder:
 
 
 def minilm(argument: str) -> MiniLMEmbedder:
-    """Build the packaged embedder. Raises SettingsError if `argument` is not empty, as it takes none."""
+    """Build the packaged embedder. Raises SettingsError if `argument` is not empty."""
     if argument:
         raise SettingsError(
             f"the packaged embedder is minilm, without {argument!r:.80}: st:MODEL loads another one"
@@ -124,7 +124,7 @@ def _network_for_many() -> _Network:
 def packaged_weights() -> Mapping[str, Floats]:
     """Return the packaged weights by name.
 
-    Raises MissingExtra without them, IndexMismatch if they are not the official ones.
+    Raises MissingExtra without the weights, and IndexMismatch if they are not the official ones.
     """
     try:
         from safetensors.numpy import load_file

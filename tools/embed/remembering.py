@@ -1,4 +1,4 @@
-"""An embedder that caches the vectors of queries, so that several retrievers can share them."""
+"""Caches the vectors of queries, so that several retrievers can share them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from ras_agent.tools.embed.embedders import query_vector
 
 
 class RememberingEmbedder:
-    """An embedder that caches the vectors of the last `size` queries of `embedder`; passages are embedded each time."""
+    """Wraps an embedder and caches the vectors of the last `size` queries. Passages are embedded each time."""
 
     def __init__(self, embedder: Embedder, size: int = 1024) -> None:
+        """Wrap an embedder.
+
+        Args:
+            size: the number of queries in the cache.
+        """
         self._embedder = embedder
         self._cached_vector = lru_cache(size)(
             lambda query: query_vector(embedder, query)
@@ -21,10 +26,12 @@ class RememberingEmbedder:
 
     @property
     def name(self) -> str:
+        """Return the name of the wrapped embedder."""
         return self._embedder.name
 
     @property
     def dimension(self) -> int:
+        """Return the width of the vectors."""
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Floats:
@@ -37,7 +44,7 @@ class RememberingEmbedder:
 
 
 def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
-    """Return `embedder` with a cache of `size` queries; one that already has a cache is returned unchanged."""
+    """Return `embedder` with a cache of `size` queries. One that has a cache already is returned unchanged."""
     if isinstance(embedder, RememberingEmbedder):
         return embedder
     return RememberingEmbedder(embedder, size)

@@ -1,4 +1,4 @@
-"""Embedders on servers that speak OpenAI's protocol, as OpenAI, vLLM, TEI and Ollama do.
+"""Embeds texts by servers that speak OpenAI's protocol, as OpenAI, vLLM, TEI and Ollama do.
 
 Texts are sent as texts, not as tokens, so no tokenizer is downloaded and every server understands them.
 """
@@ -47,7 +47,9 @@ _TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model's address: the URL up to /v1, the model's name, the key, and the variables to correct key and address."""
+    """Holds a model's address: the URL up to /v1, the model's name, the key, and the variables to correct key and
+    address.
+    """
 
     url: str
     model: str
@@ -57,12 +59,12 @@ class Server:
 
 
 def is_served(spec: str) -> bool:
-    """Return whether an embedder's name is that of a model on a server."""
+    """Return whether an embedder's name belongs to a model on a server."""
     return spec.partition(":")[0] in PROVIDERS
 
 
 def same_model(name: str, other: str) -> bool:
-    """Return whether two names of embedders mean the same model, wherever it is served."""
+    """Return whether two names of embedders refer to the same model, wherever it is served."""
     if name == other:
         return True
     return (
@@ -79,8 +81,9 @@ def server_of(spec: str, index: str = "") -> Server:
         vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it needs one
         ollama:NAME                 OLLAMA_HOST, else this machine
 
-    index: the place of the index, if only the index names the server. Such a server is sent no key, and
-        VLLM_BASE_URL overrides its address.
+    Args:
+        index: the path or address of the index, if only the index names the server. Such a server is sent no key,
+            and VLLM_BASE_URL overrides its address.
     """
     provider, _, name = spec.partition(":")
     if provider == "openai":
@@ -125,7 +128,7 @@ def server_of(spec: str, index: str = "") -> Server:
 
 
 class ServedEmbedder:
-    """An embedder with a model on a server. Thread safe; nothing is sent before the first text."""
+    """Embeds texts by a model on a server. Thread safe; nothing is sent before the first text."""
 
     def __init__(
         self,
@@ -137,11 +140,14 @@ class ServedEmbedder:
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Prepare for a server. Raises MissingExtra if the package `aiohttp` is not installed.
+        """Prepare to call a server. Raises MissingExtra if the package `aiohttp` is not installed.
 
-        name: the name that indexes store.
-        unit_length: whether vectors are scaled to length 1.
-        dimension: the vectors' width if it is known, as from an index; else the server is asked once.
+        Args:
+            name: the name that indexes store.
+            unit_length: whether vectors are scaled to length 1.
+            dimension: the vectors' width if it is known, as from an index; otherwise a word is embedded to find
+                out.
+            retry: when a failed call is tried again; by default `RetryPolicy()`.
         """
         self.name = name
         self._server = server
@@ -185,8 +191,10 @@ class ServedEmbedder:
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return vectors, shape (len(texts), dimension), float32.
 
-        Raises ModelCallError; ModelRefused if the server cannot be reached, refuses the key or does not know the model;
-        and IndexMismatch for vectors of another width than before.
+        Raises:
+            ModelCallError: if a call fails.
+            ModelRefused: if the server cannot be reached, refuses the key or does not know the model.
+            IndexMismatch: for vectors of another width than before.
         """
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
@@ -295,7 +303,9 @@ def scaled_rows(vectors: Any, unit_length: bool) -> Floats:
 
 
 def ollama_url(address: str) -> str:
-    """Return the address up to /v1 for a value of OLLAMA_HOST, which may be just a host. Raises SettingsError."""
+    """Return the address up to /v1 for a value of OLLAMA_HOST, which may be just a host. Raises SettingsError for an
+    invalid one.
+    """
     address = address.strip() or _OLLAMA
     parts = urlsplit(address if "://" in address else f"http://{address}")
     try:

@@ -1,7 +1,7 @@
-"""BERT in this package's own file format, read without other packages: weights in eight bits, and a tokenizer.
+"""Reads and writes BERT in this package's own file format: weights in eight bits, and a tokenizer.
 
-A weights file holds a whole network: embeddings, layers and heads. Matrices are stored as integers, with a factor for
-each row. The packaged reader answers as before this rounding (lab/reader.md), in a quarter of the bytes.
+A weights file holds a whole network: embeddings, layers and heads. Matrices are stored as integers, with a factor
+for each row. The packaged reader answers as before this rounding (lab/reader.md), in a quarter of the bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
 
 
 def load_weights(file: Path) -> dict[str, Floats]:
-    """Return the weights in a file of `save_weights` as float32. Raises WeightsError if it is damaged or missing."""
+    """Load the weights in a file of `save_weights` as float32. Raises WeightsError if it is damaged or missing."""
     try:
         stored = load_file(file)
     except (OSError, SafetensorError) as error:

@@ -1,13 +1,13 @@
 """Align-GRAG's aligner: a graph encoder that is trained to find the nodes which a chain of reasoning is about.
 
-Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses train the encoder: its scores of nodes should match their
-similarity to the reasoning (eq. 5 and 6), and its state of the whole graph should match the reasoning's vector (eq. 7
-to 10). In use there is no reasoning: the best `n_seed` nodes of a graph and their neighbours are kept, and the encoder
-can also become that of a GraphLLM.
+Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses train the encoder: its scores of nodes should match
+their similarity to the reasoning (eq. 5 and 6), and its state of the whole graph should match the reasoning's
+vector (eq. 7 to 10). In use there is no reasoning: the best `n_seed` nodes of a graph and their neighbours are
+kept, and the encoder can also become that of a GraphLLM.
 
-Eq. 5 takes a softmax of plain cosines, in which the best of a hundred nodes is hardly more likely than the worst; here
-cosines are divided by a temperature. Eq. 6 divides the divergence by the number of nodes, so that a large graph hardly
-counts; here that is the option `per_node`, which is off by default.
+Eq. 5 takes a softmax of plain cosines, in which the best of a hundred nodes is hardly more likely than the worst;
+here cosines are divided by a temperature. Eq. 6 divides the divergence by the number of nodes, so that a large
+graph hardly counts; here that is the option `per_node`, which is off by default.
 """
 
 from __future__ import annotations
@@ -47,29 +47,30 @@ WEIGHTS = "aligner.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class AlignerConfig:
-    """Configuration of an aligner. Raises SettingsError unless the encoder's states are as wide as a text's vector.
-
-    hidden: the width inside the two MLPs.
-    projected: d_t of eq. 8, in the paper the width of the language model.
-    temperature: divides the cosine of a node and the reasoning (eq. 5).
-    contrast: the temperature of eq. 9.
-    likeness: whether a node's score starts as its cosine with the question, to which the network learns a
-        correction.
-    per_node: whether a graph's divergence is divided by its number of nodes, as eq. 6 is printed.
-    align_nodes, align_graphs: whether each loss is used; leaving one out is the paper's ablation (Table 2).
-    embedder: the name of the sentence encoder that makes the vectors.
+    """Sets the sizes and losses of an aligner. Raises SettingsError unless the encoder's states are as wide as a
+    text's vector.
     """
 
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig(width=384))
+    """The configuration of the graph encoder."""
     hidden: int = 384
+    """The width inside the two MLPs."""
     projected: int = 384
+    """d_t of eq. 8, in the paper the width of the language model."""
     temperature: float = 0.1
+    """Divides the cosine of a node and the reasoning (eq. 5)."""
     contrast: float = 0.1
+    """The temperature of eq. 9."""
     likeness: bool = True
+    """Whether a node's score starts as its cosine with the question, to which the network learns a correction."""
     per_node: bool = False
+    """Whether a graph's divergence is divided by its number of nodes, as eq. 6 is printed."""
     align_nodes: bool = True
+    """Whether the loss of the nodes is used; leaving one loss out is the paper's ablation (Table 2)."""
     align_graphs: bool = True
+    """Whether the loss of the whole graphs is used."""
     embedder: str = "minilm"
+    """The name of the sentence encoder that makes the vectors."""
 
     def __post_init__(self) -> None:
         if self.encoder.width != self.encoder.input:
@@ -97,7 +98,7 @@ class AlignerConfig:
 
 @dataclass(frozen=True, slots=True)
 class AlignedGraph:
-    """A training example: a question's graph, and the vectors (d,) of the question and of the reasoning."""
+    """Holds a training example: a question's graph, and the vectors (d,) of the question and of the reasoning."""
 
     graph: GraphFeatures
     question: Floats
@@ -105,10 +106,14 @@ class AlignedGraph:
 
 
 class GraphAligner(nn.Module):
-    """A network that scores the nodes of a question's graph, to decide which facts to keep."""
+    """Scores the nodes of a question's graph, to decide which facts to keep."""
 
     def __init__(self, config: AlignerConfig, embedder: Embedder | None = None) -> None:
-        """Create an aligner with new weights. embedder: by default the one that the configuration names."""
+        """Create an aligner with new weights.
+
+        Args:
+            embedder: by default the one that the configuration names.
+        """
         super().__init__()
         self.config = config
         self.embedder = embedder or resolve_embedder(config.embedder)
@@ -131,7 +136,7 @@ class GraphAligner(nn.Module):
     def example(
         self, facts: Sequence[Fact], question: str, reasoning: str
     ) -> AlignedGraph:
-        """Return a training example made from texts."""
+        """Return a training example made from a graph's facts, a question, and the text of the reasoning."""
         return AlignedGraph(
             self.vectors.of_facts(facts),
             query_vector(self.embedder, question),
@@ -146,9 +151,10 @@ class GraphAligner(nn.Module):
     def judged(self, states: Tensor, nodes: Tensor, questions: Tensor) -> Tensor:
         """Return the scores of nodes before their softmax, shape (N,) (eq. 5).
 
-        states: (N, d), the encoder's states.
-        nodes: (N, d), the vectors of the nodes' texts.
-        questions: (N, d), the question's vector for each node.
+        Args:
+            states: (N, d), the encoder's states.
+            nodes: (N, d), the vectors of the nodes' texts.
+            questions: (N, d), the question's vector for each node.
         """
         scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(
             1
@@ -194,9 +200,10 @@ class GraphAligner(nn.Module):
 
     @torch.no_grad()
     def likeness(self, graphs: Sequence[GraphFeatures], texts: Floats) -> Floats:
-        """Return the cosine of each graph's state and its text, both mapped by the shared MLP (eq. 8), shape (B,).
+        """Return the cosine of each graph's state with its text, both mapped by the shared MLP (eq. 8), shape (B,).
 
-        texts: (B, d).
+        Args:
+            texts: (B, d), the vectors of the texts.
         """
         states, batch = self(graphs)
         mapped = (
@@ -208,9 +215,10 @@ class GraphAligner(nn.Module):
 
     @torch.no_grad()
     def scores(self, graph: GraphFeatures, questions: Floats) -> Floats:
-        """Return the scores of a graph's nodes for each question, shape (Q, N); the graph is encoded once.
+        """Return the scores of a graph's nodes for each question, shape (Q, N). The graph is encoded once.
 
-        questions: (Q, d).
+        Args:
+            questions: (Q, d), the vectors of the questions.
         """
         states, batch = self([graph])
         rows = torch.as_tensor(questions).to(self._device)
@@ -223,7 +231,7 @@ class GraphAligner(nn.Module):
     def prune(
         self, graph: GraphFeatures, question: str, n_seed: int = 25
     ) -> tuple[Ints, Ints]:
-        """Return the indices of the nodes and of the edges to keep, both ascending (section 3.2.4).
+        """Return the numbers of the nodes and of the edges to keep, both ascending (section 3.2.4).
 
         These are the `n_seed` best nodes, their neighbours, and the edges at one of the best.
         """
@@ -239,8 +247,8 @@ class GraphAligner(nn.Module):
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
         """Return the indices of the `most` best facts.
 
-        Facts of the best node come first, then those of the next; a node's facts are sorted by the rank of their other
-        end.
+        Facts of the best node come first, then those of the next; a node's facts are sorted by the rank of their
+        other end.
         """
         places: list[int] = np.lexsort(self._places(facts, question)[::-1])[
             :most
@@ -254,7 +262,11 @@ class GraphAligner(nn.Module):
         )
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
-        """Write weights and configuration into `folder`, creating it. about: how they were trained, as plain JSON."""
+        """Write weights and configuration into `folder`, which is created.
+
+        Args:
+            about: how the weights were trained, as plain JSON.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         save_file(
@@ -276,7 +288,7 @@ class GraphAligner(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
-        """Return a saved aligner. Raises WeightsError for a folder without one."""
+        """Load the aligner in a folder. Raises WeightsError for a folder without one."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
         with _naming_unfit_weights(folder):
@@ -298,10 +310,13 @@ def node_alignment(
 ) -> Tensor:
     """Return KL(softmax of `reference` || softmax of `scores`) over each graph's nodes, mean over graphs (eq. 5, 6).
 
-    scores, reference: (N,).
-    owner: (N,), the index of each node's graph, below `size`.
-    per_node: whether to divide a graph's divergence by its number of nodes. Graphs without nodes do not count; the
-        result is 0 for a batch without any node.
+    Graphs without nodes do not count; the result is 0 for a batch without any node.
+
+    Args:
+        scores, reference: (N,).
+        owner: (N,), the number of each node's graph, below `size`.
+        size: the number of graphs.
+        per_node: whether to divide a graph's divergence by its number of nodes.
     """
     logs = _log_softmax(scores, owner, size)
     target = _log_softmax(reference, owner, size)
@@ -337,7 +352,7 @@ def representation_alignment(
 def fact_places(
     graph: GraphFeatures, scores: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score; ties go by number."""
+    """Return the ranks of each edge's better and worse node, (2, E). Rank 0 is the highest score; ties go by number."""
     ends: npt.NDArray[np.int64] = np.sort(
         _node_places(scores)[graph.edge_index], axis=0
     )
@@ -353,9 +368,9 @@ def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def align_encoder(
     encoder: nn.Module, config: EncoderConfig, folder: str | Path
 ) -> None:
-    """Load the weights of an aligner's encoder into another encoder of the configuration, such as a GraphLLM's.
+    """Load the weights of an aligner's encoder into another encoder of the same configuration, such as a GraphLLM's.
 
-    Raises WeightsError for a folder without an aligner, SettingsError for an encoder of another configuration.
+    Raises WeightsError for a folder without an aligner, and SettingsError for an encoder of another configuration.
     """
     there = read_config(Path(folder)).encoder
     if there != config:
@@ -386,7 +401,7 @@ def _naming_unfit_weights(folder: Path) -> Iterator[None]:
 
 
 def read_config(folder: Path) -> AlignerConfig:
-    """Return the configuration in an aligner's folder. Raises WeightsError if it is missing or has another format."""
+    """Load the configuration in an aligner's folder. Raises WeightsError if it is missing or has another format."""
     path = folder / CONFIG
     try:
         data = json.loads(path.read_text("utf-8"))

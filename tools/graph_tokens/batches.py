@@ -29,17 +29,24 @@ _RANKS = (16, 32, 64, 128, 256, 320, 512)  # the adapter ranks that vLLM support
 
 
 class GraphLLMBatches:
-    """A generator of a GraphLLM's replies to any number of prompts at once.
+    """Generates a GraphLLM's replies to any number of prompts at once.
 
-        batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
-        batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
-
-    engine: further arguments of vllm.LLM.
-    Raises WeightsError for a folder without a GraphLLM, SettingsError for an adapter with which vLLM's engine would
-    fail, MissingExtra without the packages of the extras `llm` and `vllm`.
+    batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
+    batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
     """
 
     def __init__(self, folder: str | Path, **engine: Any) -> None:
+        """Load a GraphLLM, with its language model in a vLLM engine.
+
+        Args:
+            folder: the folder of the GraphLLM.
+            engine: further arguments of vllm.LLM.
+
+        Raises:
+            WeightsError: for a folder without a GraphLLM.
+            SettingsError: for an adapter with which vLLM's engine would fail.
+            MissingExtra: without the packages of the extras `llm` and `vllm`.
+        """
         try:
             from vllm import LLM  # pyright: ignore[reportMissingImports]
             from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
@@ -83,8 +90,13 @@ class GraphLLMBatches:
     ) -> list[Generated]:
         """Return a reply to each prompt. If a graph is None, the prompt has no graph tokens.
 
-        The engine forms its own batches. All prompts are held in memory as vectors: width x bytes per number for each
-        token.
+        The engine forms its own batches. All prompts are held in memory as vectors: width x bytes per number for
+        each token.
+
+        Args:
+            prompts: the turns of each prompt.
+            graphs: the features of each prompt's graph.
+            temperature: 0 for the likeliest token each time.
         """
         from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
 

@@ -1,4 +1,4 @@
-"""A GraphLLM as a LangChain chat model that takes the facts of a question's graph together with the messages."""
+"""A GraphLLM as a LangChain chat model, which takes the facts of a question's graph together with the messages."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _MOST_TOKENS = 512
 
 
 class GraphLLMChat(BaseChatModel):
-    """LangChain chat model that runs a GraphLLM in this process.
+    """Runs a GraphLLM in this process, as a LangChain chat model.
 
         chat = GraphLLMChat.in_folder("/path")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
-    model: the folder, which is also the model's name.
-    max_tokens: the maximum number of tokens of a reply.
-    timeout: the maximum number of seconds of a reply.
-    reads_graphs: whether the graph tokens are used; if not, the model sees only the text. Calls run one after
-        another; for many users at once, serve the language model with vLLM.
+    Calls run one after another; for many users at once, serve the language model with vLLM.
     """
 
     model: str
+    """The folder, which is also the model's name."""
     max_tokens: int = _MOST_TOKENS
+    """The maximum number of tokens of a reply."""
     temperature: float = 0.0
     timeout: float | None = None
+    """The maximum number of seconds of a reply; None for no limit."""
     reads_graphs: bool = True
+    """Whether the graph tokens are used; if not, the model sees only the text."""
     _graph_llm: Any = PrivateAttr()
     _lock: Any = PrivateAttr()
 
@@ -69,9 +69,9 @@ class GraphLLMChat(BaseChatModel):
 
     @classmethod
     def in_folder(cls, folder: str | Path, **options: Any) -> GraphLLMChat:
-        """Return the GraphLLM in a folder as a chat model, on a GPU if there is one. It is loaded once per process.
+        """Load the GraphLLM in a folder as a chat model, on a GPU if there is one. It is loaded once per process.
 
-        Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
+        Raises WeightsError for a folder without one, and MissingExtra without the packages of the extra `llm`.
         """
         graph_llm, lock = _load_once(Path(folder).expanduser().resolve())
         chat = cls(graph_llm, str(folder), **options)
@@ -85,7 +85,9 @@ class GraphLLMChat(BaseChatModel):
 
     @property
     def model_kwargs(self) -> dict[str, Any]:
-        """Return a digest of the weights, so that a cache distinguishes replies of different weights in a folder."""
+        """Return the folder and a digest of the weights, so that a cache distinguishes replies of different weights in
+        a folder.
+        """
         return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
 
     @property
@@ -102,8 +104,9 @@ class GraphLLMChat(BaseChatModel):
     ) -> ChatResult:
         """Return a reply to messages.
 
-        graph: the facts of each sub-query.
-        stop: not supported; the model itself ends its replies.
+        Args:
+            graph: the facts of each sub-query.
+            stop: not supported; the model itself ends its replies.
         """
         turns, features = self._inputs(messages, graph)
         seconds = self._seconds()

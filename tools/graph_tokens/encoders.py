@@ -1,11 +1,11 @@
 """Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
 
 They are the three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer
-(arXiv:2009.03509), GAT (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, there is a norm over a
-batch's nodes between the layers; without it, what all graphs have in common would hide the content of each
-(lab/graph-token.md). In use the norm has its running statistics, so that a graph's states do not depend on the graphs
-it is batched with. docs/methods.md lists the differences from the published encoders. Other encoders are plug-ins of
-the kind `graph-encoder`.
+(arXiv:2009.03509), GAT (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, there is a norm over
+a batch's nodes between the layers; without it, the part that all graphs have in common would hide the content of
+each (lab/graph-token.md). In use the norm has its running statistics, so that a graph's states do not depend on the
+graphs it is batched with. docs/methods.md lists the differences from the published encoders. Other encoders are
+plug-ins of the kind `graph-encoder`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ _MOST_SHIFT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
+    """Sets the sizes of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
 
-    kind: the name of a plug-in of the kind "graph-encoder".
-    norm: "batch", over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node.
-    Raises SettingsError for an unknown kind or norm, for numbers below 1, and for a width that the heads do not divide.
+    Raises SettingsError for an unknown kind or norm, for numbers below 1, and for a width that the heads do not
+    divide.
     """
 
     kind: str = "graph-transformer"
+    """The name of a plug-in of the kind "graph-encoder"."""
     layers: int = 4
     heads: int = 4
     width: int = 1024
     input: int = 384
     dropout: float = 0.0
     norm: Norm = "batch"
+    """"batch", over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node."""
 
     def __post_init__(self) -> None:
         if not is_registered(_KIND, self.kind):
@@ -66,13 +67,14 @@ class EncoderConfig:
 
 
 class NodeBatchNorm(nn.Module):
-    """Batch renormalisation (arXiv:1702.03275) over a batch's nodes; in use it takes the running statistics.
+    """Normalises states by batch renormalisation (arXiv:1702.03275) over a batch's nodes, in use by the running
+    statistics.
 
-    Its gradient is that of batch norm, but its states are those that the running statistics give, within bounds. So a
-    small batch works as well as a large one, and training and use agree. The first ten batches have equal weights in
-    the running statistics; later each new batch has a weight of a tenth. If several processes train, each takes the
-    batches of all into its statistics, in the order of their ranks. A single node has no variance and is normalised by
-    the running statistics.
+    Its gradient is that of batch norm, but its states are those that the running statistics give, within bounds. So
+    a small batch works as well as a large one, and training and use agree. The first ten batches have equal weights
+    in the running statistics; later each new batch has a weight of a tenth. If several processes train, each takes
+    the batches of all into its statistics, in the order of their ranks. A single node has no variance and is
+    normalised by the running statistics.
     """
 
     weight: nn.Parameter
@@ -142,11 +144,12 @@ class NodeBatchNorm(nn.Module):
 
 
 class MessagePassing(nn.Module):
-    """Layers that pass messages along the edges.
+    """Passes messages along the edges, layer by layer.
 
-    Each layer is a convolution, a norm and a ReLU (none in the last), and from the second on its input is added to its
-    output. Every layer also has a linear map of the node's own state, which the graph transformer includes and which is
-    added to GAT and GCN; without it these would mix each node with its neighbours before anything is learnt.
+    Each layer is a convolution, a norm and a ReLU (the last one has no ReLU), and from the second on its input is
+    added to its output. Every layer also has a linear map of the node's own state, which the graph transformer
+    includes and which is added to GAT and GCN; without it these would mix each node with its neighbours before
+    anything is learnt.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -202,9 +205,10 @@ class MessagePassing(nn.Module):
 
 
 def build_encoder(config: EncoderConfig) -> nn.Module:
-    """Return a new encoder with random weights, a module that keeps the contract of GraphEncoder.
+    """Build an encoder with random weights, a module that keeps the contract of GraphEncoder.
 
-    Raises MissingExtra without torch-geometric, SettingsError for a plug-in that is no module or of another width.
+    Raises MissingExtra without torch-geometric, and SettingsError for a plug-in that is no module or of another
+    width.
     """
     make = find(_KIND, config.kind)
     check_call(_KIND, config.kind, make, config=config)
@@ -221,8 +225,11 @@ def build_encoder(config: EncoderConfig) -> nn.Module:
 def pool(states: Tensor, batch: GraphBatch) -> Tensor:
     """Return one state for each graph, shape (B, width); zeros for an empty graph.
 
-    states: (N, width). A graph's state is the mean over its sub-graphs of the mean over their nodes (RAS, section
-        3.3; with one sub-graph it is G-Retriever's eq. 11).
+    A graph's state is the mean over its sub-graphs of the mean over their nodes (RAS, section 3.3; with one
+    sub-graph it is G-Retriever's eq. 11).
+
+    Args:
+        states: (N, width), the states of all nodes of the batch.
     """
     return _means(
         _means(states, batch.group, len(batch.graph)), batch.graph, batch.size

@@ -1,4 +1,4 @@
-"""Orders of a question graph's facts, the most useful first, for roles that are shown only the first ones.
+"""Sorts a question graph's facts, the most useful first, for roles that are shown only the first ones.
 
 use              facts about names of the question, and facts near them (ras_agent.question_graph.usefulness)
 likeness         cosine of the fact and the question
@@ -25,19 +25,20 @@ FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
 
 
 class FactPruner:
-    """A selector of the best facts of a question's graph, for planner and answerer (Align-GRAG's pruning).
+    """Selects the best facts of a question's graph for planner and answerer (Align-GRAG's pruning).
 
     The run's own graph is not changed, so its state, its trace and later hops keep all facts.
     """
 
     def __init__(self, order: FactOrder, size: int) -> None:
+        """Take the order of facts, and the number of facts to show."""
         self._order = order
         self._size = size
 
     def prune(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> QuestionGraph:
-        """Return the graph with only the best `size` facts visible, and facts that contradict one of them."""
+        """Return the graph with only the best facts visible, and facts that contradict one of them."""
         if len(graph) <= self._size:
             return graph
         return graph.showing(
@@ -51,10 +52,12 @@ _ORDERS = ("use", "likeness", "aligner:FOLDER")
 
 
 def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
-    """Return the order of facts that `spec` names.
+    """Return the order of facts with a name, "use", "likeness" or "aligner:FOLDER".
 
-    embedder: embeds facts and questions; by default the packaged MiniLM.
     Raises UnknownName, and for an aligner WeightsError or MissingExtra.
+
+    Args:
+        embedder: embeds facts and questions; by default the packaged MiniLM.
     """
     name, _, folder = spec.partition(":")
     if name == "use" and not folder:

@@ -1,4 +1,4 @@
-"""The features of graphs: a vector for each node's and each edge's text, and the nodes that each edge joins."""
+"""Computes the features of graphs: a vector for each node's and each edge's text, and the nodes that each edge joins."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ _MOST_TEXTS = 50_000  # 77 MB at width 384
 
 
 class GraphVectors:
-    """The maker of graphs' features. The vectors of the last `most` texts are cached.
+    """Computes the features of graphs, and caches the vectors of the last texts. Thread safe.
 
-    An agent's question graph grows with every hop, so at each step only the texts of new facts are embedded. Thread
-    safe.
+    An agent's question graph grows with every hop, so at each step only the texts of new facts are embedded.
     """
 
     def __init__(self, embedder: Embedder, most: int = _MOST_TEXTS) -> None:
+        """Take the embedder of texts.
+
+        Args:
+            most: the number of texts whose vectors are cached.
+        """
         self.embedder = embedder
         self._vectors: RecentResults[str, Floats] = RecentResults(most)
 
@@ -57,7 +61,8 @@ class GraphVectors:
     ) -> GraphFeatures:
         """Return the features of a graph given by its nodes' texts and its edges.
 
-        edges: (index of the source, text, index of the target).
+        Args:
+            edges: (index of the source, text, index of the target).
         """
         sources = [source for source, _, _ in edges]
         targets = [target for _, _, target in edges]

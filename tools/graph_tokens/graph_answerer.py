@@ -1,4 +1,4 @@
-"""Answerer on a model of `ras_agent.train.graphqa`, which reads the question's graph as in that model's training."""
+"""Answers by a model of `ras_agent.train.graphqa`, which reads the question's graph as in that model's training."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ _NO_ANSWER = "I don't know."
 
 
 class GraphQAAnswerer:
-    """An answerer that shows a GraphReader the facts of a run (G-Retriever, Align-GRAG).
+    """Shows a GraphReader the facts of a run, and returns its answer (G-Retriever, Align-GRAG).
 
-    Steiner tree, aligner and prompt are those of the reader's training. The answer cites the passages whose shown facts
-    share most words with answer and question. Without facts it abstains.
+    Steiner tree, aligner and prompt are those of the reader's training. The answer cites the passages with shown
+    facts that share most words with answer and question. Without facts it abstains.
     """
 
     def __init__(
         self, reader: GraphReader, name: str, settings: ChatSettings | None = None
     ) -> None:
+        """Take the reader, and its name in traces."""
         self._prompts = reader.prompts
         model = GraphLLMChat(reader.model, name)
         self._chat = Chat(model, name, settings)
 
     @property
     def name(self) -> str:
+        """Return the model's name."""
         return self._chat.name
 
     def answer(
@@ -50,7 +52,9 @@ class GraphQAAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer. Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it."""
+        """Return the answer. Raises ModelCallError if the call fails, and BudgetExceeded if the run's budget forbids
+        it.
+        """
         dialogue = self.dialogue(question, graph, passages)
         return converse(self._chat, dialogue)
 
@@ -61,14 +65,16 @@ class GraphQAAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the answer like `answer`, as a coroutine."""
+        """Return the same as `answer`, as a coroutine."""
         dialogue = self.dialogue(question, graph, passages)
         return await aconverse(self._chat, dialogue)
 
     def dialogue(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage]
     ) -> Dialogue[Answer]:
-        """Ask the model about the part of the graph that it would have been shown in training."""
+        """Return the conversation with the model about the part of the graph that it would have been shown in
+        training.
+        """
         if not graph.facts:
             return Answer(_NO_FACTS, abstained=True)
         view = self._prompts.view
@@ -94,9 +100,9 @@ class GraphQAAnswerer:
 
 
 def graphqa_answerer(folder: str, options: RoleOptions) -> GraphQAAnswerer:
-    """Return the answerer "graphqa:FOLDER", for a folder made by `ras_agent.train.graphqa.train` and its view.
+    """Build the answerer "graphqa:FOLDER", for a folder made by `ras_agent.train.graphqa.train`.
 
-    Raises WeightsError for a folder without such a model, MissingExtra without the packages of the extra `llm`.
+    Raises WeightsError for a folder without such a model, and MissingExtra without the packages of the extra `llm`.
     """
     reader = _load_once(Path(folder).expanduser())
     return GraphQAAnswerer(reader, f"graphqa:{folder}", options.chat)

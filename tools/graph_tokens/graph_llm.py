@@ -42,43 +42,41 @@ _IGNORED = -100  # the label of tokens that the loss ignores
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """Settings of a low-rank adapter.
-
-    The defaults are G-Retriever's. targets: layers' names; empty for peft's choice.
-    """
+    """Sets the size of a low-rank adapter. The defaults are G-Retriever's."""
 
     rank: int = 8
     alpha: int = 16
     dropout: float = 0.05
     targets: tuple[str, ...] = ()
+    """The names of the layers that get an adapter; () for peft's choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphLLMConfig:
-    """Configuration of a GraphLLM.
-
-    language_model: a folder or a hub name; once trained as a whole, the folder next to this configuration.
-    encoder: None for `graph_tokens` trained vectors that are the same for every graph, the baseline of
-        G-Retriever's encoder.
-    graph_tokens: the number of soft tokens.
-    projector: the hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector.
-    tuning: whether the language model is frozen, has an adapter ("lora"), or is trained as a whole ("full").
-    text_tokens: the maximum number of tokens of a prompt; of a longer one the beginning is cut off.
-    embedder: makes the vectors that the encoder reads.
-    layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
-    """
+    """Describes a GraphLLM."""
 
     language_model: str
+    """A folder or a hub name; once trained as a whole, the folder next to this configuration."""
     encoder: EncoderConfig | None = field(default_factory=EncoderConfig)
+    """None for `graph_tokens` trained vectors that are the same for every graph, the baseline of G-Retriever's
+    encoder.
+    """
     graph_tokens: int = 1
+    """The number of soft tokens."""
     projector: int = 2048
+    """The hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector."""
     tuning: Tuning = "frozen"
+    """Whether the language model is frozen, has an adapter ("lora"), or is trained as a whole ("full")."""
     lora: Lora = field(default_factory=Lora)
     text_tokens: int = 2500
+    """The maximum number of tokens of a prompt; of a longer one the beginning is cut off."""
     embedder: str = "minilm"
+    """Makes the vectors that the encoder reads."""
     layout: EvidenceLayout = "chain"
+    """How planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain JSON values."""
         return asdict(self)
 
     @classmethod
@@ -97,7 +95,7 @@ class GraphLLMConfig:
 
 
 class ReadsGraph(Protocol):
-    """Protocol of a GraphLLM's input that includes a graph."""
+    """Describes an input of a GraphLLM that includes a graph."""
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
         """Return the graph's features for an encoder."""
@@ -106,20 +104,29 @@ class ReadsGraph(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A generated text and its numbers of tokens. truncated: whether it reached the token limit."""
+    """Holds a generated text and its numbers of tokens."""
 
     text: str
     input_tokens: int
     output_tokens: int
     truncated: bool
+    """Whether it reached the token limit."""
 
 
 class GraphTokens(nn.Module):
-    """A network that turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
+    """Turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
 
     def __init__(
         self, encoder: EncoderConfig, tokens: int, hidden: int, width: int
     ) -> None:
+        """Build the network with random weights.
+
+        Args:
+            encoder: the configuration of the graph encoder.
+            tokens: the number of soft tokens.
+            hidden: the hidden width of the projector; 0 for no projector.
+            width: the width of the language model's word vectors.
+        """
         super().__init__()
         self.encoder = build_encoder(encoder)
         self.projector: nn.Module = nn.Identity()
@@ -148,7 +155,7 @@ class GraphTokens(nn.Module):
 
 
 class TrainedTokens(nn.Module):
-    """Soft tokens that do not depend on any graph: prompt tuning, with which G-Retriever compares its encoder."""
+    """Holds soft tokens that do not depend on any graph: prompt tuning, with which G-Retriever compares its encoder."""
 
     def __init__(self, tokens: int, width: int) -> None:
         super().__init__()
@@ -160,14 +167,17 @@ class TrainedTokens(nn.Module):
 
 
 class GraphLLM(nn.Module):
-    """A language model that reads a prompt after the soft tokens of a graph. Calling it returns the training loss.
-
-    Raises MissingExtra without the packages of the extra `llm`.
-    """
+    """Reads the soft tokens of a graph, then a prompt, by a language model. Calling it returns the training loss."""
 
     def __init__(
         self, config: GraphLLMConfig, language_model: Any, tokenizer: Any
     ) -> None:
+        """Combine the parts. Raises MissingExtra without the packages of the extra `llm`.
+
+        Args:
+            language_model: a causal language model of transformers.
+            tokenizer: its tokenizer.
+        """
         super().__init__()
         self.config = config
         self.language_model = language_model
@@ -190,13 +200,13 @@ class GraphLLM(nn.Module):
 
     @classmethod
     def new(cls, config: GraphLLMConfig, seed: int = 0) -> Self:
-        """Return a GraphLLM on the pre-trained model that `config` names, with new weights for everything else."""
+        """Build a GraphLLM on the pre-trained model that `config` names, with new weights for everything else."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
         return cls(config, _add_adapter(language_model, config), tokenizer)
 
     def train(self, mode: bool = True) -> Self:
-        """Switch between training and use; a frozen language model stays in evaluation mode, without dropout."""
+        """Switch between training and use. A frozen language model stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.config.tuning == "frozen":
             self.language_model.train(False)
@@ -230,7 +240,7 @@ class GraphLLM(nn.Module):
         return [*tokens[:1], *tokens[1 - most :]]
 
     def features(self, item: ReadsGraph) -> GraphFeatures:
-        """Return the features of an input's graph; those of an empty graph for a model without an encoder."""
+        """Return the features of an input's graph; for a model without an encoder, those of an empty graph."""
         if self.config.encoder is None:  # so that nothing is embedded needlessly
             return self.vectors.of_steps(())
         return item.features(self.vectors)
@@ -245,7 +255,7 @@ class GraphLLM(nn.Module):
         graphs: Sequence[GraphFeatures],
         targets: Sequence[str],
     ) -> Tensor:
-        """Return the mean cross-entropy of the targets' tokens and end tokens; each target follows its prompt."""
+        """Return the mean cross-entropy of the targets' tokens and end tokens. Each target follows its prompt."""
         logits, labels = self.target_logits(prompts, graphs, targets)
         return nn.functional.cross_entropy(logits.float(), labels)
 
@@ -287,8 +297,9 @@ class GraphLLM(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the logits and tokens of `target_logits` for rows that are padded to one batch.
 
-        vectors: for each row, those of its prompt and target, (T, width).
-        labels: for each row (T,), the target's tokens; _IGNORED for the prompt.
+        Args:
+            vectors: for each row, those of its prompt and target, (T, width).
+            labels: for each row (T,), the target's tokens; _IGNORED for the prompt.
         """
         padded = nn.utils.rnn.pad_sequence(
             list(vectors), batch_first=True
@@ -320,12 +331,12 @@ class GraphLLM(nn.Module):
         temperature: float = 0.0,
         seconds: float | None = None,
     ) -> list[Generated]:
-        """Return a reply to each prompt, all generated in one batch.
+        """Return a reply to each prompt, all generated in one batch. If a graph is None, its prompt has no graph
+        tokens.
 
-        If a graph is None, its prompt has no graph tokens.
-
-        temperature: 0 for the likeliest token each time.
-        seconds: stop after this time, even inside a reply.
+        Args:
+            temperature: 0 for the likeliest token each time.
+            seconds: generation stops after this time, even inside a reply.
         """
         if not prompts:
             return []
@@ -367,10 +378,7 @@ class GraphLLM(nn.Module):
         return self._inputs([turns], [graph])[0]
 
     def save(self, folder: str | Path) -> None:
-        """Write the configuration and everything that was trained.
-
-        The base model is only named, unless it was trained itself.
-        """
+        """Write the configuration and all trained weights. The base model is only named, unless it was trained itself."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         config = self.config
@@ -396,10 +404,11 @@ class GraphLLM(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
-        """Return a saved GraphLLM. Raises WeightsError for a folder without one, MissingExtra.
+        """Load the GraphLLM in a folder. Raises WeightsError for a folder without one, and MissingExtra.
 
-        words_only: whether to load only the word vectors of the language model, as prompt_embeddings needs; such a
-            GraphLLM cannot generate.
+        Args:
+            words_only: whether to load only the word vectors of the language model, as prompt_embeddings needs;
+                such a GraphLLM cannot generate.
         """
         folder = Path(folder)
         config = read_config(folder)
@@ -432,9 +441,10 @@ class GraphLLM(nn.Module):
         return model
 
     def merged(self) -> Self:
-        """Return a GraphLLM whose language model includes this one's adapter; this one can no longer be used.
+        """Return a GraphLLM with this one's adapter merged into its language model; this one can no longer be used.
 
-        The result counts as trained whole, and writes the same replies. Raises SettingsError if there is no adapter.
+        The result counts as trained as a whole, and writes the same replies. Raises SettingsError if there is no
+        adapter.
         """
         if self.config.tuning != "lora":
             raise SettingsError(
@@ -489,7 +499,7 @@ class GraphLLM(nn.Module):
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
-    """Return the configuration in a GraphLLM's folder. Raises WeightsError if it is missing or has another format."""
+    """Load the configuration in a GraphLLM's folder. Raises WeightsError if it is missing or has another format."""
     path = folder / CONFIG
     try:
         return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -513,7 +523,10 @@ def base_model(folder: Path, config: GraphLLMConfig) -> str:
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
-    """Return a causal language model, given by a folder or a hub name, and its tokenizer; only safetensors are read."""
+    """Load a causal language model and its tokenizer, given by a folder or a hub name. Only safetensors are read.
+
+    Raises WeightsError if the model cannot be loaded, and MissingExtra.
+    """
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
@@ -535,7 +548,7 @@ def served_layers(adapter: Path) -> tuple[str, ...]:
 
     By default vLLM prepares every layer for adapters, including the word vectors. There its engine fails if prompts
     given as vectors overlap, because it counts only the rows of tokens, and for the adapter those of all prompts.
-    Raises WeightsError for a folder without an adapter, SettingsError for one that changes the word vectors.
+    Raises WeightsError for a folder without an adapter, and SettingsError for one that changes the word vectors.
     """
     file = adapter / "adapter_config.json"
     try:

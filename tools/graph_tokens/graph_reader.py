@@ -40,29 +40,28 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphView:
-    """Which part of a graph a question's prompt shows, and how.
+    """Sets which part of a graph a question's prompt shows, and how. Raises SettingsError for a number below 0.
 
-    top_nodes, top_edges: how many nodes and edges have prizes, which is also the best one's prize, by the rules of
-        G-Retriever's code (`prizes_of`). 0 and 0 take the whole graph.
-    edge_cost: the cost of an edge in the Steiner tree.
-    n_seed: to how many nodes, plus their neighbours, an aligner prunes the rest; 0 for no pruning.
-    text: whether the prompt contains the graph as CSV.
-    graph_text_tokens: the maximum number of tokens of this CSV; further rows are left out.
-    task: an instruction above the question.
-    cite: whether a reply should list the nodes and edges that support it.
-    reply_tokens: the maximum number of tokens of a reply.
-    Raises SettingsError for a number below 0.
+    `top_nodes` and `top_edges` are how many nodes and edges get prizes, and the greatest prizes, by the rules of
+    G-Retriever's code (`prizes_of`); 0 and 0 take the whole graph.
     """
 
     top_nodes: int = 0
     top_edges: int = 0
     edge_cost: float = 0.5
+    """The cost of an edge in the Steiner tree."""
     n_seed: int = 0
+    """The number of nodes to which, with their neighbours, an aligner prunes the tree; 0 for no pruning."""
     text: bool = True
+    """Whether the prompt contains the graph as CSV."""
     graph_text_tokens: int = 512
+    """The maximum number of tokens of this CSV; further rows are left out."""
     task: str = ""
+    """An instruction above the question."""
     cite: bool = False
+    """Whether a reply should list the nodes and edges that support it."""
     reply_tokens: int = 32
+    """The maximum number of tokens of a reply."""
 
     def __post_init__(self) -> None:
         numbers = (
@@ -80,15 +79,13 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """A prompt and the graph to read with it.
-
-    nodes: the nodes' texts.
-    edges: (index of the source, text, index of the target).
-    """
+    """Holds a prompt and the graph to read with it."""
 
     turns: tuple[Turn, ...]
     nodes: tuple[str, ...]
+    """The nodes' texts."""
     edges: tuple[tuple[int, str, int], ...]
+    """(index of the source, text, index of the target)."""
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
         """Return the graph's features for an encoder."""
@@ -96,7 +93,7 @@ class GraphInput:
 
 
 class GraphPrompts:
-    """A builder of a GraphLLM's inputs from questions and their graphs."""
+    """Builds a GraphLLM's inputs from questions and their graphs."""
 
     def __init__(
         self,
@@ -106,12 +103,13 @@ class GraphPrompts:
         aligner: GraphAligner | None = None,
         prompts_dir: str | Path | None = None,
     ) -> None:
-        """Take the parts.
+        """Take the parts. Raises SettingsError for a view that prunes without an aligner.
 
-        vectors: computes the vectors of the graph's texts.
-        count: returns how many tokens a text has.
-        prompts_dir: a folder with a graph-question.txt that overrides the packaged prompt.
-        Raises SettingsError for a view that prunes without an aligner.
+        Args:
+            vectors: computes the vectors of the graph's texts.
+            count: returns how many tokens a text has.
+            aligner: prunes the graph, if the view asks for it.
+            prompts_dir: a folder with a graph-question.txt that overrides the packaged prompt.
         """
         if view.n_seed and aligner is None:
             raise SettingsError(
@@ -173,9 +171,10 @@ class GraphPrompts:
 
 
 class GraphReader:
-    """A GraphLLM that answers questions about graphs in the way it was trained to."""
+    """Answers questions about graphs by a GraphLLM, in the way it was trained to."""
 
     def __init__(self, model: GraphLLM, prompts: GraphPrompts) -> None:
+        """Take the model, and the builder of its inputs."""
         self.model = model
         self.prompts = prompts
 
@@ -202,7 +201,11 @@ class GraphReader:
         return replies
 
     def save(self, folder: str | Path, aligner: str | Path | None = None) -> None:
-        """Write model, view and prompt. aligner: the folder of the aligner that prunes, which is copied."""
+        """Write model, view and prompt into a folder.
+
+        Args:
+            aligner: the folder of the aligner that prunes, which is copied.
+        """
         folder = Path(folder)
         self.model.save(folder)
         text = {
@@ -229,9 +232,10 @@ class GraphReader:
 
     @classmethod
     def load(cls, folder: str | Path, **changes: Any) -> Self:
-        """Return a saved GraphReader, on a GPU if there is one. Raises WeightsError for a folder without one.
+        """Load the GraphReader in a folder, on a GPU if there is one. Raises WeightsError for a folder without one.
 
-        changes: fields of the view to change, such as `cite`.
+        Args:
+            changes: fields of the view to change, such as `cite`.
         """
         import torch
 

@@ -1,7 +1,7 @@
-"""Prompt embeddings in vLLM's form: vectors in place of a prompt's tokens, in a request or offline.
+"""Writes prompt embeddings in vLLM's form: vectors in place of a prompt's tokens, in a request or offline.
 
-vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions API. Each is a
-base64 string of a tensor of shape (tokens, width) that `torch.save` wrote, and that vLLM loads with
+vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions API. Each
+is a base64 string of a tensor of shape (tokens, width) that `torch.save` wrote, and that vLLM loads with
 `weights_only=True`. tests/tools/graph_tokens/vllm_requests.json lists the versions of vLLM that were checked.
 """
 
@@ -48,9 +48,10 @@ def completion_request(
 ) -> dict[str, Any]:
     """Return the body of a request to /v1/completions for a reply to one prompt; vLLM batches requests itself.
 
-    model: the name under which the server serves the language model, or its adapter.
-    vectors: the prompt's vectors, shape (tokens, width). There is no field `prompt`, since some versions of vLLM
-        would complete an empty one as a second prompt.
+    Args:
+        model: the name under which the server serves the language model, or its adapter.
+        vectors: the prompt's vectors, shape (tokens, width). There is no field `prompt`, since some versions of
+            vLLM would complete an empty one as a second prompt.
     """
     request: dict[str, Any] = {
         "model": model,

@@ -38,17 +38,17 @@ class _OnGraphLLM:
 
 
 class GraphLLMPlanner(_OnGraphLLM, LLMPlanner):
-    """A planner on a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
+    """Plans by a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
 
 
 class GraphLLMAnswerer(_OnGraphLLM, LLMAnswerer):
-    """An answerer on a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
+    """Answers by a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
 
 
 def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
-    """Return the planner "graphllm:FOLDER". Layout and prompts default to those of its training.
+    """Build the planner "graphllm:FOLDER". Layout and prompts default to those of its training.
 
-    Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
+    Raises WeightsError for a folder without a GraphLLM, and MissingExtra without the packages of the extra `llm`.
     """
     return GraphLLMPlanner(
         _model(folder, options.chat),
@@ -58,9 +58,9 @@ def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
 
 
 def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
-    """Return the answerer "graphllm:FOLDER". Layout and prompts default to those of its training.
+    """Build the answerer "graphllm:FOLDER". Layout and prompts default to those of its training.
 
-    Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
+    Raises WeightsError for a folder without a GraphLLM, and MissingExtra without the packages of the extra `llm`.
     """
     return GraphLLMAnswerer(
         _model(folder, options.chat),

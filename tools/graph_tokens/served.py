@@ -41,23 +41,22 @@ _TIMEOUT = 60.0  # seconds, as for other models built from a string
 
 
 class ServedGraphLLM(GraphLLMChat):
-    """LangChain chat model that replies like a GraphLLM whose language model is on a server.
+    """Replies like a GraphLLM whose language model is on a server, as a LangChain chat model.
 
         chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
     The server is `vllm serve MODEL --enable-prompt-embeds`, where MODEL is the language model of the folder. This
-    process has the encoder, the projector and the language model's word vectors; it sends prompt embeddings.
-
-    served: the name under which the server serves the model, or its adapter.
-    in_any_loop: marks that the model may be used from any event loop, as each loop has its own connections. The
-        other fields are GraphLLMChat's.
+    process has the encoder, the projector and the language model's word vectors; it sends prompt embeddings. The
+    other fields are GraphLLMChat's.
     """
 
     in_any_loop: ClassVar[bool] = True
+    """True, since the model may be used from any event loop: each loop has its own connections."""
 
     base_url: str
     served: str
+    """The name under which the server serves the model, or its adapter."""
     api_key: SecretStr
     timeout: float | None = _TIMEOUT
     _endpoint: Endpoint = PrivateAttr()
@@ -71,7 +70,14 @@ class ServedGraphLLM(GraphLLMChat):
         key: str,
         **options: Any,
     ) -> None:
-        """Take the GraphLLM that computes the prompts. key: the server's API key."""
+        """Take the GraphLLM that computes the prompts.
+
+        Args:
+            model: the model's name in traces.
+            base_url: the server's address, up to /v1.
+            served: the name under which the server serves the model, or its adapter.
+            key: the server's API key.
+        """
         super().__init__(
             graph_llm,
             model,
@@ -93,10 +99,16 @@ class ServedGraphLLM(GraphLLMChat):
         key: str = "EMPTY",
         **options: Any,
     ) -> ServedGraphLLM:
-        """Return a chat model with the encoder, projector and word vectors in a folder, loaded once per process.
+        """Load the encoder, projector and word vectors in a folder, once per process, for a language model on a
+        server.
 
-        Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extras `llm` and
-        `openai`.
+        Raises WeightsError for a folder without a GraphLLM, and MissingExtra without the packages of the extras
+        `llm` and `openai`.
+
+        Args:
+            base_url: the server's address, up to /v1.
+            served: the name under which the server serves the model, or its adapter.
+            key: the server's API key.
         """
         return cls(
             _load_client(Path(folder).expanduser().resolve()),
@@ -108,11 +120,11 @@ class ServedGraphLLM(GraphLLMChat):
         )
 
     async def about(self) -> Mapping[str, Any]:
-        """Return the model's entry in the server's list of models; {} if there is none."""
+        """Return the model's entry in the server's list of models; {} if there is no entry."""
         return await self._endpoint.about(self.served)
 
     async def owner(self) -> str:
-        """Return "vllm", the value of "owned_by" in the server's list, since only vLLM accepts prompt embeddings."""
+        """Return "vllm", since only vLLM accepts prompt embeddings."""
         return "vllm"
 
     @property
@@ -128,7 +140,11 @@ class ServedGraphLLM(GraphLLMChat):
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        """Return a reply to messages. graph: the facts of each sub-query."""
+        """Return a reply to messages.
+
+        Args:
+            graph: the facts of each sub-query.
+        """
         return run(self._agenerate(messages, stop, graph=graph, **kwargs))
 
     async def _agenerate(

@@ -17,7 +17,7 @@ _ADAPTER = "adapter_model.safetensors"
 
 
 class WordVectors(nn.Module):
-    """Stand-in for a causal language model of which only the input embeddings are loaded. It cannot generate."""
+    """Replaces a causal language model of which only the input embeddings are loaded. It cannot generate."""
 
     def __init__(self, embeddings: nn.Module, config: Any) -> None:
         super().__init__()
@@ -32,10 +32,13 @@ class WordVectors(nn.Module):
 def load_word_vectors(
     name: str, adapter: Path | None = None
 ) -> tuple[WordVectors, Any]:
-    """Return the word vectors and the tokenizer of the language model in a folder or with a hub name.
+    """Load the word vectors and the tokenizer of a language model, given by a folder or a hub name.
 
-    Only one tensor of the model's safetensors is read. Raises WeightsError if it is missing, or if a low-rank adapter
-    changes it; MissingExtra.
+    Only one tensor of the model's safetensors is read. Raises WeightsError if it is missing, or if a low-rank
+    adapter changes it, and MissingExtra.
+
+    Args:
+        adapter: the folder of a low-rank adapter of the model.
     """
     try:
         from accelerate import init_empty_weights

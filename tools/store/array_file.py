@@ -37,7 +37,11 @@ def write_arrays(
     arrays: Mapping[str, npt.NDArray[Any]],
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays and their checksum, and wait until they are on the disk. about: texts to store with them."""
+    """Write arrays and their checksum, and wait until they are on the disk.
+
+    Args:
+        about: texts to store with them.
+    """
     kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
     header: dict[str, Any] = {_METADATA: dict(about)} if about else {}
     listed = sorted(arrays.items(), key=lambda one: -one[1].itemsize)

@@ -1,6 +1,6 @@
-"""Caches replies of models by keys, for many threads and processes; a cache stays valid if any of them is killed.
+"""Caches replies of models by keys, for many threads and processes. A cache stays valid if any of them is killed.
 
-A cache may be deleted at any time; the models are then asked again.
+A cache may be deleted at any time; the models are then called again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _known_locked: set[Path | None] = set()
 
 
 class Cache(Protocol):
-    """Texts under keys."""
+    """Describes a store of values under text keys."""
 
     @property
     def is_local(self) -> bool:
@@ -55,13 +55,12 @@ class Cache(Protocol):
         ...
 
     def get(self, key: str) -> bytes | None:
-        """Return the value of a key, or None. Raises StoreError."""
+        """Return the value of a key; None if it has no value. Raises StoreError."""
         ...
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        """Store a value with a note for human readers; if the key has a value already, that is kept.
-
-        Raises StoreError.
+        """Store a value with a note for human readers. If the key has a value already, that one stays. Raises
+        StoreError.
         """
         ...
 
@@ -73,18 +72,23 @@ class Cache(Protocol):
 
 
 class StoredCache:
-    """Cache of one kind in a SQLite file or a PostgreSQL schema, which is created if it does not exist.
+    """Stores values of one kind in a SQLite file or a PostgreSQL schema, which is created if it does not exist.
 
-    A stored value survives the process; only a crash of the machine may lose the last few values of a file. If another
-    process has locked the file, calls wait for it for `patience` seconds in all; after that, they fail at once until
-    one succeeds.
+    A stored value survives the process; only a crash of the machine may lose the last few values of a file. If
+    another process has locked the file, calls wait for it for `patience` seconds in all; after that, they fail at
+    once until one succeeds.
     """
 
     def __init__(
         self, place: str | Path | Address, kind: str, patience: float = PATIENCE
     ) -> None:
-        """Open the cache. kind: names its content, such as "replies". Raises SettingsError for a place that cannot hold
-        a cache."""
+        """Open the cache. Raises SettingsError for a place that cannot hold a cache.
+
+        Args:
+            place: a file, or the address of a PostgreSQL schema.
+            kind: names its content, such as "replies".
+            patience: the seconds that calls wait for a locked file.
+        """
         self.place = place
         self.kind = kind
         self._patience = patience
@@ -100,27 +104,33 @@ class StoredCache:
 
     @property
     def is_local(self) -> bool:
+        """Return whether the cache is a file that is not locked."""
         return self._file is not None and self._file not in _known_locked
 
     def get(self, key: str) -> bytes | None:
+        """Return the value of a key; None if it has no value. Raises StoreError."""
         with self._reading() as connection:
             query = "SELECT value FROM cache WHERE kind = ? AND key = ?"
             row = connection.execute(query, (self.kind, key)).fetchone()
         return row[0] if row else None
 
     def entry(self, key: str) -> tuple[str, bytes] | None:
-        """Return the note for human readers and the value of a key, or None. Raises StoreError."""
+        """Return the note for human readers and the value of a key; None if it has no value. Raises StoreError."""
         with self._reading() as connection:
             query = "SELECT about, value FROM cache WHERE kind = ? AND key = ?"
             row = connection.execute(query, (self.kind, key)).fetchone()
         return (row[0], row[1]) if row else None
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
+        """Store a value with a note for human readers. If the key has a value already, that one stays. Raises
+        StoreError.
+        """
         with self._waiting(), self._database.writing() as connection:
             insert = "INSERT INTO cache VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
             connection.execute(insert, (self.kind, key, about, value))
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
+        """Return all values, each with its note for human readers in front. Raises StoreError."""
         with self._reading() as connection:
             query = "SELECT about, value FROM cache WHERE kind = ? ORDER BY key"
             return [
@@ -177,10 +187,10 @@ def _open(place: str | Path | Address) -> Database:
 
 
 def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
-    """Return the parsed value of a key, or None if there is none. Raises StoreError.
+    """Return the parsed value of a key; None if it has no readable value. Raises StoreError.
 
-    A value that `parse` cannot read, since it is damaged or of a later version, counts as missing; a warning is given
-    once per cache. The value is kept for the later version.
+    A value that `parse` cannot read, since it is damaged or of a later version, counts as missing; a warning is
+    given once per cache. The value is kept for the later version.
     """
     value = stored.get(key)
     try:

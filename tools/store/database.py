@@ -1,4 +1,4 @@
-"""Defines the database of a store: short reads, one writer at a time, and a compaction that leaves no deleted rows.
+"""Describes the database of a store: short reads, one writer at a time, and a compaction that leaves no deleted rows.
 
 Statements mark their parameters with `?`. Blobs are bytes, and integers have up to 63 bits.
 """
@@ -17,11 +17,11 @@ collection."""
 
 
 class Locked(StoreError):
-    """Raised when another process holds a lock for longer than the caller waits."""
+    """Reports that another process holds a lock for longer than the caller waits."""
 
 
 class Connection(Protocol):
-    """Connection in a transaction."""
+    """Describes a connection inside a transaction."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
         """Run a statement and return its cursor, which has `fetchone`, `fetchmany` and `fetchall`, and yields rows."""
@@ -33,11 +33,11 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """Database that holds one index, or caches. It may be used from several threads at once."""
+    """Describes a database that holds one index, or caches. It may be used from several threads at once."""
 
     @property
     def where(self) -> str:
-        """Return the place of the database, for messages."""
+        """Return the path or address of the database, for messages."""
         ...
 
     @property
@@ -51,19 +51,24 @@ class Database(Protocol):
         ...
 
     def reading(self, *, once: bool = False) -> AbstractContextManager[Connection]:
-        """Lend a connection whose statements all see the same state of the database.
+        """Return a context manager with a connection whose statements all see the same state of the database.
 
-        Within `writing` of the same thread it is the writing connection, which sees uncommitted changes. once: for a
-        single statement, which needs no transaction to see a consistent state, so that a server is asked only once.
+        Within `writing` of the same thread it is the writing connection, which sees uncommitted changes.
+
+        Args:
+            once: whether the block runs a single statement, which needs no transaction, so that a server is called
+                only once.
         """
         ...
 
     def writing(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
-        """Lend a connection in a transaction, after those of other writers; the end of the block commits it.
+        """Return a context manager with a connection in a transaction, which waits for other writers. Its end commits.
 
-        Blocks may be nested: the outermost one commits, and an error in any of them rolls back everything. durable:
-        False to commit without waiting for the disk, so that a crash of the machine, but not a kill, may lose the last
-        commits.
+        Blocks may be nested: the outermost one commits, and an error in any of them rolls back everything.
+
+        Args:
+            durable: False to commit without waiting for the disk, so that a crash of the machine, but not a kill,
+                may lose the last commits.
         """
         ...
 
@@ -72,11 +77,12 @@ class Database(Protocol):
         ...
 
     def named_errors(self) -> AbstractContextManager[None]:
-        """Add the place of the database and the remedy to errors of the database within the block."""
+        """Return a context manager that adds the place of the database and the remedy to its errors."""
         ...
 
     def alone(self, what: str = "index") -> AbstractContextManager[None]:
-        """Hold the lock for indexing files or, with what = "graph", for writing the graph, within the block.
+        """Return a context manager that holds the lock for indexing files or, with what = "graph", for writing the
+        graph.
 
         Raises IngestError while another process or thread has it.
         """
@@ -85,12 +91,12 @@ class Database(Protocol):
     def state(self) -> object:
         """Return a value that changes with every commit of another connection, and when the database is created again.
 
-        Raises IndexNotFound if it is gone.
+        Raises IndexNotFound if the database no longer exists.
         """
         ...
 
     def compact(self) -> bool:
-        """Remove the bytes of deleted rows; return False if readers must end first. Raises IndexMismatch for damage."""
+        """Remove the bytes of deleted rows. Returns False if readers must end first. Raises IndexMismatch for damage."""
         ...
 
     def check(self, tables: Sequence[str] = ()) -> None:
@@ -103,7 +109,7 @@ class Database(Protocol):
 
 
 def parts_of(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield values in parts that fit into one statement, each part after its parameter marks, for use in `IN (...)`."""
+    """Yield values in parts that fit into one statement, each after its parameter marks, for use in `IN (...)`."""
     listed = list(values)
     for start in range(0, len(listed), _FEW):
         part = listed[start : start + _FEW]
@@ -123,7 +129,12 @@ def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
 
 
 def busy(where: object, what: str) -> IngestError:
-    """Return the error for a command that finds another one at work."""
+    """Return the error for a command that finds another one writing.
+
+    Args:
+        where: the path or address of the index.
+        what: "index" or "graph".
+    """
     return IngestError(
         f"{where}: another run is writing this {what}; wait for it to end"
     )

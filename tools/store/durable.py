@@ -27,7 +27,9 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn the errors of a full or read-only disk within the block into a StoreError that names the file `path`."""
+    """Return a context manager that turns the errors of a full or read-only disk into a StoreError that names the file
+    `path`.
+    """
     try:
         yield
     except StoreError:
@@ -63,11 +65,14 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lock the file `path` for this process within the block, waiting until others release it. A crash also releases
-    it.
+    """Return a context manager that locks the file `path` for this process, and waits for others. A crash also
+    releases it.
 
-    Raises BlockingIOError if another process has the lock and `wait` is False, and IngestError if the file cannot be
-    written.
+    Raises IngestError if the file cannot be written.
+
+    Args:
+        wait: whether to wait until others release it; if not, BlockingIOError is raised while another process has
+            it.
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Keeps an index, or caches, in PostgreSQL: tables of `schema.py`, in the schema that an address names.
+"""Stores an index, or caches, in PostgreSQL: the tables of `schema.py`, in the schema that an address names.
 
 Readers see the last commit and never wait. Deleted rows are never found; removing their bytes from dead pages, the
 write-ahead log, replicas and backups is up to the server.
@@ -50,16 +50,16 @@ _DIALECT = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaUse:
-    """Describes how a schema is used.
-
-    what: its content, for messages. mark: a table that it always has. remedy: the remedy for damage. anew: the command
-    that creates a missing one, at `{place}`.
-    """
+    """Describes how a schema is used."""
 
     what: str
+    """Its content, for messages."""
     mark: str
+    """A table that it always has."""
     remedy: str
+    """The remedy for damage."""
     anew: str
+    """The command that creates a missing one, at `{place}`."""
 
 
 INDEX = SchemaUse(
@@ -98,10 +98,10 @@ def _stored(values: Sequence[Any]) -> list[Any]:
 
 
 class PostgresDatabase:
-    """Database in the schema of an address. Connections are opened when they are needed."""
+    """Implements Database in the schema of an address. Connections are opened when they are needed."""
 
     def __init__(self, address: Address, use: SchemaUse = INDEX) -> None:
-        """Use the tables made by `make_tables`."""
+        """Use the tables made by `make_tables`, without connecting yet."""
         self.address = address
         self.use = use
         self._pool: ConnectionPool[Connection[Any]] | None = None
@@ -115,15 +115,21 @@ class PostgresDatabase:
 
     @property
     def where(self) -> str:
+        """Return the address."""
         return str(self.address)
 
     @property
     def remedy(self) -> str:
+        """Return the remedy for a damaged database, for messages."""
         return self.use.remedy
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[_Statements]:
-        """Lend a connection whose statements all see the same state of the database. once: for a single statement."""
+        """Return a context manager with a connection whose statements all see the same state of the database.
+
+        Args:
+            once: whether the block runs a single statement.
+        """
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
@@ -138,7 +144,9 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[_Statements]:
-        """Lend a connection in a separate transaction, after those of other writers of the same schema."""
+        """Return a context manager with a connection in a transaction, which waits for other writers of the same
+        schema.
+        """
         with self._writers:
             if self._own is not None:
                 try:
@@ -179,7 +187,9 @@ class PostgresDatabase:
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
-        """Hold the lock of `what` within the block. Raises IngestError while another process or thread has it."""
+        """Return a context manager that holds the lock of `what`. Raises IngestError while another process or thread
+        has it.
+        """
         key = (f"{what} {self.address.schema}",)
         with self.named_errors():
             connection = self._connect()
@@ -210,8 +220,9 @@ class PostgresDatabase:
             ).fetchone()
 
     def compact(self) -> bool:
-        """Let new rows use the space of deleted ones; return True. Removing the bytes of deleted rows is up to the
-        server."""
+        """Let new rows use the space of deleted ones, and return True. Removing the bytes of deleted rows is up to the
+        server.
+        """
         with self.named_errors(), self._connect() as connection:
             tables = connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = %s",
@@ -322,7 +333,9 @@ class PostgresDatabase:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Turn errors of the database and its driver into a StoreError that names the database."""
+        """Return a context manager that turns errors of the database and its driver into a StoreError that names the
+        database.
+        """
         try:
             import psycopg
             import psycopg_pool
@@ -372,10 +385,15 @@ def make_tables(
     *,
     anew: bool = True,
 ) -> None:
-    """Make the schema of an address and its tables with the given statements: all of them, or none if this fails.
+    """Create the schema of an address and its tables by the given statements: all of them, or nothing if this fails.
 
-    The database must exist. anew: whether existing tables are an error. Raises IndexExists for existing tables, if
-    `anew`, and for a schema that contains anything else.
+    The database must exist.
+
+    Args:
+        anew: whether existing tables are an error.
+
+    Raises:
+        IndexExists: for existing tables, if `anew`, and for a schema that contains anything else.
     """
     database = PostgresDatabase(address, use)
     try:

@@ -1,7 +1,7 @@
-"""Keeps an index, or caches, in a SQLite file or in memory.
+"""Stores an index, or caches, in a SQLite file or in memory.
 
-Readers see the last commit and never wait (write-ahead log). SQLite overwrites deleted rows with zeros (secure_delete),
-but not all copies of a row that it made while writing others; `compact` leaves none.
+Readers see the last commit and never wait (write-ahead log). SQLite overwrites deleted rows with zeros
+(secure_delete), but not all copies of a row that it made while writing others; `compact` leaves no copy.
 """
 
 from __future__ import annotations
@@ -37,19 +37,18 @@ _LOG_WAITS = 2000  # how long emptying the log waits for readers, in millisecond
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """Describes how a file is used.
-
-    name: of the file in its folder; "" if the place is the file itself. remedy: the remedy for a damaged file in
-    `{folder}`, for messages. wait: how many seconds a writer waits for others. synchronous: how far a commit waits for
-    the disk, in SQLite's terms. tables: the statements that create a missing file; without any, a missing file is an
-    error.
-    """
+    """Describes how a file is used."""
 
     name: str
+    """The name of the file in its folder; "" if the place is the file itself."""
     remedy: str
+    """The remedy for a damaged file in `{folder}`, for messages."""
     wait: float
+    """How many seconds a writer waits for others."""
     synchronous: str = "FULL"
+    """How far a commit waits for the disk, in SQLite's terms."""
     tables: tuple[str, ...] = ()
+    """The statements that create a missing file; without any, a missing file is an error."""
 
 
 INDEX = FileUse(FILE, ANEW, wait=3600.0)
@@ -57,7 +56,9 @@ _LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class SqliteDatabase:
-    """Database in the file `index.sqlite` of a folder; without a folder, one that lives as long as this object."""
+    """Implements Database in the file `index.sqlite` of a folder; without a folder, in memory as long as this object
+    lives.
+    """
 
     def __init__(self, folder: Path | None = None, use: FileUse = INDEX) -> None:
         """Use the file made by `make_file`, or the one described by `use`. It is opened when it is first needed."""
@@ -84,15 +85,17 @@ class SqliteDatabase:
 
     @property
     def where(self) -> str:
+        """Return the folder."""
         return str(self.folder or IN_MEMORY)
 
     @property
     def remedy(self) -> str:
+        """Return the remedy for a damaged file, for messages."""
         return self.use.remedy.format(folder=self.where)
 
     @property
     def wait(self) -> float:
-        """The number of seconds that a call waits for other processes."""
+        """Return the number of seconds that a call waits for other processes."""
         return self._wait
 
     @wait.setter
@@ -106,7 +109,7 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
-        """Lend a connection whose statements all see the same state of the database."""
+        """Return a context manager with a connection whose statements all see the same state of the database."""
         if self._path is None or self.is_writing():
             with self._lock, self.named_errors():
                 yield self._writer()
@@ -126,7 +129,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Lend a connection in a separate transaction, after those of other writers."""
+        """Return a context manager with a connection in a transaction, which waits for other writers."""
         with self._lock, self.named_errors():
             connection = self._writer()
             if self._depth == 0:
@@ -165,7 +168,9 @@ class SqliteDatabase:
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
-        """Hold the lock of `what` within the block. Raises IngestError while another process or thread has it."""
+        """Return a context manager that holds the lock of `what`. Raises IngestError while another process or thread
+        has it.
+        """
         if self.folder is None:
             yield
             return
@@ -195,7 +200,7 @@ class SqliteDatabase:
             return self._opened, version
 
     def compact(self) -> bool:
-        """Rewrite the file without deleted rows, and empty its log; return False while a reader needs the log."""
+        """Rewrite the file without deleted rows, and empty its log. Returns False while a reader needs the log."""
         if self._path is None:
             return True
         with self._lock, self.named_errors():
@@ -210,7 +215,7 @@ class SqliteDatabase:
             return not failed
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Have SQLite read the whole file, or some tables. Raises IndexMismatch if it is damaged."""
+        """Let SQLite read the whole file, or some tables. Raises IndexMismatch if it is damaged."""
         if problem := self._problem(tables):
             raise self._damaged(problem)
 
@@ -370,7 +375,7 @@ class SqliteDatabase:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Add the file and the remedy to SQLite's errors."""
+        """Return a context manager that adds the file and the remedy to SQLite's errors."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -432,7 +437,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-    """Make the database of a folder with the given statements. If this is interrupted, there is no database."""
+    """Create the database of a folder by the given statements. If this is interrupted, there is no database."""
     fresh = folder / NEW[0]
     for name in NEW:
         # files of an interrupted call, whose log SQLite would read into the new file

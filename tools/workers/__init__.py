@@ -1,1 +1,1 @@
-"""Distribution of work over processes and machines, and caches that they share."""
+"""Distributes work over processes and machines, with caches that they share."""

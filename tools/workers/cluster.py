@@ -29,31 +29,32 @@ _AUTHENTICATION = "RAY_AUTH_MODE"
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A cache file that all workers share. kind: names its content; see `StoredCache`."""
+    """Describes a cache file that all workers share."""
 
     path: Path
     kind: str
+    """Names its content; see `StoredCache`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A pool of `workers` actors, with one processor core each; None for as many as the cluster has cores.
-
-    address: the cluster's address, as `ray.init` takes it. None means RAY_ADDRESS or, if that is not set, a Ray
-        started here for the duration of the work. Such a Ray listens at all addresses of the machine, asking for a
-        token; a warning says so.
-    shared_files: maps an argument of the spec to a file that workers reach through the driver; the argument becomes
-        "ray:NAME".
-    """
+    """Runs work on a Ray cluster, by `workers` actors with one processor core each."""
 
     spec: WorkSpec
     workers: int | None = None
+    """The number of actors; None for as many as the cluster has cores."""
     address: str | None = None
+    """The cluster's address, as `ray.init` takes it.
+
+    None means RAY_ADDRESS or, if that is not set, a Ray started here for the duration of the work. Such a Ray
+    listens at all addresses of the machine, asking for a token; a warning says so.
+    """
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
+    """Maps an argument of the spec to a file that workers reach through the driver; the argument becomes "ray:NAME"."""
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
-        """Start the actors for the duration of the block. Raises RunError if one cannot start."""
+        """Return a context manager that starts the actors for its block. Raises RunError if one cannot start."""
         started_here = self.address in (None, "local") and not os.environ.get(
             "RAY_ADDRESS"
         )

@@ -34,10 +34,10 @@ Work = Callable[[Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class WorkSpec:
-    """Description of work that any process can build, by calling `factory`, "module:function", with `arguments`.
+    """Describes work that any process can build, by calling `factory`, "module:function", with `arguments`.
 
-    Arguments are plain JSON values, and paths in them refer to the worker's machine; for processes of this machine, any
-    value that can be pickled is allowed.
+    Arguments are plain JSON values, and paths in them refer to the worker's machine; for processes of this machine,
+    any value that can be pickled is allowed.
     """
 
     factory: str
@@ -51,24 +51,24 @@ class WorkSpec:
 
 
 class Pool(Protocol):
-    """Protocol of a place where work is done: this process, other processes, other machines."""
+    """Describes a place where work is done: this process, other processes, other machines."""
 
     def opened(self, concurrency: int) -> AbstractAsyncContextManager[Work]:
-        """Keep the pool ready, during the block, for `concurrency` items at once.
-
-        Raises RunError if it cannot start.
+        """Return a context manager that keeps the pool ready for `concurrency` items at once. Raises RunError if it
+        cannot start.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """A pool that does the work in this process, on the caller's event loop."""
+    """Does the work in this process, on the caller's event loop."""
 
     work: Work
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
+        """Return a context manager with the work itself."""
         yield self.work
 
 
@@ -81,8 +81,8 @@ async def run_all(
 ) -> None:
     """Process `items`, at most `concurrency` at once, and await `on_end` with each result as it comes.
 
-    Results come in any order, and no more of `items` is read in advance. The first error cancels all other items and is
-    raised.
+    Results come in any order, and items are not read in advance beyond that. The first error cancels all other
+    items and is raised.
     """
     _check(concurrency)
     waiting = iter(items)
@@ -111,8 +111,8 @@ def results_in_order(
 ) -> Iterator[tuple[_T, Any]]:
     """Yield each item with its result, in the order of the items, while up to `concurrency` are being processed.
 
-    No more of `items` is read in advance, in the caller's thread; the pool runs on an event loop in a separate thread,
-    and is closed when the iteration ends, however it ends. Without items the pool is not opened.
+    Items are not read in advance beyond that, and only in the caller's thread. The pool runs on an event loop in a
+    separate thread, and is closed when the iteration ends, however it ends. Without items the pool is not opened.
     """
     _check(concurrency)
     waiting = iter(items)

@@ -26,9 +26,10 @@ _READY = -1  # the item number of a worker's first message, that it is ready
 
 
 class Processes:
-    """A pool of `count` processes that each build the same work."""
+    """Runs work in `count` processes, each of which builds the same work."""
 
     def __init__(self, spec: WorkSpec, count: int) -> None:
+        """Take the work and the number of processes. Raises ValueError if it is below 1."""
         if count < 1:
             raise ValueError(f"count must be positive, got {count}")
         self._spec = spec
@@ -36,7 +37,7 @@ class Processes:
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
-        """Start the workers for the duration of the block. Raises RunError if one cannot start."""
+        """Return a context manager that starts the processes for its block. Raises RunError if one cannot start."""
         workers = [_Worker(self._spec) for _ in range(min(self._count, concurrency))]
         try:
             for started in await asyncio.gather(

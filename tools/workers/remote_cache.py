@@ -21,8 +21,10 @@ def open_cache(
 ) -> Cache:
     """Open a cache in a file, at an address of PostgreSQL, or on an actor, "ray:NAME" (see `cluster`).
 
-    kind, patience: see StoredCache.
     Raises SettingsError for a place that cannot hold a cache, or an actor that does not exist.
+
+    Args:
+        kind, patience: see StoredCache.
     """
     if str(place).startswith(REMOTE):
         return ActorCache(str(place).removeprefix(REMOTE))
@@ -30,7 +32,7 @@ def open_cache(
 
 
 class ActorCache:
-    """A cache that an actor stores on the driver's machine."""
+    """Reads and writes a cache that an actor stores on the driver's machine."""
 
     is_local = False
 
@@ -45,14 +47,17 @@ class ActorCache:
             ) from error
 
     def get(self, key: str) -> bytes | None:
+        """Return the value of a key; None if it has no value."""
         value: bytes | None = self._ray.get(self._actor.get.remote(key))
         return value
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
+        """Store a value with a note for human readers, and wait until it is on the disk."""
         # wait until it is on the disk
         self._ray.get(self._actor.put.remote(key, value, about))
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
+        """Return all values, each with its note for human readers in front."""
         stored: Sequence[tuple[str, bytes]] = self._ray.get(
             self._actor.entries.remote()
         )

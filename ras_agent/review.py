@@ -287,7 +287,7 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):
             raise ReviewError(
-                f"{where}.{key}: the decision is for {key} {given[key]!r:.80}, but the run waits at {review.at} of hop "
+                f"{where}.{key}: the decision has {key} {given[key]!r:.80}, but the run waits at {review.at} of hop "
                 f"{review.hop}"
             )
     read: dict[str, Any] = {}

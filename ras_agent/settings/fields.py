@@ -311,8 +311,9 @@ class Settings(BaseModel):
 
     on_conflict: OnConflict | None = _ANSWER(
         None,
-        "What the answer says if documents contradict each other: both claims (both), the newest one and who "
-        "contradicts it (newest), or neither (abstain). ignore does not look for contradictions. If not set, both.",
+        "What an answer says if documents contradict it: both claims (both), the newest and who contradicts it "
+        "(newest), or, as an abstention, that the documents disagree (abstain). ignore does not look for "
+        "contradictions. If not set, both.",
     )
 
     few_shot: bool = _PROMPTS(

@@ -527,12 +527,12 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "plan",
             {**APPROVE, "hop": 2},
-            "decision.hop: it is meant for hop 2, and the run waits at plan of hop 1",
+            "decision.hop: the decision has hop 2, but the run waits at plan of hop 1",
         ),
         (
             "plan",
             {**APPROVE, "at": "facts"},
-            "decision.at: it is meant for at 'facts', and the run waits at plan of hop 1",
+            "decision.at: the decision has at 'facts', but the run waits at plan of hop 1",
         ),
         (
             "plan",

@@ -69,9 +69,8 @@ class LinkedGraph:
             graph = graph.graph
         known = graph_of(index) if graph is None else graph_within(index, graph)
         linker = linker_for(index, known, linking, mentions)
-        own = linker.embedder
+        embedder = linker.embedder
         shared = index.snapshot.manifest.embedder == known.manifest.embedder
-        embedder = remembering(own) if own is not None else None
         queries = embedder if shared else None
         rows = rows_of_documents(index, known)
         return cls(
@@ -124,7 +123,8 @@ def linker_for(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> EntityLinker:
-    """Build the linker of a graph. It shares the embedder of the index if that embedder also made the graph's vectors.
+    """Build the linker of a graph. It shares the embedder of the index if that embedder also made the graph's vectors,
+    and caches the vectors of queries.
 
     Raises IndexMismatch if the graph's vectors were made by another embedder.
     """
@@ -144,6 +144,8 @@ def linker_for(
             f"the vectors of the graph {graph.where} are of {own}, not of {embedder.name!r}: build the graph with "
             f"`ras-agent kg build {as_argument(graph.where)} --embedder {embedder.name}`"
         )
+    if embedder is not None:
+        embedder = remembering(embedder)
     return EntityLinker(graph, embedder, linking=linking, mentions=mentions)
 
 

@@ -19,6 +19,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.roles import resolve_linker
 from tests.messages import says
 
@@ -80,6 +81,15 @@ def test_names_and_both_ends_of_the_nearest_fact_have_half_of_the_weight_each(
     assert weights == pytest.approx(
         {"Bell": 1.0, "Water of Leith": 0.5, "Edinburgh": 0.5}
     )
+
+
+def test_a_mix_with_dense_search_embeds_the_question_once(place: Path) -> None:
+    embedder = Words()
+    index = PassageIndex.open(place, embedder)
+    linking = Linking(linker=FactLinker(1))
+    mix = retriever_over(index, "ppr+dense", linking=linking)
+    mix.retrieve(QUESTION, 2)
+    assert embedder.texts.count(QUESTION) == 1
 
 
 def test_the_facts_vectors_are_stored_and_made_once(place: Path) -> None:

@@ -14,6 +14,10 @@ LARGEST_PART = 1 << 25
 LARGEST_UNPACKED = 1 << 28
 MOST_MEMBERS = 10_000
 _PIECE = 1 << 16
+_ENCRYPTED = 1  # among the flags of a member
+_MANIFEST = "META-INF/manifest.xml"
+_OF_PASSWORD = b"manifest:encryption-data"
+LOCKED = "needs a password; save a copy without one"
 _WRITTEN = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf")
 
 
@@ -30,6 +34,8 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
         )
     with zipfile.ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
+        if any(member.flag_bits & _ENCRYPTED for member in members):
+            raise NotText(LOCKED)
         unpacked = sum(member.file_size for member in members)
         if unpacked > LARGEST_UNPACKED or len(members) > MOST_MEMBERS:
             raise NotText(
@@ -43,9 +49,8 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
                 raise NotText(
                     f"its part {name} is larger than {LARGEST_PART >> 20} MiB; divide the file"
                 )
-            with archive.open(
-                member
-            ) as file:  # piece by piece; a wrong size leads to a wrong checksum
+            # piece by piece; a wrong size leads to a wrong checksum
+            with archive.open(member) as file:
                 piece = file.read(_PIECE)
                 if (
                     page
@@ -55,6 +60,8 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
                     raise NotText(
                         f"its part {name} defines a document type, as no Office file does; save it again"
                     )
+                if name == _MANIFEST and _OF_PASSWORD in piece:
+                    raise NotText(LOCKED)
                 while piece:
                     piece = file.read(_PIECE)
 

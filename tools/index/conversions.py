@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import is_title
-from ras_agent.tools.index.archives import check_archive, parsed_xml
+from ras_agent.tools.index.archives import LOCKED, check_archive, parsed_xml
 from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import in_one_line, joined_words, without_breaks
 from ras_agent.tools.index.mail import read_mail
@@ -160,6 +160,8 @@ def _pdf(data: bytes) -> Converted:
     from pypdf import PdfReader
 
     reader = PdfReader(BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise NotText(LOCKED)
     if len(reader.pages) > MOST_PAGES:
         raise NotText(
             f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it"

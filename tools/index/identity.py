@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
+from time import sleep, time_ns
 
 from ras_agent.tools.index.chunk import PIECE
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.uploads import is_upload
+
+_CLOCK_STEP = 10_000_000  # the longest usual step of the clock of files, in nanoseconds
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
@@ -97,6 +101,18 @@ def size_and_time(path: Path) -> str:
     except OSError:
         return ""
     return f"{status.st_size} {status.st_mtime_ns} "
+
+
+def settled_state(path: Path) -> str:
+    """Return `size_and_time` of a file, so late that any further change gives the file another time.
+
+    The times of files are those of a clock that moves in steps.
+    """
+    with suppress(OSError):
+        age = time_ns() - path.stat().st_mtime_ns
+        if 0 <= age < _CLOCK_STEP:
+            sleep((_CLOCK_STEP - age) / 1e9)
+    return size_and_time(path)
 
 
 def _same_files(old: Path, found: Sequence[SourceFile], journal: Journal) -> bool:

@@ -42,6 +42,7 @@ from ras_agent.tools.index.identity import (
     document_id,
     gone_sources,
     label_of,
+    settled_state,
     size_and_time,
     take_over_moved,
 )
@@ -66,6 +67,7 @@ READING = 5
 _BY_OCR = " ocr"
 # A file that begins with this many bad records was probably meant to be read in another way; reading stops there.
 HOPELESS = 1000
+_CHANGED = "changed or vanished while it was read; run again when no program writes it"
 _MOST_FIELDS = 2_000_000
 """The maximum number of fields that the passages of one document hold together."""
 
@@ -405,7 +407,8 @@ class _IngestRun:
         if self._metadata:
             self._way += json.dumps(self._metadata, sort_keys=True)
         known = self._journal.file(label)
-        stamp = self._stamp(file)
+        state = settled_state(file.path) if file.data is None else ""
+        stamp = state and state + self._way
         by_ocr = f"{stamp}{_BY_OCR}"
         is_read = known is not None and known.stamp in (stamp, by_ocr)
         if self._ocr and file.path.suffix.lower() == ".pdf":
@@ -415,7 +418,7 @@ class _IngestRun:
             self._counts["files_unchanged"] += 1
         else:
             self._journal.put_file(label, file.place, "")
-            if self._take_documents(file, label, fields):
+            if self._take_documents(file, label, fields, state):
                 # after an error, documents that were not seen stay in the index until the file can be read completely
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
@@ -436,8 +439,13 @@ class _IngestRun:
             reason = f"{documents} that an earlier run read in it can still be found: mend the file, or --forget it"
             self._skip(Skipped(label, reason, error=False))
 
-    def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
-        """Index the documents of a file; return whether all of the file could be loaded."""
+    def _take_documents(
+        self, file: SourceFile, label: str, fields: Fields, state: str
+    ) -> bool:
+        """Index the documents of a file; return whether all of the file could be loaded.
+
+        state: the file's size and time of change before it is read; nothing that is read after a change is indexed.
+        """
         good = bad = 0
         convert: Convert = self._process.convert
         if self._ocr:
@@ -445,6 +453,8 @@ class _IngestRun:
         if self._vision:
             convert = with_vision(self._vision, convert)
         for item in load(file.content, label, fields, self._read, convert):
+            if _has_changed(file, state):
+                break
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1
@@ -459,6 +469,9 @@ class _IngestRun:
                     )
                 )
                 break
+        if _has_changed(file, state):
+            self._skip(Skipped(label, _CHANGED))
+            return False
         return not bad
 
     def _put(self, document: Document, file: str) -> Skipped | None:
@@ -562,12 +575,6 @@ class _IngestRun:
                 Progress(self._file, self._bytes, self._bytes_total, written)
             )
 
-    def _stamp(self, file: SourceFile) -> str:
-        """Return the file's size, its time of change, and how it is loaded and cut; "" if the file cannot be
-        accessed."""
-        known = size_and_time(file.path) if file.data is None else ""
-        return known and known + self._way
-
     def _is_hidden(self, path: Path) -> bool:
         """Return whether the file, or a folder that contains it, could not be read."""
         places = {Path(item.hides) for item in self._skipped if item.hides}
@@ -630,6 +637,11 @@ def _files_at(path: Path, journal: Journal) -> list[JournalFile]:
     return journal.files_in(Path(os.path.realpath(path))) or journal.files_in(
         Path(os.path.abspath(path))
     )
+
+
+def _has_changed(file: SourceFile, state: str) -> bool:
+    """Return whether a file on a disk has changed, or vanished, since it had this size and time of change."""
+    return file.data is None and size_and_time(file.path) != state
 
 
 def _size(file: SourceFile) -> int:

@@ -49,6 +49,7 @@ _PARTS_OF_TABLES = {
 }
 """By role, the kind of element that readers see."""
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
+_ARROWS = frozenset("↑↩⤴\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}")
 _LOOKED_AT = 8  # how many elements inside a raised text are examined
 _DEEPEST = 250
 
@@ -67,7 +68,9 @@ def prepare(soup: Any) -> Counter[str]:
     for formula in named["math"]:
         formula.replace_with(formula_text(formula))
     for link in named["a"]:
-        if _is_note(link) and link.find_parent("sup") is None:
+        if _leads_back(link):
+            link.decompose()
+        elif _is_note(link) and link.find_parent("sup") is None:
             link.replace_with(scripts.note(link.get_text()))
     for raised in named["sup"]:
         _mark(raised, scripts.NOTE if _holds_note(raised) else scripts.RAISED)
@@ -178,6 +181,13 @@ def _is_note(tag: Any) -> bool:
     classes = tag.get("class") or ()
     named = " ".join(classes).lower()
     return any(word in named for word in _NOTE_WORDS)
+
+
+def _leads_back(tag: Any) -> bool:
+    """Return whether a link is only an arrow from a note to its mark, as Word files and pandoc's pages have it."""
+    words = tag.get_text().strip()
+    address = str(tag.get("href", ""))
+    return words != "" and _ARROWS.issuperset(words) and address.startswith("#")
 
 
 def _role(tag: Any) -> str:

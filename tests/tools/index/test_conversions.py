@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from pypdf import PdfWriter
 
 from ras_agent.tools.index import archives, conversions
 from ras_agent.tools.index.conversions import convert
@@ -55,11 +56,32 @@ PICTURE = (
 )
 
 
+LOCKED = "needs a password; save a copy without one"
+MANIFEST = "META-INF/manifest.xml"
+
+
 def archive(members: Mapping[str, str | bytes]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():
             file.writestr(name, content)
+    return made.getvalue()
+
+
+def locked_archive() -> bytes:
+    """An archive of which one member is marked as encrypted, in its directory as in front of the member."""
+    made = bytearray(archive({"a.xml": "a"}))
+    for sign, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        made[made.index(sign) + flags] |= 1
+    return bytes(made)
+
+
+def locked_pdf() -> bytes:
+    writer = PdfWriter()
+    writer.add_blank_page(72, 72)
+    writer.encrypt("secret", algorithm="RC4-128")
+    made = io.BytesIO()
+    writer.write(made)
     return made.getvalue()
 
 
@@ -395,6 +417,9 @@ class TestArchives:
                 b"\xd0\xcf\x11\xe0",
                 "encrypted, or of an older Office; save it without a password in today's",
             ),
+            ("a.pdf", locked_pdf(), LOCKED),
+            ("a.odt", archive({MANIFEST: "<manifest:encryption-data/>"}), LOCKED),
+            ("a.xlsx", locked_archive(), LOCKED),
             (
                 "a.docx",
                 docx(),

@@ -13,6 +13,7 @@ from ras_agent.tools.index.identity import (
     _unlike_others,
     document_id,
     gone_sources,
+    settled_state,
     size_and_time,
 )
 from ras_agent.tools.index.ingest import ingest
@@ -268,6 +269,14 @@ class TestMoved:
         path = folder(tmp_path, x="four") / "x.txt"
         os.utime(path, ns=(5, 7))
         assert size_and_time(path) == "4 7 "
+
+    def test_a_file_that_was_just_changed_is_asked_when_another_change_shows(
+        self, tmp_path: Path
+    ) -> None:
+        path = folder(tmp_path, x="four") / "x.txt"
+        state = settled_state(path)
+        path.write_text("five")
+        assert size_and_time(path) != state
 
 
 class TestRecords:

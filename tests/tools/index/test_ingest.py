@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
@@ -399,6 +399,46 @@ def test_what_stays_of_a_file_that_can_no_longer_be_read_is_reported(
         == "a.jsonl: a document that an earlier run read in it can still be found: mend the file, or --forget it"
     )
     assert not report.skipped[-1].error
+
+
+def grow(path: Path) -> None:
+    with path.open("a") as file:
+        file.write('{"id": "c", "te')
+
+
+def be_replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text('{"id": "d", "text": "Of another file."}\n')
+    os.replace(other, path)
+
+
+def shrink(path: Path) -> None:
+    os.truncate(path, 40)
+
+
+@pytest.mark.parametrize("change", [grow, be_replaced, shrink, Path.unlink])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_what_is_read_of_a_file_after_it_changed_is_not_indexed_and_is_reported(
+    tmp_path: Path, out: Path, name: str, change: Callable[[Path], None]
+) -> None:
+    file = tmp_path / name
+    whole = [{"id": "a", "text": "It leaks."}, {"id": "b", "text": "Since May."}]
+    records(file, *whole)
+    changes = iter([change])
+
+    def change_once(progress: Progress) -> None:
+        for one in changes:
+            one(file)
+
+    report = ingest([file], out, on_progress=change_once)
+    assert [str(error) for error in report.errors] == [
+        f"{name}: changed or vanished while it was read; run again when no program writes it"
+    ]
+    assert report.passages_total == 0
+    records(file, *whole)
+    again = ingest([file], out)
+    assert not again.errors
+    assert again.documents_written == (2 if name == "a.jsonl" else 1)
 
 
 class TestStrict:

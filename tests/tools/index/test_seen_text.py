@@ -83,6 +83,7 @@ def page(body: str | bytes) -> Converted:
             "10^6 m, x_i, 4",
         ),
         ("Gross&shy;tal&#8203;sperre", "Grosstalsperre"),
+        ("A note.<a href='#ref1' role='doc-backlink'>↩︎</a>", "A note."),
         ("1958<sup>a</sup>, 22<sup>b</sup>, 1<sup>a</sup>", "1958 [a], 22 [b], 1a"),
         (
             "<math><mmultiscripts><mi>C</mi><mn>2</mn><none/><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts></math>",

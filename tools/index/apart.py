@@ -57,11 +57,16 @@ _ENVIRONMENT = (
 
 
 class Apart:
-    """A process that converts documents one after another, within a `with` block. It is started for the first
-    document."""
+    """Converts documents in another process, one after another, within a `with` block. It is started for the first
+    document.
+    """
 
     def __init__(self, seconds: float, *, each: bool = False) -> None:
-        """seconds: the time in which all documents must be converted or, with `each`, each of them."""
+        """Set the time limit.
+
+        Args:
+            seconds: the time in which all documents must be converted or, with `each`, each of them.
+        """
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
         self._seconds = seconds
@@ -148,7 +153,8 @@ def _ask(
 def main(parent: int) -> None:
     """Convert the files that arrive on standard input, and write their contents to standard output.
 
-    parent: the id of the process that asks; this process ends with it.
+    Args:
+        parent: the id of the process that sends them; this process ends with it.
     """
     _limit()
     _end_with(parent)

@@ -24,9 +24,14 @@ _WRITTEN = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf")
 def check_archive(data: bytes, *, may_define: bool) -> None:
     """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
 
-    may_define: whether its XML files may have a document type definition, with which a few lines can expand to
-    gigabytes; Office files never have one. Raises NotText for a definition that is not allowed, for an encrypted file,
-    and for one that unpacks to too many bytes; zipfile.BadZipFile if it unpacks to more than it declares.
+    Args:
+        may_define: whether its XML files may have a document type definition, with which a few lines can expand to
+            gigabytes; Office files never have one.
+
+    Raises:
+        NotText: for a definition that is not allowed, for an encrypted file, and for one that unpacks to too many
+            bytes.
+        zipfile.BadZipFile: if the file unpacks to more bytes than it declares.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise NotText(

@@ -1,4 +1,4 @@
-"""What is attached to the passages of an index, such as its knowledge graph: found in the registry, not imported.
+"""Finds the data that is attached to the passages of an index, such as its knowledge graph, through the registry.
 
 So a process that deletes a passage also erases its facts, even if it never uses a graph.
 """
@@ -14,7 +14,7 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 class Attached(Protocol):
-    """Rows and arrays that depend on the passages of an index."""
+    """Describes rows and arrays that depend on the passages of an index."""
 
     @property
     def folder(self) -> str:
@@ -22,7 +22,9 @@ class Attached(Protocol):
         ...
 
     def forget(self, connection: Connection, database: Database, table: Table) -> None:
-        """Delete, within a transaction, what depends on passages that are not in `table` or have another text there."""
+        """Delete, within a transaction, the rows that depend on passages which are not in `table` or have another text
+        there.
+        """
         ...
 
     def keep(self, database: Database, cache: Path | None) -> None:

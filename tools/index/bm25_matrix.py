@@ -1,4 +1,6 @@
-"""BM25 over the postings of an index: exact statistics of the current passages, one numpy call per query term."""
+"""Computes BM25 over the postings of an index: exact statistics of the current passages, one numpy call per query
+term.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,15 @@ _MOST_CACHED = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class BM25Parameters:
-    """Sets term saturation `k1`, length normalisation `b` and the variant (see Kamphuis et al., ECIR 2020).
-
-    `delta` is the minimum weight of an occurrence in BM25L and BM25+, however long the passage is.
-    """
+    """Sets the variant of BM25 and its parameters (see Kamphuis et al., ECIR 2020)."""
 
     k1: float = 1.5
+    """Term saturation: how much further occurrences of a term count."""
     b: float = 0.75
+    """Length normalisation, from 0 to 1."""
     method: Method = "lucene"
     delta: float = 0.5
+    """The minimum weight of an occurrence in BM25L and BM25+, however long the passage is."""
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
@@ -52,9 +54,11 @@ class BM25Parameters:
     def saturation(
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
     ) -> npt.NDArray[np.float64]:
-        """Return how much more `counts` occurrences weigh than none.
+        """Return the factor by which `counts` occurrences of a term weigh, 0 for no occurrence.
 
-        lengths: the lengths of the passages, as multiples of the mean length.
+        Args:
+            counts: (n,).
+            lengths: (n,), the lengths of the passages, as multiples of the mean length.
         """
         k1 = self.k1
         delta = self.delta
@@ -69,14 +73,14 @@ class BM25Parameters:
 
 
 class TermPart(NamedTuple):
-    """Postings of a segment, whose slots are numbered from `base` on among those of all segments."""
+    """Holds the postings of a segment, whose slots are numbered from `base` on among those of all segments."""
 
     base: int
     postings: Postings
 
 
 class BM25Matrix:
-    """Weight of each term in each passage, computed column by column when a term is first needed.
+    """Holds the weight of each term in each passage, computed column by column when a term is first needed.
 
     Scores are exact: a term's rarity and the mean length are those of the current passages.
     """
@@ -88,9 +92,10 @@ class BM25Matrix:
         order: Ints | None,
         parameters: BM25Parameters | None = None,
     ) -> None:
-        """Take segments and the lengths of all their slots, in terms.
+        """Take the postings of segments and the lengths of all their slots, in terms.
 
-        order: the slot of each passage, or None if every slot is a passage, in order.
+        Args:
+            order: the slot of each passage; None if every slot is a passage, in order.
         """
         self._parts = tuple(parts)
         self._order = order
@@ -200,7 +205,12 @@ class _PartOfMatrix(BM25Matrix):
 def build_matrix(
     texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None
 ) -> BM25Matrix:
-    """Build the matrix of `texts`, with one row each in the same order."""
+    """Build the BM25 matrix of `texts`, with one row for each text in the same order.
+
+    Args:
+        tokeniser: splits texts into terms.
+        parameters: by default `BM25Parameters()`.
+    """
     blobs: list[bytes] = []
     lengths: list[int] = []
     for text in texts:

@@ -33,13 +33,14 @@ _EMBED_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Counts the passages that a write added, replaced and so on. embedded: how many texts were embedded for it."""
+    """Counts the passages that a write added, replaced, left unchanged and deleted."""
 
     added: int = 0
     replaced: int = 0
     unchanged: int = 0
     deleted: int = 0
     embedded: int = 0
+    """How many texts were embedded for it."""
 
     def __bool__(self) -> bool:
         """Return whether anything changed."""
@@ -58,6 +59,11 @@ def put(
     """Write passages to the index whose last state is `snapshot`. A replacement keeps its place in the corpus.
 
     Raises ValueError for an id that is given twice, or that is already stored unless `replace_existing`.
+
+    Args:
+        embedder: embeds new texts; None for an index without vectors.
+        replace_existing: whether passages replace stored ones with the same id.
+        whole_documents: whether the passages are complete documents, so that other passages of these are deleted.
     """
     given = [storable_passage(passage) for passage in passages]
     _check_distinct(given)

@@ -41,16 +41,16 @@ _LONGEST_CHARACTER = 64
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """Sets how long passages are, in characters, a unit that all scripts have (1,000 are about 170 English words).
-
-    size: the maximum number of characters in a passage. overlap: how many characters a passage may repeat from the one
-    before, in whole sentences. cut_records: whether to cut records of JSON Lines and tables even if they have an id, as
-    the passages of a corpus that is already cut do.
-    """
+    """Sets how long passages are, in characters, a unit that all scripts have (1,000 are about 170 English words)."""
 
     size: int = 1000
+    """The maximum number of characters in a passage."""
     overlap: int = 200
+    """How many characters a passage may repeat from the one before, in whole sentences."""
     cut_records: bool = False
+    """Whether to cut records of JSON Lines and tables even if they have an id, as the passages of a corpus that is
+    already cut do.
+    """
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.overlap < self.size:
@@ -60,7 +60,7 @@ class Chunking:
 
     @classmethod
     def of(cls, size: int | None, overlap: int) -> Self:
-        """Return the chunking for a setting `chunk_size`; if that is given, records are cut, too."""
+        """Return the chunking for the settings `chunk_size` and overlap. If a size is given, records are cut too."""
         return cls(
             cls().size if size is None else size, overlap, cut_records=size is not None
         )
@@ -72,12 +72,13 @@ DEFAULT_CHUNKING = Chunking()
 def passages_of(
     document: Document, chunking: Chunking = DEFAULT_CHUNKING
 ) -> Iterator[Passage]:
-    """Yield the document's passages. A document that fits into one passage gives that its own id and its whole text.
+    """Cut a document into passages.
 
-    A document of several pages has at least one passage per page. Other passages are called `document#number-hash`: the
-    same text always gets the same ids, and another text gets others. Facts that the document states go to the passages
-    that they are about. A table is separated from the text around it, and each of its rows also becomes a passage that
-    states it in a sentence, unless it is a document already.
+    A document that fits into one passage gives that its own id and its whole text. A document of several pages has
+    at least one passage for each page. Other passages are called `document#number-hash`: the same text always gets
+    the same ids, and another text gets others. Facts that the document states go to the passages that they are
+    about. A table is separated from the text around it, and each of its rows also becomes a passage that states it
+    in a sentence, unless it is a document already.
     """
     text = document.text
     stays = document.record and not chunking.cut_records
@@ -103,14 +104,13 @@ def passages_of(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Holds a part of a document that becomes a passage.
-
-    start: where it begins in the document's text. about: its metadata.
-    """
+    """Holds a part of a document that becomes a passage."""
 
     start: int
+    """Where it begins in the document's text."""
     text: str
     about: Mapping[str, Any]
+    """Its metadata."""
     headings: tuple[str, ...] = ()
     """The headings above the piece, the highest first"""
 
@@ -282,17 +282,17 @@ def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
 
 
 def piece_number(passage: Passage) -> int:
-    """Return the number of a passage among the pieces of its document, from 1, or 0 if it was not cut by
-    `passages_of`."""
+    """Return the number of a passage among the pieces of its document, from 1; 0 if it was not cut by `passages_of`."""
     found = PIECE.fullmatch(passage.id)
     return int(found[2]) if found and found[1] == passage.document_id else 0
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
-    """Return half-open character spans, at most `chunking.size` long, that together contain every word of `text`.
+    """Return the spans (start, end) of passages in a text, each at most `chunking.size` long. Together they contain
+    every word.
 
-    They begin and end with sentences. A sentence longer than a whole span is cut between words or, in scripts without
-    spaces, between characters.
+    They begin and end with sentences. A sentence longer than a whole span is cut between words or, in scripts
+    without spaces, between characters.
     """
     pieces = [
         piece

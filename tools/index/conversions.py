@@ -99,8 +99,14 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     """Return the text of a file whose suffix is a key of CONVERTERS.
 
-    Raises NotText with a remedy for a file that is damaged, too large or of another kind than its name says, OSError,
-    and MissingExtra if the library is not installed.
+    Args:
+        on_read: receives the number of bytes read.
+
+    Raises:
+        NotText: for a file that is damaged, too large or of another kind than its name says; the message has a
+            remedy.
+        OSError: for a file that cannot be read.
+        MissingExtra: if the library is not installed.
     """
     suffix = path.suffix.lower()
     kind = suffix.removeprefix(".").upper()

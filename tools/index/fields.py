@@ -1,7 +1,7 @@
-"""Remembers from run to run how files are read.
+"""Stores how files are read, for later runs.
 
-For each kind of file: which fields of a record are its text, title and id. For each file: the metadata that a user gave
-it.
+For each kind of file: which fields of a record are its text, title and id. For each file: the metadata that a user
+gave it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ FieldRules = Mapping[str, Fields]
 
 
 def fields_of(rules: FieldRules, inner: str) -> Fields:
-    """Return the fields of a file. inner: its path below the named folder.
+    """Return the fields of a file.
 
     A pattern without a slash is compared with the file's name, a pattern with a slash with all of `inner`; its `*`
     matches anything, including slashes.
+
+    Args:
+        inner: the file's path below the named folder.
 
     >>> fields_of({"old/*.csv": Fields("body"), "*.csv": Fields("note")}, "new/a.csv").text
     'note'
@@ -58,9 +61,10 @@ def fields_of(rules: FieldRules, inner: str) -> Fields:
 
 
 class RememberedFields:
-    """The rules by which the folders and files that a user named are read; newly given rules are stored."""
+    """Stores and returns the rules by which the folders and files that a user named are read."""
 
     def __init__(self, journal: Journal, given: FieldRules) -> None:
+        """Take the journal, which stores the rules, and the rules given for this run."""
         self._journal = journal
         self._given = dict(given)
 
@@ -82,8 +86,7 @@ class RememberedFields:
             )
 
     def of(self, root: Path, inner: str) -> Fields:
-        """Return the fields of a file by the rules of its source, or otherwise of the nearest folder above that has
-        rules."""
+        """Return the fields of a file by the rules of its source, else of the nearest folder above that has rules."""
         return fields_of(self._known(root), inner or root.name)
 
     def _known(self, root: Path) -> dict[str, Fields]:
@@ -110,9 +113,10 @@ def stored_rules(text: str) -> dict[str, Fields]:
 
 
 class GivenMetadata:
-    """The metadata that a user gave to the folders and files that they named; newly given metadata is stored."""
+    """Stores and returns the metadata that a user gave to the folders and files that they named."""
 
     def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
+        """Take the journal, which stores the metadata, and the metadata given for this run."""
         self._journal = journal
         self._given = dict(given)
         self._known: dict[Path, dict[str, Any]] = {}
@@ -124,8 +128,9 @@ class GivenMetadata:
             self._journal.put_metadata(root, json.dumps(self._known[root]))
 
     def of(self, place: Path) -> dict[str, Any]:
-        """Return the metadata fields of a file: its own and those of the folders that contain it; the nearest one
-        counts."""
+        """Return the metadata fields of a file: its own and those of the folders that contain it, of which the nearest
+        counts.
+        """
         found: dict[str, Any] = {}
         for path in (*reversed(place.parents), place):
             found |= self.at(path)

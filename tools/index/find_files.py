@@ -26,26 +26,31 @@ _NO_FILE = "not a regular file"
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """Names a file to load, and the source in which it was found: the folder that the user named, or the file itself.
-
-    path: opens the file. root: the absolute path of the source, with links resolved. inner: the file's path below the
-    folder, "" for a file that was named itself. name: the last part of the name that the user gave to the source.
-    apart: whether the ids of its records begin with its label, so that they neither take nor reveal the ids of other
-    files. data: the bytes of an uploaded file, which the index stores; it is not on any disk, and its path is an
-    `upload_path`. converted: its text, if known.
+    """Describes a file to load, and the source in which it was found: the folder that the user named, or the file
+    itself.
     """
 
     path: Path
+    """Opens the file."""
     root: Path
+    """The absolute path of the source, with links resolved."""
     inner: str
+    """The file's path below the folder, "" for a file that was named itself."""
     name: str
+    """The last part of the name that the user gave to the source."""
     apart: bool = False
+    """Whether the ids of its records begin with its label, so that they neither take nor reveal the ids of other
+    files.
+    """
     data: bytes | None = field(default=None, repr=False)
+    """The bytes of an uploaded file, which the index stores; it is not on any disk, and its path is an `upload_path`.
+    """
     converted: Converted | None = field(default=None, repr=False)
+    """Its text, if known."""
 
     @property
     def content(self) -> FileContent:
-        """Return the path or the bytes in memory from which the file is read."""
+        """Return the path, or the bytes in memory, from which the file is read."""
         return (
             self.path
             if self.data is None
@@ -69,7 +74,11 @@ class _Search:
     as_text: Collection[str] = ()
 
     def takes(self, path: Path, inner: str = "") -> bool:
-        """Return whether a file is of a kind that is read. inner: its path below the named folder."""
+        """Return whether a file is of a kind that is read.
+
+        Args:
+            inner: its path below the named folder.
+        """
         if path.suffix.lower() in self.suffixes:
             return True
         for pattern in self.as_text:
@@ -87,12 +96,18 @@ def find_files(
     follow_links: bool = False,
     as_text: Collection[str] = (),
 ) -> Iterator[SourceFile | Skipped]:
-    """Yield named files, and all files in named folders in order of their names, with a Skipped for each that is left
-    out.
+    """Yield the named files, and all files in named folders in order of their names, with a Skipped for each that is
+    left out.
 
-    In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left out;
-    a link that is named itself is followed. A file found twice is used once. A SourceFile is yielded unchanged.
-    as_text: patterns of files of other kinds that are included, too; see `fields_of`.
+    In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left
+    out; a link that is named itself is followed. A file found twice is used once. A SourceFile is yielded
+    unchanged.
+
+    Args:
+        suffixes: the suffixes of files that can be loaded.
+        exclude: a folder that is left out.
+        follow_links: whether links inside folders are followed.
+        as_text: patterns of files of other kinds that are included too; see `fields_of`.
     """
     named: list[Path] = []
     for given in paths:

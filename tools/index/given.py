@@ -35,9 +35,10 @@ def given_passages(
 ) -> Iterator[Passage]:
     """Yield the passages of a list of texts, of items that `passage_of` takes, or of a mix of them.
 
-    An item with an id is not cut, like the passages of a corpus that is already cut; other items are cut as files are.
-    A Path is a file, or a folder of files, which is read as `ras-agent index` reads it. Items without an id that are
-    equal in all their fields are used once. Raises IngestError if `given` is not a list, or an item is not a text.
+    An item with an id is not cut, like the passages of a corpus that is already cut; other items are cut as files
+    are. A Path is a file, or a folder of files, which is read as `ras-agent index` reads it. Items without an id
+    that are equal in all their fields are used once. Raises IngestError if `given` is not a list, or an item is not
+    a text.
     """
     if (
         isinstance(given, str | bytes | Mapping | Passage)
@@ -71,12 +72,16 @@ def given_passages(
 
 
 def passage_of(item: object, name: str, place: str) -> Passage:
-    """Return a text given by the caller as one passage.
+    """Return a text given by the caller as one passage. Raises IngestError, which begins with `place`, for anything
+    else.
 
-    item: a Passage; a LangChain document; a text; or a dictionary with the text under `text`, `page_content` or
-    `content`, whose other keys are fields of a passage or go into its metadata. name: the id to use if the item has
-    none. A missing title is made from the file name in the metadata (Passage.file). Raises IngestError, which begins
-    with `place`, for anything else.
+    A missing title is made from the file name in the metadata (Passage.file).
+
+    Args:
+        item: a Passage; a LangChain document; a text; or a dictionary with the text under `text`, `page_content` or
+            `content`, whose other keys are fields of a passage or go into its metadata.
+        name: the id to use if the item has no id.
+        place: names the item in messages.
     """
     if isinstance(item, Passage):
         return item

@@ -24,8 +24,8 @@ _CLOCK_STEP = 10_000_000  # the longest usual step of the clock of files, in nan
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
-    """Return the file's label: the one it has already, or otherwise its path from the named folder on, below the
-    source's name.
+    """Return the file's label: the one it has already, else its path from the named folder on, below the source's
+    name.
 
     A source with the same name as another gets for example "docs~1f3c9a".
     """
@@ -45,7 +45,7 @@ def label_of(file: SourceFile, journal: Journal) -> str:
 
 
 def document_id(own: str, label: str, journal: Journal) -> str:
-    """Return an id for a document that is not in the journal: `own`, its id in its file, if that is free.
+    """Return an id for a document that is not in the journal: `own`, its id in its file, if no other document has it.
 
     Otherwise the file's label is put in front, "notes/b.jsonl/Q42".
     """
@@ -62,12 +62,11 @@ def document_id(own: str, label: str, journal: Journal) -> str:
 def take_over_moved(
     files: Sequence[SourceFile], journal: Journal
 ) -> list[tuple[Path, Path]]:
-    """Find the new sources that were moved from another place, and keep their names and documents. Return old and new
-    places.
+    """Find the sources that were moved, and keep their names and documents. Returns old and new places.
 
-    A source was moved if it is gone, if a new source has the same last part of its path, and if the files that both
-    have (at least one) have the size and time of change that the journal knows. So nothing can be lost: anything else,
-    such as a copy with new times, is a different source.
+    A source was moved if it no longer exists, if a new source has the same last part of its path, and if the files
+    that both have (at least one) have the size and time of change that the journal knows. So nothing can be lost:
+    anything else, such as a copy with new times, is a different source.
     """
     moved = []
     by_root: dict[Path, list[SourceFile]] = {}
@@ -94,8 +93,7 @@ def gone_sources(journal: Journal) -> list[Path]:
 
 
 def size_and_time(path: Path) -> str:
-    """Return a file's size and time of change, in the form in which stamps of the journal begin; "" if it cannot be
-    accessed."""
+    """Return a file's size and time of change, as stamps of the journal begin; "" if it cannot be accessed."""
     try:
         status = path.stat()
     except OSError:

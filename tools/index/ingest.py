@@ -1,8 +1,8 @@
-"""From files to an index: load, cut, add, batch by batch, so that a run that is killed can be continued.
+"""Indexes files: loads, cuts and adds them batch by batch, so that a run that is killed can be continued.
 
-A file that has not changed since it was completely indexed is not read again, and an unchanged document is not embedded
-again. Files and records that cannot be loaded are skipped, counted and reported; with `strict`, the first of them ends
-the run before anything is written.
+A file that has not changed since it was completely indexed is not read again, and an unchanged document is not
+embedded again. Files and records that cannot be loaded are skipped, counted and reported; with `strict`, the first
+of them ends the run before anything is written.
 """
 
 from __future__ import annotations
@@ -84,14 +84,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """Counts the files, documents and passages that a run has handled.
-
-    vanished: files that were indexed from the named folders before and are missing now; after pruning, only those whose
-    folder cannot be read. moved: old and new place of folders and files that were moved. stranded: folders and files
-    that were named before and are gone, if this run brought new ones; their documents are kept. long_records: how many
-    written records are longer than a passage should be, and were not cut because they have an id. remaining: files that
-    were forgotten but still exist, so that the next run over their folder reads them again.
-    """
+    """Counts the files, documents and passages that a run has handled."""
 
     files: int
     files_unchanged: int
@@ -102,10 +95,17 @@ class IngestReport:
     passages_total: int
     skipped: tuple[Skipped, ...]
     vanished: tuple[str, ...]
+    """Files that were indexed from the named folders before and are missing now; after pruning, only those whose
+    folder cannot be read.
+    """
     moved: tuple[tuple[str, str], ...] = ()
+    """Old and new place of folders and files that were moved."""
     stranded: tuple[str, ...] = ()
+    """Folders and files that were named before and are gone, if this run brought new ones; their documents are kept."""
     long_records: int = 0
+    """How many written records are longer than a passage should be, and were not cut because they have an id."""
     remaining: tuple[str, ...] = ()
+    """Files that were forgotten but still exist, so that the next run over their folder reads them again."""
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -247,8 +247,11 @@ def _text_patterns(place: Path | Address) -> tuple[str, ...]:
 
 
 def upload_label(name: str, out: str | Path | Address) -> str | None:
-    """Return the label of an uploaded file in an index, or None if the index does not know it. name: its name, or
-    part/name."""
+    """Return the label of an uploaded file in an index; None if the index does not know it.
+
+    Args:
+        name: the file's name, or part/name.
+    """
     path = uploaded_as(name)
     with _journal(place_of(out)) as journal:
         known = path and journal.file_at(path)
@@ -290,7 +293,8 @@ def _journal(place: Path | Address) -> Iterator[Journal]:
 class _IngestRun:
     """A single pass over files. Without an index, everything is loaded and nothing is written, as a rehearsal.
 
-    strict: raise IngestError for the first thing that cannot be loaded.
+    Args:
+        strict: raise IngestError for the first thing that cannot be loaded.
     """
 
     def __init__(

@@ -28,14 +28,13 @@ _WITHIN = "(path = ? OR path >= ? AND path < ?)"
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it.
-
-    id: unique in the index. own: the id of the document in its file.
-    """
+    """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it."""
 
     id: str
+    """Unique in the index."""
     file: str
     own: str
+    """The id of the document in its file."""
     place: str
     digest: bytes
     run: int
@@ -43,21 +42,19 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """Describes an indexed file: its label, its absolute path, and its stamp.
-
-    stamp: the state of the file when it was completely indexed, or "" if it was not.
-    """
+    """Describes an indexed file: its label, its absolute path, and its stamp."""
 
     label: str
     path: Path
     stamp: str
+    """The state of the file when it was completely indexed; "" if it was not."""
 
 
 class Journal:
-    """Reads and writes the journal during one run. Nothing is stored before `commit`.
+    """Reads and writes the journal of an index during one run. Nothing is stored before `commit`.
 
-    Files are identified by their absolute paths and shown by their labels. Sources, the folders and files that a user
-    named, are likewise identified by their paths and shown by their names.
+    Files are identified by their absolute paths and shown by their labels. Sources, the folders and files that a
+    user named, are likewise identified by their paths and shown by their names.
     """
 
     def __init__(self, database: Database) -> None:
@@ -75,7 +72,7 @@ class Journal:
         return {_path(path): name for path, name in rows}
 
     def source_at(self, path: Path) -> str | None:
-        """Return the name of the source at a path, or None."""
+        """Return the name of the source at a path; None if there is no source."""
         row = self._connection.execute(
             "SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -91,6 +88,7 @@ class Journal:
         )
 
     def put_source(self, path: Path, name: str) -> None:
+        """Store a source with its name."""
         self._connection.execute(
             "INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name)
         )
@@ -124,7 +122,7 @@ class Journal:
                     )
 
     def fields_at(self, path: Path) -> str:
-        """Return the rules stored for the fields of records in a folder or file, or ""."""
+        """Return the rules stored for the fields of records in a folder or file; "" without any."""
         row = self._connection.execute(
             "SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -136,28 +134,30 @@ class Journal:
         return [rules for (rules,) in rows]
 
     def put_fields(self, path: Path, rules: str) -> None:
+        """Store the rules for the fields of records in a folder or file."""
         place = os.fsencode(path)
         self._connection.execute("DELETE FROM fields WHERE path = ?", (place,))
         self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
 
     def metadata_at(self, path: Path) -> str:
-        """Return the metadata that was given for a folder or file, or ""."""
+        """Return the metadata that was given for a folder or file, as JSON; "" without any."""
         row = self._connection.execute(
             "SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
         return row[0] if row else ""
 
     def put_metadata(self, path: Path, given: str) -> None:
+        """Store the metadata that was given for a folder or file, as JSON."""
         place = os.fsencode(path)
         self._connection.execute("DELETE FROM metadata WHERE path = ?", (place,))
         self._connection.execute("INSERT INTO metadata VALUES (?, ?)", (place, given))
 
     def file(self, label: str) -> JournalFile | None:
-        """Return the file with this label, or None."""
+        """Return the file with this label; None if the journal does not know it."""
         return self._file("label", label)
 
     def file_at(self, path: Path) -> JournalFile | None:
-        """Return the file at an absolute path, or None if the journal does not know it."""
+        """Return the file at an absolute path; None if the journal does not know it."""
         return self._file("path", os.fsencode(path))
 
     def files_in(self, path: Path) -> list[JournalFile]:
@@ -173,6 +173,7 @@ class Journal:
         return self._connection.execute(query, _within(path)).fetchone() is not None
 
     def put_file(self, label: str, path: Path, stamp: str) -> None:
+        """Store a file's entry. It replaces entries with the same label or path."""
         place = os.fsencode(path)
         self._connection.execute(
             "DELETE FROM files WHERE label = ? OR path = ?", (label, place)
@@ -202,14 +203,14 @@ class Journal:
         leave_remains(self._connection.begin())
 
     def document(self, name: str) -> JournalEntry | None:
-        """Return the document with this id, or None."""
+        """Return the document with this id; None if the journal does not know it."""
         row = self._connection.execute(
             f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)
         ).fetchone()
         return JournalEntry(*row) if row else None
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
-        """Return the document with the id `own` in a file, or None."""
+        """Return the document with the id `own` in a file; None if the journal does not know it."""
         query = f"SELECT {_ENTRY} FROM documents WHERE file = ? AND own = ?"
         row = self._connection.execute(query, (file, own)).fetchone()
         return JournalEntry(*row) if row else None
@@ -251,7 +252,11 @@ class Journal:
             self.drop_file(known.file)
 
     def documents_of(self, file: str, *, unseen: bool = False) -> list[str]:
-        """Return the ids of a file's documents; with `unseen`, only of those that this run has not seen."""
+        """Return the ids of a file's documents.
+
+        Args:
+            unseen: whether to return only those that this run has not seen.
+        """
         latest = self.run - 1 if unseen else self.run
         query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
         return [name for (name,) in self._connection.execute(query, (file, latest))]
@@ -262,7 +267,8 @@ class Journal:
         return JournalFile(row[0], _path(row[1]), row[2]) if row else None
 
     def compare(self) -> None:
-        """Have the database check its indexes of files and documents, once per run. Raises IndexMismatch for damage.
+        """Let the database check its indexes of files and documents, once for each run. Raises IndexMismatch for
+        damage.
 
         Otherwise a file with a damaged path could be mistaken for another file with its label.
         """
@@ -275,9 +281,11 @@ class Journal:
         self._connection.begin()
 
     def commit(self) -> None:
+        """Store everything written since `begin`."""
         self._connection.commit()
 
     def rollback(self) -> None:
+        """Discard everything written since `begin`."""
         self._connection.rollback()
 
 
@@ -335,10 +343,10 @@ class _TakenBack(Exception):
 
 @contextmanager
 def open_journal(database: Database | None) -> Iterator[Journal]:
-    """Open the journal of the index in `database` for this process only; without a database, an empty journal in
-    memory.
+    """Open the journal of the index in `database`, for this process only. Raises IngestError while another process has
+    it.
 
-    Raises IngestError while another process has it open.
+    Without a database, the journal is an empty one in memory.
     """
     if database is None:
         database = SqliteDatabase()

@@ -7,12 +7,12 @@ from ras_agent.tools.index.store import PassageIndex
 
 
 def language_of(index: PassageIndex) -> str:
-    """Return the language that an index was made for, or "none" if it has no stemmer."""
+    """Return the language that an index was made for; "none" if it has no stemmer."""
     return index.snapshot.manifest.tokeniser["language"] or "none"
 
 
 def check_language(index: PassageIndex, language: str | None) -> None:
-    """Raise IndexMismatch if `language` is given and differs from the one that the index was made for."""
+    """Raise IndexMismatch if `language` is given and is not the language that the index was made for."""
     made_for = language_of(index)
     if language and language != made_for:
         raise IndexMismatch(

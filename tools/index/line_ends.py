@@ -60,13 +60,13 @@ def in_one_line(text: str) -> str:
 
 
 def joined_words(pages: Sequence[str]) -> list[str]:
-    """Return the pages, with words joined that a hyphen divides at the end of a line or of a page.
+    r"""Return the pages, with words joined that a hyphen divides at the end of a line or of a page.
 
-    The hyphen is kept if some page has the word with it, before a capital letter, and between two words that together
-    are not a word. Lines that several pages begin or end with do not count as their text, so words are joined across
-    them.
+    The hyphen is kept if some page has the word with it, before a capital letter, and between two words that
+    together are not a word. Lines with which several pages begin or end do not count as their text, so words are
+    joined across them.
 
-    >>> joined_words(["the town of Mitten-\\nau, a well-\\nknown place"])
+    >>> joined_words(["the town of Mitten-\nau, a well-\nknown place"])
     ['the town of Mittenau, a well-known place']
     """
     words = _WordsOf(pages)
@@ -103,7 +103,8 @@ class _WordsOf:
     def whole(self, divided: re.Match[str], follows: str = "") -> str | None:
         """Return the word whose two parts a match holds, with its hyphen if it has one, or None if they are two words.
 
-        follows: the second part, if the match holds only the first.
+        Args:
+            follows: the second part, if the match holds only the first.
         """
         before = divided["before"]
         after = follows or divided["after"]

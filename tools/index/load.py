@@ -50,9 +50,14 @@ def load(
 ) -> Iterator[Document | Skipped]:
     """Yield the documents of a file, and a Skipped for each part that is not loaded, in order.
 
-    Never raises because of a file's content. path: a file, or its bytes in memory, with a suffix among SUFFIXES. label:
-    the file's name in ids and messages, by default its own name. convert: converts files; by default in this process,
-    see `apart` for a separate one.
+    A file's content never raises an error.
+
+    Args:
+        path: a file, or its bytes in memory, with a suffix among SUFFIXES.
+        label: the file's name in ids and messages; by default its own name.
+        fields: which fields of a record are its text, title and id.
+        on_read: receives the number of bytes read.
+        convert: converts files; by default in this process, see `apart` for a separate one.
     """
     label = label or name_of(path.name)
     suffix = path.suffix.lower()

@@ -1,4 +1,4 @@
-"""How runs of text look in Office files: whether they are visible, and whether they are raised or lowered."""
+"""Determines how runs of text look in Office files: whether they are visible, and whether they are raised or lowered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Look:
 
     @property
     def reason(self) -> str:
-        """Why the run is left out, or "" if it is kept."""
+        """Return why the run is left out; "" if it is kept."""
         if self.hidden:
             return "hidden"
         if self.struck:

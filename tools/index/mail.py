@@ -41,20 +41,22 @@ class _ShortHeaders(policy.EmailPolicy):
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """Holds an e-mail. own: the writer's own words. quoted: the earlier mails that it quotes, without quotation
-    marks."""
+    """Holds an e-mail."""
 
     subject: str
     own: str
+    """The writer's own words."""
     quoted: str
+    """The earlier mails that it quotes, without quotation marks."""
     about: dict[str, Any]
     attachments: tuple[str, ...]
 
 
 def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
-    """Return the e-mail in a file. from_html: returns the text of a page, for a mail that has only HTML.
+    """Return the e-mail in a file. Raises NotText for a file that is not an e-mail, and any error of `from_html`.
 
-    Raises NotText for a file that is not an e-mail, and every error that `from_html` raises.
+    Args:
+        from_html: returns the text of a page, for a mail that has only HTML.
     """
     parser = BytesParser(EmailMessage, policy=_ShortHeaders())
     message = cast(EmailMessage, parser.parsebytes(data))

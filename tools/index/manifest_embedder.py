@@ -17,7 +17,7 @@ def begin_manifest(
     bm25: BM25Parameters | None,
     vectors: VectorSettings | None,
 ) -> tuple[Embedder | None, Manifest]:
-    """Return the embedder of a new index, or None, and the manifest of the index."""
+    """Return the embedder of a new index, None for an index without vectors, and the manifest of the index."""
     resolved = None if embedder is None else resolve_embedder(embedder)
     manifest = Manifest(
         embedder=EmbedderIdentity(resolved.name, resolved.dimension)
@@ -31,8 +31,7 @@ def begin_manifest(
 
 
 def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
-    """Raise IndexMismatch if the vectors of the index at `where` were made by another embedder, or if it has no
-    vectors."""
+    """Raise IndexMismatch if the index at `where` has no vectors, or vectors of another embedder."""
     if manifest.embedder is None:
         raise IndexMismatch(
             f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
@@ -47,7 +46,7 @@ def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
 
 
 def remembered_embedder(manifest: Manifest, where: str) -> Embedder:
-    """Load the embedder named in a manifest. Raises IndexMismatch, whose message says how to give the embedder."""
+    """Load the embedder named in a manifest. Raises IndexMismatch if it cannot be loaded by its name."""
     assert manifest.embedder
     try:
         embedder = reopened_embedder(

@@ -55,10 +55,10 @@ _DEEPEST = 20  # the maximum depth of nested lists
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
     """Return the front matter at the top of a text, with every value as it is written, and the text below it.
 
-    Front matter is YAML between two `---`, TOML between two `+++`, a JSON object, lines of which the first is "Title:
-    ...", or Pandoc's lines of title, author and date, each after a `%`. Invalid YAML, such as `title: Sonar: a guide`,
-    is read line by line, as `key: value`, lists and comments. Any other lines are not front matter, and stay in the
-    text.
+    Front matter is YAML between two `---`, TOML between two `+++`, a JSON object, lines of which the first is
+    "Title: ...", or Pandoc's lines of title, author and date, each after a `%`. Invalid YAML, such as `title:
+    Sonar: a guide`, is read line by line, as `key: value`, lists and comments. Any other lines are not front
+    matter, and stay in the text.
     """
     begin = len(text) - len(text.lstrip(_BLANKS))
     for pattern, read in ((_FRONT, _from_yaml_or_lines), (_TOML, _from_toml)):
@@ -176,12 +176,12 @@ def _from_lines(block: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Holds characters `start` to `end` of a text, without the line end. text: the line, or "" in code and in
-    comments."""
+    """Holds a line, at the characters `start` to `end` of a text, without its line end."""
 
     start: int
     end: int
     text: str
+    """The line; "" in code and in comments."""
 
 
 def lines_of_prose(text: str) -> Iterator[Line]:
@@ -212,10 +212,12 @@ def lines_of_prose(text: str) -> Iterator[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Names a section. start: where the heading begins in its text. level: 1 for the highest."""
+    """Describes a heading."""
 
     start: int
+    """Where it begins in its text."""
     level: int
+    """1 for the highest."""
     title: str
 
 
@@ -273,7 +275,8 @@ def _unseen_parts(
     """Yield the start and end of each part to replace, the reason ("" for raised and lowered text), and its
     replacement.
 
-    ends: where the last element of each name ends; an element that never ends hides nothing.
+    Args:
+        ends: where the last element of each name ends; an element that never ends hides nothing.
     """
     begun = 0
     name = ""
@@ -315,7 +318,7 @@ def _reason_of(element: str, about: str) -> str:
 
 
 def first_heading(text: str) -> str:
-    """Return the title of the first heading, or "" if there is none."""
+    """Return the title of the first heading; "" without any."""
     for heading in headings_of(text):
         return heading.title
     return ""
@@ -325,6 +328,7 @@ class Outline:
     """Finds the headings above a place in a text."""
 
     def __init__(self, headings: Iterable[Heading]) -> None:
+        """Take the headings of a text, in order."""
         self._starts: list[int] = []
         self._above: list[tuple[str, ...]] = []
         self._within: list[tuple[str, ...]] = []
@@ -339,8 +343,10 @@ class Outline:
             self._within.append((*above, heading.title))
 
     def above(self, place: int) -> tuple[str, ...]:
-        """Return the headings of the sections that contain a place, the highest first, without a heading that begins
-        there."""
+        """Return the headings of the sections that contain an offset of the text, the highest first.
+
+        A heading that begins at the offset is not included.
+        """
         last = bisect_right(self._starts, place) - 1
         if last < 0:
             return ()

@@ -1,4 +1,4 @@
-"""Reads pages without text with a program chosen by the user; none is built in."""
+"""Reads pages without text by a program that the user chooses; no program is built in."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ _SECONDS = 300
 def with_ocr(
     command: Sequence[str], convert: Callable[[FileContent, OnRead], Converted]
 ) -> Callable[[FileContent, OnRead], Converted]:
-    """Return a conversion that has the pages of a PDF without text read by a program.
+    """Return a conversion in which a program reads the pages of a PDF that have no text.
 
-    command: the program with its arguments, to which the path of the file and the number of the page, from 1, are
-    appended; it prints the text. It is run directly, without a shell. The conversion raises NotText if the program
-    fails.
+    The program is run directly, without a shell. The conversion raises NotText if the program fails.
+
+    Args:
+        command: the program with its arguments, to which the path of the file and the number of the page, from 1,
+            are appended; it prints the text.
+        convert: converts all other files.
     """
 
     def read(path: FileContent, on_read: OnRead) -> Converted:

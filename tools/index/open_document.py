@@ -125,7 +125,8 @@ def _about(meta: Any) -> dict[str, str]:
 def _prepare(content: Any, styles: Any = None) -> Counter[str]:
     """Mark raised text and remove unseen text in the tree of an OpenDocument text; return how many parts are left out.
 
-    styles: the tree of the file's own styles, if it has one.
+    Args:
+        styles: the tree of the file's own styles, if it has one.
     """
     left_out: Counter[str] = Counter()
     trees = [content]
@@ -271,7 +272,11 @@ def _table(table: Any) -> str:
 
 
 def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
-    """Return the cells of a row. reaching: by column, into how many more rows a cell above reaches, and its text."""
+    """Return the cells of a row.
+
+    Args:
+        reaching: by column, into how many more rows a cell above reaches, and its text.
+    """
     cells: list[str] = []
     for cell in row:
         times = _number(cell, "number-columns-repeated")

@@ -1,5 +1,6 @@
 """Reads from the styles of a web page how its text looks: hidden, struck out, raised, or in the colour of its
-background."""
+background.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +113,11 @@ def hides(style: Declarations) -> bool:
 
 
 def _pixels(value: str, unit: float) -> float | None:
-    """Return a length in pixels, or None if the value is not a length. unit: the unit of a number without one."""
+    """Return a length in pixels, or None if the value is not a length.
+
+    Args:
+        unit: the unit of a number without one.
+    """
     match = _NUMBER.fullmatch(value)
     if match is None:
         return None
@@ -189,15 +194,13 @@ def _rule_of(selector: str, style: Declarations, number: int) -> _Rule | None:
 
 @dataclass(slots=True)
 class StyleSheet:
-    """Holds the rules of a page's own style sheets, by one part of their selectors.
-
-    is_ground_known: whether all rules that may change the background from white are held. matches_left: how many
-    further comparisons with compiled selectors are allowed.
-    """
+    """Holds the rules of a page's own style sheets, by one part of their selectors."""
 
     rules: dict[str, list[_Rule]]
     is_ground_known: bool
+    """Whether all rules that may change the background from white are held."""
     matches_left: int = _MOST_MATCHES
+    """How many further comparisons with compiled selectors are allowed."""
 
     @classmethod
     def of_page(cls, soup: Any) -> Self:

@@ -1,5 +1,4 @@
-"""Prepares the tables of a web page: one header row, and each cell in its column, even if cells span rows or
-columns."""
+"""Prepares the tables of a web page: one header row, and each cell in its column, even if cells span rows or columns."""
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ _Carried = dict[int, tuple[int, str]]
 
 def write_in_cell(table: Any) -> None:
     """Replace a small table inside a cell of another by its words, since a row of a Markdown table cannot contain a
-    table."""
+    table.
+    """
     if len(table.get_text()) > _LONGEST_INNER:
         return
     lines = []
@@ -36,10 +36,10 @@ def write_in_cell(table: Any) -> None:
 
 
 def straighten(table: Any, soup: Any) -> None:
-    """Give each row of a table all of its cells: a cell that spans rows is repeated, one that spans columns is followed
-    by empty cells.
+    """Give each row of a table all of its cells, even if cells span rows or columns.
 
-    No row becomes longer than the longest one as written, whatever spans the cells claim.
+    A cell that spans rows is repeated; one that spans columns is followed by empty cells. No row becomes longer
+    than the longest one as written, whatever the cells claim.
     """
     for part in list(table.children):
         if part.name == "caption":

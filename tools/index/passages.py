@@ -1,4 +1,6 @@
-"""Rows of passages and vectors in the database of an index; each is written once, read by its cell, and deleted."""
+"""Stores passages and vectors as rows in the database of an index. Each row is written once, read by its cell, and
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,7 @@ _ROW = "cell, place, id, document, title, text, metadata"
 
 
 class Row(NamedTuple):
-    """The columns of the table `passages`; schema.py says what they mean.
-
-    metadata: as JSON. keys and terms are in the forms of `keys_of` and `terms_of`, and left out where a passage is
-    read.
-    """
+    """Holds the columns of the table `passages`; schema.py describes them."""
 
     cell: int
     place: int
@@ -46,12 +44,15 @@ class Row(NamedTuple):
     title: str
     text: str
     metadata: str
+    """As JSON."""
     keys: bytes = b""
+    """In the form of `keys_of`; empty in a row that is read."""
     terms: bytes = b""
+    """In the form of `terms_of`; empty in a row that is read."""
 
 
 class SearchedColumns(NamedTuple):
-    """Columns of some passages from which the arrays that are searched are made, a value for each passage."""
+    """Holds the columns of some passages from which the searched arrays are made, one value for each passage."""
 
     cells: list[int]
     places: list[int]
@@ -232,8 +233,7 @@ def searched_columns(connection: Connection, first: int, end: int) -> SearchedCo
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
-    """Return the passages in the given cells, with None for one that is gone. Raises IndexMismatch for a damaged
-    one."""
+    """Return the passages in the given cells, None for one that was deleted. Raises IndexMismatch for a damaged one."""
     by_cell: dict[int, Passage] = {}
     with database.reading(once=len(cells) <= _AT_ONCE) as connection:
         for row in _rows_having(connection, "cell", cells):
@@ -313,7 +313,11 @@ def passage_in(row: Row, database: Database) -> Passage:
 
 
 def damaged(database: Database, what: str) -> IndexMismatch:
-    """Return the error for a damaged database. what: describes the damage."""
+    """Return the error for a damaged database.
+
+    Args:
+        what: describes the damage.
+    """
     return IndexMismatch(f"{database.where} is damaged ({what}): {database.remedy}")
 
 

@@ -1,5 +1,6 @@
-"""Finds the columns of a PDF page whose lines are drawn across the columns, so that each column can be read
-separately."""
+"""Finds the columns of a PDF page that is drawn in lines across the columns, so that each column can be read
+separately.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class _Row:
 
 
 def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
-    """Return the parts of a page that draws its lines across columns, or None for a page without such columns.
+    """Return the parts of a page that draws its lines across columns; None for a page without such columns.
 
     Columns end at a line that crosses them, and begin again below it.
     """
@@ -102,7 +103,8 @@ def _rows_of(
 ) -> list[_Row]:
     """Return the rows of a page from the top; lines of two columns at nearly the same height are one row.
 
-    distance: the usual distance of two lines.
+    Args:
+        distance: the usual distance of two lines.
     """
     numbers = sorted(range(len(shown)), key=lambda number: -round(shown[number].y))
     rows: list[_Row] = []

@@ -54,7 +54,7 @@ INVISIBLE = "invisible"
 
 @dataclass(slots=True)
 class Ink:
-    """State of drawing that is saved and restored with the graphics."""
+    """Holds the state of drawing that is saved and restored with the graphics."""
 
     matrix: Matrix = SAME
     white: bool = False
@@ -68,18 +68,18 @@ class Ink:
 
 @dataclass(slots=True)
 class Canvas:
-    """A page, with the places where ink and pictures are.
-
-    hidden: how many texts were removed. pictures: how many pictures are drawn. replaced: the original contents.
-    """
+    """Holds a page, with the places where ink and pictures are."""
 
     file: Any
     box: Box
     hidden_layers: frozenset[int]
     grounds: list[Box] = field(default_factory=list)
     hidden: int = 0
+    """How many texts were removed."""
     pictures: int = 0
+    """How many pictures are drawn."""
     replaced: list[tuple[Any, Any, Any]] = field(default_factory=list)
+    """The original contents."""
 
     def replace(self, owner: Any, name: str, content: Any) -> None:
         """Replace the content of a page or form by prepared content."""
@@ -129,7 +129,7 @@ class _Base:
 
 
 def entry_of(owner: Any, name: Any) -> Any:
-    """Return the entry with this name in a dictionary of a PDF, or None."""
+    """Return the entry with this name in a dictionary of a PDF; None if it has no such entry."""
     if not isinstance(owner, dict):
         return None
     found = owner.get(name)
@@ -139,11 +139,16 @@ def entry_of(owner: Any, name: Any) -> Any:
 
 
 class Stream:
-    """The operations of a page, or of a form that is drawn on it, looked through one by one."""
+    """Examines the operations of a page, or of a form that is drawn on it, one by one."""
 
     def __init__(
         self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST
     ) -> None:
+        """Take the page or form, the page on which it is drawn, and the state of drawing.
+
+        Args:
+            levels: how deep forms inside forms are examined.
+        """
         self._owner = owner
         self._canvas = canvas
         self._ink = ink

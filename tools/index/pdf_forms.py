@@ -1,4 +1,4 @@
-"""Fields of forms in a PDF: the values that were filled in, for each page."""
+"""Reads the fields of forms in a PDF: the values that were filled in, for each page."""
 
 from __future__ import annotations
 

@@ -44,16 +44,15 @@ _PLACING = (b"BT", b"ET", b"Tm", b"Td", b"T*")
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """Text of a page.
-
-    without_ink: the text that is drawn without ink, such as the OCR text of a scan. hidden: how many parts were left
-    out. has_picture: whether the page shows a picture.
-    """
+    """Holds the text of a page."""
 
     text: str = ""
     without_ink: str = ""
+    """The text that is drawn without ink, such as the OCR text of a scan."""
     hidden: int = 0
+    """How many parts were left out."""
     has_picture: bool = False
+    """Whether the page shows a picture."""
 
 
 def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
@@ -91,7 +90,11 @@ def hidden_layers(reader: Any) -> frozenset[int]:
 
 
 def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
-    """Return the text of a page. layers: the object numbers of the layers that are switched off."""
+    """Return the text of a page.
+
+    Args:
+        layers: the object numbers of the layers that are switched off.
+    """
     from pypdf.generic import ContentStream
 
     content = entry_of(page, "/Contents")

@@ -1,4 +1,4 @@
-"""Positions on a page of a PDF: its matrices and boxes."""
+"""Computes with positions on a page of a PDF: its matrices and boxes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def numbers(operands: Sequence[Any]) -> list[float]:
 
 
 def matrix_of(operands: Sequence[Any]) -> Matrix:
-    """Return the matrix in an operation's operands, or the identity if there is none."""
+    """Return the matrix in an operation's operands; the identity if they contain no matrix."""
     values = numbers(operands)[:6]
     if len(values) != 6:
         return SAME

@@ -16,20 +16,20 @@ Counts = npt.NDArray[np.uint32]
 
 
 class Postings(NamedTuple):
-    """Holds the slots of each key, key by key.
+    """Holds the slots of each key, key by key; the arrays may be memory-mapped.
 
-    keys: (K,) ascending hashes. Key number i occurs in the slots `slots[starts[i]:starts[i + 1]]` (int32, ascending),
-    as often as `counts` says. The arrays may be memory-mapped.
+    Key number i occurs in the slots `slots[starts[i]:starts[i + 1]]`, as often as `counts` says.
     """
 
     keys: Hashes
+    """(K,), ascending hashes."""
     starts: npt.NDArray[np.int64]
     slots: Slots
     counts: Counts
 
     @classmethod
     def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
-        """Make postings of equally long arrays; the slots of each key must ascend."""
+        """Build postings from arrays of equal length; the slots of each key must ascend."""
         order = _order(keys)
         ordered = keys[order]
         starts = np.flatnonzero(
@@ -69,7 +69,11 @@ class Postings(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
-        """Join several postings. Each comes with the new slot of every old slot, -1 for those to leave out."""
+        """Join several postings.
+
+        Args:
+            parts: postings, each with the new slot of every old slot, -1 for those to leave out.
+        """
         keys = [np.empty(0, np.uint64)]
         slots = [np.empty(0, np.int32)]
         counts = [np.empty(0, np.uint32)]

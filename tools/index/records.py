@@ -43,7 +43,11 @@ _PART = re.compile(" sheet | line | record ")
 def of_sheets(
     rows: Sequence[SheetRow], fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each row of a workbook. The header of a sheet is its first row with more than one cell."""
+    """Yield a document for each row of a workbook. The header of a sheet is its first row with more than one cell.
+
+    Args:
+        label: the file's name in ids and messages.
+    """
     for sheet, rows_of_sheet in groupby(rows, lambda row: row.sheet):
         yield from _of_sheet(sheet, rows_of_sheet, fields, label)
 
@@ -126,8 +130,12 @@ def _side_by_side(
 def _of_table(
     begin: str, rows: Iterable[SheetRow], fields: Fields, label: str, table_id: str
 ) -> Iterator[Document | Skipped]:
-    """Yield the documents of a table in a sheet. begin: the beginning of its rows' ids. table_id: the id of the whole
-    table."""
+    """Yield the documents of a table in a sheet.
+
+    Args:
+        begin: the beginning of its rows' ids.
+        table_id: the id of the whole table.
+    """
     columns: list[str] = []
     table = WholeTable("", "", ())
     for row in rows:
@@ -452,7 +460,8 @@ def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
 def _title_above(row: Sequence[str] | csv.Error, has_titles: bool) -> str:
     """Return a title above the header of a table, a cell followed only by empty ones, or "" if the row is the header.
 
-    has_titles: whether lines without separators, or lines that begin with "# ", may stand above the header.
+    Args:
+        has_titles: whether lines without separators, or lines that begin with "# ", may stand above the header.
     """
     if isinstance(row, csv.Error):
         return ""
@@ -495,8 +504,11 @@ def _from_row(
     place: str,
     table: WholeTable,
 ) -> Iterator[Document | Skipped]:
-    """Yield the document of a table's row, and add the row to `table`. name: the document's id, if no column has
-    one."""
+    """Yield the document of a table's row, and add the row to `table`.
+
+    Args:
+        name: the document's id, if no column has one.
+    """
     whole = "\n".join(row)
     if "\0" in whole:
         yield Skipped(place, "holds a NUL: no text")
@@ -568,9 +580,11 @@ def _record_about(row: dict[str, str], fields: Fields) -> Record | None:
 def _facts_of_parts(
     key: str, row: dict[str, str], fields: Fields, place: str
 ) -> list[list[str]]:
-    """Return the facts of objects that are listed in a record: facts about each object, and one that the record has it.
+    """Return the facts of objects that are listed in a record: facts about each object, and one that the record has
+    it.
 
-    key: the subject of the record.
+    Args:
+        key: the subject of the record.
     """
     parts: dict[tuple[str, str], dict[str, str]] = {}
     for column, cell in row.items():
@@ -605,8 +619,11 @@ def _key_column(columns: list[str], fields: Fields) -> int:
 def _from_record(
     record: Mapping[str, Any], fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a record's document, and a Skipped for each invalid fact. name: the document's id, if the record has
-    none."""
+    """Yield a record's document, and a Skipped for each invalid fact.
+
+    Args:
+        name: the document's id, if the record has none.
+    """
     document = _document_of(record, fields, name, place, "key")
     if isinstance(document, Skipped) or STATED not in document.metadata:
         yield document
@@ -621,9 +638,11 @@ def _from_record(
 def _document_of(
     record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
 ) -> Document | Skipped:
-    """Return a record's document, or a Skipped with the reason. given_name: its id, if the record has none.
+    """Return a record's document, or a Skipped with the reason.
 
-    what: "key" or "column", for messages.
+    Args:
+        given_name: its id, if the record has none.
+        what: "key" or "column", for messages.
     """
     label = _PART.split(place)[0]
     for role, name, usual in (

@@ -1,11 +1,11 @@
-"""Searchable arrays of some consecutive cells of an index: a cache, which can be made again from the database.
+"""Stores searchable arrays of some consecutive cells of an index: a cache, which can be made from the database again.
 
     cache/<epoch>/cells-<first>-<end>/arrays     columns of the rows, postings of terms and of metadata
                                      vectors     FAISS's index, if the index has vectors
 
-A write makes a segment for its new cells, and joins it with segments that are not much larger, so that there are few
-segments and each passage is joined with others only a logarithmic number of times. A segment that contains passages
-deleted since is made again without them when the index is compacted.
+A write makes a segment for its new cells, and joins it with segments that are not much larger, so that there are
+few segments and each passage is joined with others only a logarithmic number of times. A segment that contains
+passages deleted since is made again without them when the index is compacted.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ ReadVectors = Callable[[Ints], Floats]
 
 @dataclass
 class Segment:
-    """Arrays of the cells from `first` up to `end`, with a slot for each cell whose passage existed when they were
+    """Holds arrays of the cells from `first` up to `end`, with a slot for each cell that was a passage when they were
     made.
-
-    columns: by name, (n,) each. folder: where the segment is saved, or None.
     """
 
     first: int
     end: int
     columns: Mapping[str, npt.NDArray[Any]]
+    """(n,) each, by name."""
     terms: Postings
     fields: Postings
     folder: Path | None = None
+    """Where the segment is saved; None if it is not."""
     _vectors: VectorIndex | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -76,15 +76,16 @@ class Segment:
         return slots[there]
 
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
-        """Return the index of the vectors, numbered by slot: the saved one, or otherwise one made of the vectors from
-        `read`."""
+        """Return the index of the vectors, numbered by slot: the saved one, or else one built from the vectors that
+        `read` returns.
+        """
         if self.vectors_at_hand() is None:
             self._vectors = VectorIndex.build(read(self.columns["cell"]), settings)
         assert self._vectors is not None
         return self._vectors
 
     def vectors_at_hand(self) -> VectorIndex | None:
-        """Return the index of the vectors if it is in memory or saved, otherwise None."""
+        """Return the index of the vectors if it is in memory or saved; otherwise None."""
         if self._vectors is None and self.folder is not None:
             self._vectors = _load_vectors(self.folder / _VECTORS, len(self))
         return self._vectors
@@ -113,7 +114,7 @@ class Segment:
         self.folder = folder
 
     def look(self) -> None:
-        """Check whether the files were deleted, which may happen at any time."""
+        """Check whether the files were deleted, which may happen at any time. Then the segment counts as not saved."""
         if self.folder is not None and not (self.folder / _ARRAYS).exists():
             self.folder = None
 
@@ -132,9 +133,8 @@ class Segment:
 def from_rows(
     first: int, end: int, rows: SearchedColumns, database: Database
 ) -> Segment:
-    """Make a segment from the rows in the cells from `first` up to `end` of a database.
-
-    Raises IndexMismatch for a damaged row.
+    """Build a segment from the rows in the cells from `first` up to `end` of a database. Raises IndexMismatch for a
+    damaged row.
     """
     count = len(rows.cells)
     try:
@@ -165,8 +165,12 @@ def joined(
 ) -> Segment:
     """Join consecutive segments into one, without dead cells.
 
-    settings, read: for vectors. If one of the segments has its vectors in memory or saved, those of the other segments
-    are read and all are indexed; otherwise, the vector index is made when it is needed.
+    If one of the segments has its vectors in memory or saved, those of the other segments are read and all are
+    indexed; otherwise the vector index is built when it is needed.
+
+    Args:
+        dead: the cells of deleted passages.
+        settings, read: how vectors are searched, and a function that reads those of cells.
     """
     living = []
     for one in segments:
@@ -218,8 +222,7 @@ def joined(
 
 
 def too_small(segments: Sequence[Segment]) -> int:
-    """Return the position of the first segment to join with all that follow, or the number of segments to join
-    nothing."""
+    """Return the position of the first segment to join with all that follow; the number of segments to join nothing."""
     start = len(segments) - 1
     total = len(segments[-1]) if segments else 0
     while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
@@ -242,7 +245,7 @@ def saved_segments(cache: Path) -> dict[int, list[int]]:
 
 
 def load(cache: Path, first: int, end: int) -> Segment | None:
-    """Open a saved segment, memory-mapped, or return None if it is missing or damaged and has to be made again."""
+    """Open a saved segment, memory-mapped; None if it is missing or damaged and has to be made again."""
     folder = cache / f"cells-{first}-{end}"
     try:
         arrays, _ = array_file.read_arrays(folder / _ARRAYS)
@@ -269,7 +272,7 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
 
 
 def check_saved(cache: Path) -> list[tuple[Path, str]]:
-    """Read all saved segments; return each file with its problem, or "" for an undamaged file."""
+    """Read all saved segments. Returns each file with its problem, "" for an undamaged file."""
     told = []
     for first, ends in sorted(saved_segments(cache).items()):
         for end in ends:

@@ -1,4 +1,4 @@
-"""One commit of an index as arrays: segments of its cells, and which cells are passages, in which order."""
+"""Shows one commit of an index as arrays: segments of its cells, and which cells are passages, in which order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FEW = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The columns of the table `index_state`; schema.py says what they mean."""
+    """Holds the columns of the table `index_state`; schema.py describes them."""
 
     epoch: int
     revision: int
@@ -83,12 +83,13 @@ class FieldValues:
     """
 
     def __init__(self, database: Database) -> None:
+        """Take the database of the index."""
         self._database = database
         self._lock = Lock()
         self._by_key: dict[str, dict[int, list[Any]]] = {}
 
     def of(self, cells: Ints, condition: Condition) -> list[list[Any]]:
-        """Return for each cell the texts that its passage has under the key of a condition, or their sort keys."""
+        """Return, for each cell, the texts that its passage has under the key of a condition, or their sort keys."""
         key = condition.key
         with self._lock:
             known = self._by_key.setdefault(key, {})
@@ -113,7 +114,7 @@ class FieldValues:
 
 
 class Snapshot:
-    """Passages of one commit, with their BM25 matrix and vector index, which are made when first needed.
+    """Shows the passages of one commit, with their BM25 matrix and vector index, which are built when first needed.
 
     It does not change when the index is written to, except that an erased passage disappears from every snapshot.
     """
@@ -130,7 +131,11 @@ class Snapshot:
         values: FieldValues,
         tokeniser: Tokeniser,
     ) -> None:
-        """Take the segments of all cells. dead: the cells whose passages were deleted, ascending."""
+        """Take the segments of all cells.
+
+        Args:
+            dead: the cells of deleted passages, ascending.
+        """
         self.database = database
         self.state = state
         self.segments = tuple(segments)
@@ -222,7 +227,8 @@ class Snapshot:
 
     def vectors(self) -> VectorIndex:
         """Return the vector index, whose numbers are the rows of passages. Raises IndexMismatch for an index without
-        vectors."""
+        vectors.
+        """
         embedder = self.manifest.embedder
         with self._lock:
             if embedder is None:
@@ -291,10 +297,12 @@ _HASHED = ("id", "document", "text")
 
 
 class StoredPassages(Sequence[Passage]):
-    """Passages in the given cells, each read when it is accessed. Raises ErasedPassage for one that has been deleted
-    since."""
+    """Reads the passages in the given cells when they are accessed. Raises ErasedPassage for one that was deleted
+    since.
+    """
 
     def __init__(self, database: Database, cells: Ints) -> None:
+        """Take the database and the cells of the passages, in order."""
         self._database = database
         self._cells = cells
 
@@ -319,14 +327,15 @@ class StoredPassages(Sequence[Passage]):
             )
 
     def take(self, rows: Ints) -> list[Passage | None]:
-        """Return the passages of the given rows, with None for a passage that is gone."""
+        """Return the passages of the given rows, None for a passage that was deleted."""
         return read_passages(self._database, self._cells[rows].tolist())
 
 
 class PartOfSnapshot(Snapshot):
-    """The given `rows` of a snapshot, in the same order. Words are weighted as in the whole snapshot."""
+    """Shows some rows of a snapshot, in the same order. Words are weighted as in the whole snapshot."""
 
     def __init__(self, whole: Snapshot, rows: Ints) -> None:
+        """Take the whole snapshot and the rows to show, ascending."""
         self.database = whole.database
         self.state = whole.state
         self.segments = whole.segments
@@ -348,7 +357,8 @@ class PartOfSnapshot(Snapshot):
 
     def vectors(self) -> VectorIndex:
         """Return the vector index, whose numbers are the rows of passages. Raises IndexMismatch for an index without
-        vectors."""
+        vectors.
+        """
         whole = self._whole.vectors()
         with self._lock:
             if (
@@ -370,7 +380,11 @@ def take_snapshot(
 ) -> Snapshot:
     """Return the last commit. Arrays in `before` and in the cache are used; others are made from the database.
 
-    cache: the folder of caches, if there is one. Raises IndexNotFound, and IndexMismatch for a damaged index.
+    Raises IndexNotFound, and IndexMismatch for a damaged index.
+
+    Args:
+        cache: the folder of caches; None if the index has no folder.
+        before: an earlier snapshot.
     """
     with database.reading() as connection:
         state = read_state(connection, database)

@@ -1,4 +1,4 @@
-"""Facts that are stated in the metadata of a passage or record, so that no extractor has to read it."""
+"""Reads facts that are stated in the metadata of a passage or record, so that no extractor has to read the text."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ _KEYS_OF_PARTS = {key for keys in FACT_KEYS for key in keys} | {"place", "attrib
 def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
     """Return the facts in a record, in the form in which they are stored, and the problem of each invalid one.
 
-    A fact is [subject, predicate, object], perhaps followed by its place and attributes, or an object with these keys,
-    or with head, relation and tail, whose other keys are attributes. place: the place of the record, for facts without
-    one.
+    A fact is [subject, predicate, object], perhaps followed by its place and attributes, or an object with these
+    keys, or with head, relation and tail, whose other keys are attributes.
+
+    Args:
+        value: the record's value under "facts".
+        place: the place of the record, for facts without one.
     """
     if value is None:
         return [], []
@@ -115,8 +118,8 @@ def sentence_of(subject: str, predicate: str, object_: str) -> str:
 
 
 def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
-    """Return the facts in a passage's metadata, each with the span of its sentence, or of the sentence most similar to
-    it.
+    """Return the facts in a passage's metadata, each with the span of the sentence that states it or is most similar
+    to it.
 
     Their extractor is "stated: " and the place, so that no record can present its facts as those of an extractor.
     Returns None if the passage has no such facts, or if its metadata has something else under that key.
@@ -172,6 +175,7 @@ class PiecesByWord:
     """Holds the pieces of a text by their words, so that a fact need not be searched in each of them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        """Take the texts of the pieces."""
         self._texts = texts
         self._naming_key: dict[str, list[int]] = {}
 
@@ -188,8 +192,7 @@ class PiecesByWord:
         return pieces
 
     def about(self, fact: Sequence[str]) -> list[int]:
-        """Return the pieces that contain a fact's sentence, otherwise those that name both of its ends, otherwise the
-        first.
+        """Return the pieces that contain a fact's sentence, else those that name both of its ends, else the first.
 
         Only the first few are returned, so that many facts about a long, repetitive text do not multiply.
         """

@@ -72,10 +72,11 @@ Compact = Literal["now", "later"]
 
 
 class PassageIndex:
-    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index; perhaps also a graph.
+    """Holds passages in a fixed order with a BM25 matrix, perhaps a vector index, and perhaps a knowledge graph.
 
-    Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
-    search the passages that existed when they were made; `refresh` takes later writes of other processes into account.
+    Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits.
+    Retrievers search the passages that existed when they were made; `refresh` takes later writes of other processes
+    into account.
     """
 
     filter = ALL
@@ -84,7 +85,12 @@ class PassageIndex:
     def __init__(
         self, database: Database, embedder: Embedder | None, path: Path | None = None
     ) -> None:
-        """Open the index in a database. path: the folder of the index, if it is in a folder."""
+        """Open the index in a database.
+
+        Args:
+            embedder: embeds queries and new passages; by default the one that the index names.
+            path: the folder of the index, if it has one.
+        """
         self.database = database
         self.path = path
         self.cache = path / CACHE if path else None
@@ -110,8 +116,13 @@ class PassageIndex:
     ) -> Self:
         """Make an empty index in a folder, or at the address of a database, where its schema is created.
 
-        embedder: None for an index with only BM25, otherwise a value that resolve_embedder takes. Its name and
-        dimension are stored in the index. Raises IndexExists if the place already holds an index or anything else.
+        Raises IndexExists if the place already holds an index or anything else.
+
+        Args:
+            embedder: any value that resolve_embedder takes; None for an index with only BM25. Its name and
+                dimension are stored in the index.
+            tokeniser: splits texts into terms; by default for English.
+            bm25, vectors: the parameters of BM25 and of the vector search.
         """
         place = place_of(place)
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
@@ -127,9 +138,14 @@ class PassageIndex:
     def open(cls, place: str | Path | Address, embedder: object = None) -> Self:
         """Open the index in a folder, or at the address of a database.
 
-        Without `embedder`, the one named in the index is loaded by that name when first needed. Raises IndexNotFound if
-        there is no index; IndexMismatch for vectors of another embedder, another version or a damaged index; StoreError
-        for a database that cannot be reached.
+        Args:
+            embedder: embeds queries and new passages; by default the one that the index names is loaded when it is
+                first needed.
+
+        Raises:
+            IndexNotFound: if there is no index.
+            IndexMismatch: for vectors of another embedder, another version or a damaged index.
+            StoreError: for a database that cannot be reached.
         """
         place = place_of(place)
         if isinstance(place, Path) and not cls.exists(place):
@@ -198,7 +214,7 @@ class PassageIndex:
         return self.snapshot.passages
 
     def get(self, passage_id: str) -> Passage | None:
-        """Return the passage with this id, or None."""
+        """Return the passage with this id; None if the index does not contain it."""
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
@@ -206,10 +222,13 @@ class PassageIndex:
         return next((one for one in there if one and one.id == name), None)
 
     def uploaded(self, name: str) -> bytes | None:
-        """Return a file exactly as it was sent to a server of this index, or None if there is none with that name.
+        """Return a file exactly as it was sent to a server of this index; None if there is no such file.
 
-        name: as it was sent to the server; part/name if it was sent with a token that sees only a part of the index.
         Raises TypeError for a view, which shows only passages.
+
+        Args:
+            name: the name as it was sent to the server; part/name if it was sent with a token that sees only a part
+                of the index.
         """
         if self._whole is not None:
             raise TypeError(
@@ -234,7 +253,7 @@ class PassageIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return the embedder of queries and new passages, or None for an index without vectors.
+        """Return the embedder of queries and new passages; None for an index without vectors.
 
         Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
         """
@@ -245,9 +264,10 @@ class PassageIndex:
         return self._embedder
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return a view of the current passages that `filter` admits, as if the index held no others.
+        """Return a view of the current passages that `filter` admits, as if the index held no others. Raises
+        FilterError.
 
-        A view can be searched like any index, and does not change. Raises FilterError.
+        A view can be searched like any index, and does not change.
         """
         chosen = Filter.of(filter)
         snapshot = self.snapshot
@@ -264,16 +284,15 @@ class PassageIndex:
 
     @property
     def commit(self) -> str:
-        """The name of the state that is searched; it changes with each write of passages or of the graph."""
+        """Return the name of the state that is searched. It changes with each write of passages or of the graph."""
         state = self.snapshot.state
         return f"{state.epoch:x}-{state.revision:x}"
 
     def refresh(self) -> None:
-        """Load the last commit, if another process has written since; otherwise only the state of the database is
-        checked.
+        """Load the last commit if another process has written since; otherwise only check that there is no later one.
 
-        Raises IndexNotFound if the index is gone, and IndexMismatch if it is damaged or its vectors are now of another
-        embedder than the one given to `open`.
+        Raises IndexNotFound if the index no longer exists, and IndexMismatch if it is damaged or its vectors are
+        now of another embedder than the one given to `open`.
         """
         if self._whole is not None or self.database.is_writing():
             return
@@ -326,11 +345,12 @@ class PassageIndex:
     def upsert(
         self, passages: Iterable[Passage], *, whole_documents: bool = False
     ) -> Changes:
-        """Add passages, replacing those with the same id. Unchanged passages are not written, and no text is embedded
-        twice.
+        """Add passages, which replace stored ones with the same id. Unchanged passages are not written or embedded
+        again.
 
-        whole_documents: the passages are complete documents, so that other stored passages of these documents are
-        deleted.
+        Args:
+            whole_documents: whether the passages are complete documents, so that other stored passages of these are
+                deleted.
         """
         batch = list(passages)
         return self._write(
@@ -351,9 +371,11 @@ class PassageIndex:
     def delete_documents(
         self, document_ids: Iterable[str], *, compact: Compact = "now"
     ) -> Changes:
-        """Delete the passages of several documents in one write, with the parts of the graph that rest only on them.
+        """Delete the passages of several documents in one write, with the parts of the graph that are based only on
+        them.
 
-        compact: when their bytes are removed from the files, too.
+        Args:
+            compact: when their bytes are removed from the files.
         """
         names = list(document_ids)
         return self._write(
@@ -362,7 +384,8 @@ class PassageIndex:
 
     @contextmanager
     def batch(self, compact: Compact = "now") -> Iterator[Self]:
-        """Make many writes, each of them durable when it returns, and tidy up only once, at the end.
+        """Return a context manager for many writes, each of them durable when it returns, that tidies up only once, at
+        the end.
 
         If the process stops before the end, nothing written is lost, and no search finds deleted passages; the next
         write or batch that compacts removes their bytes.
@@ -382,8 +405,11 @@ class PassageIndex:
         return erasures == compacted
 
     def finish(self, compact: Compact = "now") -> None:
-        """Join and save segments, update what is attached to the passages such as a graph, and, unless `compact` is
-        "later", remove the bytes of deleted text."""
+        """Join and save segments, and update the data that is attached to the passages, such as a graph.
+
+        Args:
+            compact: whether to remove the bytes of deleted text "now" or "later".
+        """
         self._refuse_view()
         with self._lock:
             self._renumber()
@@ -405,8 +431,9 @@ class PassageIndex:
         self.database.close()
 
     def committed(self) -> None:
-        """Treat this index's writes in a transaction of its database as the last commit; call it once that transaction
-        has ended."""
+        """Treat this index's writes in a transaction of its database as the last commit. Call it once the transaction
+        has ended.
+        """
         self._committed = self.snapshot
 
     def _refuse_view(self) -> None:
@@ -440,8 +467,11 @@ class PassageIndex:
             return changes
 
     def _tidy(self, remains: bool) -> None:
-        """Join segments and save them. remains: whether to remove deleted passages from segments that are saved
-        already."""
+        """Join segments and save them.
+
+        Args:
+            remains: whether to remove deleted passages from segments that are saved already.
+        """
         now = self._take()
         for one in now.segments:
             one.look()

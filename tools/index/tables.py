@@ -18,13 +18,14 @@ _NAMES_SEPARATOR = re.compile(r"\A\s*\"?sep=(.)\"?\s*\Z", re.IGNORECASE)
 
 
 class Rows:
-    """Iterator over the rows of a table, each with the number of its first line.
+    """Iterates over the rows of a table, each with the number of its first line.
 
-    A row that cannot be read is returned as the csv.Error, and reading continues with the line after the row's first.
-    The header is the first row. In tab-separated values, quotation marks have no meaning.
+    A row that cannot be read is returned as the csv.Error, and reading continues with the line after the row's
+    first. The header is the first row. In tab-separated values, quotation marks have no meaning.
     """
 
     def __init__(self, lines: Iterator[str], *, is_tsv: bool = False) -> None:
+        """Take the lines of the file."""
         csv.field_size_limit(_LONGEST_FIELD)
         self._lines = lines
         self._again: deque[str] = deque()

@@ -36,17 +36,15 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Holds a file's text as Markdown.
-
-    pages: for pages and slides, the offset in `text` where each begins. left_out: how many parts were left out because
-    no reader sees them, by the reason: "hidden" or "struck out".
-    """
+    """Holds a file's text as Markdown."""
 
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
+    """For pages and slides, the offset in `text` at which each begins."""
     left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many parts were left out because no reader sees them, by the reason: "hidden" or "struck out"."""
     rows: tuple[SheetRow, ...] = ()
     """The rows of a workbook, which are read instead of its text"""
     quoted: str = ""
@@ -57,20 +55,24 @@ class Converted:
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file whose bytes are in memory, read like a file at a path. converted: its text, if it is known."""
+    """Holds a file in memory, which is read like a file at a path."""
 
     name: str
     data: bytes
     converted: Converted | None = None
+    """Its text, if it is known."""
 
     @property
     def suffix(self) -> str:
+        """Return the suffix of the name."""
         return Path(self.name).suffix
 
     def read_bytes(self) -> bytes:
+        """Return the bytes."""
         return self.data
 
     def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        """Return the bytes as an open file."""
         return BytesIO(self.data)
 
 
@@ -79,14 +81,18 @@ FileContent = Path | HeldFile
 
 
 class NotText(Exception):
-    """Raised for a file that contains no text that can be indexed.
-
-    line: where the problem is, 0 for the whole file. pages: the number of pages, if no page has a text.
-    """
+    """Reports a file that contains no text that can be indexed."""
 
     def __init__(
         self, reason: str, line: int = 0, *, empty: bool = False, pages: int = 0
     ) -> None:
+        """Take the reason.
+
+        Args:
+            line: where the problem is; 0 for the whole file.
+            empty: whether the file is empty.
+            pages: the number of pages, if no page has a text.
+        """
         super().__init__(reason)
         self.line = line
         self.empty = empty
@@ -161,7 +167,10 @@ def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[
 
 
 def not_unicode(text: str) -> str:
-    """Return why `text` cannot be stored, or "": because of bytes that are not UTF-8, or half a surrogate pair."""
+    """Return why `text` cannot be stored; "" if it can.
+
+    Bytes that are not UTF-8, and halves of surrogate pairs, cannot be stored.
+    """
     at = _first_bad(text)
     if at < 0:
         return ""
@@ -176,18 +185,21 @@ def not_unicode(text: str) -> str:
 
 
 class WrittenNumber(float):
-    """A number with its digits as written, since 1.10 is not the same price as 1.1 to a reader."""
+    """Is a number that keeps its digits as written, since 1.10 is not the same price as 1.1 to a reader."""
 
     __slots__ = ("written",)
 
     def __init__(self, written: str) -> None:
+        """Take the digits."""
         self.written = written
 
 
 def parse_line(line: str, *, as_written: bool = False) -> Any:
-    """Return the JSON value of a line. Raises ValueError with the reason if it has none, or none that can be stored.
+    """Return the JSON value of a line. Raises ValueError, with the reason, for a line without one, or with one that
+    cannot be stored.
 
-    as_written: whether decimal numbers keep their digits, as WrittenNumber.
+    Args:
+        as_written: whether decimal numbers keep their digits, as WrittenNumber.
     """
     try:
         value = json.loads(line, parse_float=WrittenNumber if as_written else None)

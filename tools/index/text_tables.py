@@ -1,4 +1,4 @@
-"""Reads tables in Markdown, where a row is a record whose cells are facts about the subject that it names."""
+"""Reads tables in Markdown: a row is a record, and its cells are facts about the subject that it names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_FACT = 200
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """A row of a table: characters `start` to `end` of its text, and its cells."""
+    """Holds a row of a table: its cells, and its characters `start` to `end` in the text."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class TextRow:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table: characters `start` to `end` of a text; its header ends at `head_end`."""
+    """Holds a table, at the characters `start` to `end` of a text; its header ends at `head_end`."""
 
     start: int
     head_end: int
@@ -44,15 +44,14 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table as the facts that it states.
-
-    key_column: the column that names the subject of each row. key: the subject of this row. cells: the other columns
-    that are not empty in this row, each with its cell.
-    """
+    """Holds a row of a table as the facts that it states."""
 
     key_column: str
+    """The column that names the subject of each row."""
     key: str
+    """The subject of this row."""
     cells: tuple[tuple[str, str], ...]
+    """The other columns that are not empty in this row, each with its cell."""
     number: int = 0
     """The number of the row, from 1; 0 if unknown"""
 
@@ -64,7 +63,7 @@ class Record:
         return f"{named}: {said}."
 
     def facts(self, place: str) -> list[list[str]]:
-        """Return the facts of the row, each with its place; cells of prose are not facts."""
+        """Return the facts of the row, each with its place. Long cells are prose and no facts."""
         facts = []
         for column, cell in self.cells:
             if len(cell) <= _LONGEST_FACT:
@@ -120,8 +119,11 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
 def record_of(
     columns: Sequence[str], row: Sequence[str], key: Sequence[int]
 ) -> Record | None:
-    """Return the record of a row, or None if it states nothing. key: the numbers of the columns that name its
-    subject."""
+    """Return the record of a row; None if it states nothing.
+
+    Args:
+        key: the numbers of the columns that name its subject.
+    """
     about = [row[at] for at in key if row[at]]
     cells = []
     for at, column in enumerate(columns):
@@ -166,8 +168,7 @@ def _tell_apart(rows: Sequence[Sequence[str]], key: Sequence[int]) -> bool:
 
 
 def headings_above(text: str, first: int, start: int) -> int:
-    """Return where the headings begin that stand directly above `start` and after `first`; `start` if there are
-    none."""
+    """Return where the headings begin that stand directly above `start` and after `first`; `start` without any."""
     begin = start
     while begin > first:
         at = max(text.rfind("\n", 0, begin - 1) + 1, first)

@@ -17,10 +17,12 @@ score."""
 
 
 def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
-    """Return descending `scores`, in which scores that tie with a better one are raised to the best one that they tie
-    with.
+    """Return descending scores, in which each score that ties with a better one is raised to it.
 
     Groups of ties are formed from the best score on, so that no group is wider than TIE.
+
+    Args:
+        relative: whether TIE is a share of the better score, or absolute.
     """
     allowed = np.abs(scores) * TIE if relative else np.full(len(scores), TIE)
     close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:-1]) + 1
@@ -37,7 +39,11 @@ def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
 def best_places(
     scores: npt.NDArray[Any], k: int, *, relative: bool
 ) -> npt.NDArray[np.intp]:
-    """Return the positions of the `k` highest scores, best first; ties keep their order."""
+    """Return the positions of the `k` highest scores, best first; ties keep their order.
+
+    Args:
+        relative: see `level`.
+    """
     order = np.argsort(-scores, kind="stable")
     levelled = level(scores[order], relative=relative)
     return order[np.lexsort((order, -levelled))[:k]]

@@ -238,15 +238,11 @@ def _parts(word: str) -> list[str]:
 
 
 class Tokeniser:
-    """Splits text into terms: Unicode words, without stop words, stemmed.
+    """Splits text into terms: Unicode words, without stop words, stemmed. Safe for use by several threads.
 
-    Different spellings of the same thing share a term: "U.S." also has "us", "PPR9087" has "ppr" and "9087", "1,000" is
-    "1000". In English, a word with accents is indexed without them, since accents occur in foreign names; in other
-    languages, where accents distinguish words, it is indexed both with and without them.
-
-    `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
-    None, "none" and the languages without a stemmer, such as "chinese", leave every word unchanged. `stop_words`
-    replaces the list of stop words, and `stem=False` keeps word forms. May be used from several threads at once.
+    Different spellings of the same thing share a term: "U.S." also has "us", "PPR9087" has "ppr" and "9087",
+    "1,000" is "1000". In English, a word with accents is indexed without them, since accents occur in foreign
+    names; in other languages, where accents distinguish words, it is indexed both with and without them.
     """
 
     def __init__(
@@ -256,7 +252,14 @@ class Tokeniser:
         stop_words: Iterable[str] | None = None,
         stem: bool = True,
     ) -> None:
-        """Raises ValueError for a language without a Snowball stemmer."""
+        """Choose the language. Raises ValueError for a language without a Snowball stemmer.
+
+        Args:
+            language: a Snowball stemmer ("english", "german", "russian", ...), which comes with stop words. None,
+                "none" and the languages without a stemmer, such as "chinese", leave every word unchanged.
+            stop_words: replace those of the language.
+            stem: False to keep word forms.
+        """
         self.language = language
         self.stem = stem
         self.stop_words = tuple(
@@ -345,6 +348,7 @@ class Tokeniser:
         return stem
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values."""
         return {
             "language": self.language,
             "stop_words": list(self.stop_words),
@@ -353,6 +357,7 @@ class Tokeniser:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the tokeniser with the settings that `to_dict` returned."""
         return cls(data["language"], stop_words=data["stop_words"], stem=data["stem"])
 
 

@@ -1,4 +1,4 @@
-"""Files that were sent to a server: their bytes are in the database of the index, written together with their passages.
+"""Stores files that were sent to a server, in the database of the index, together with their passages.
 
 The journal identifies such a file by a path that no file on a disk has.
 """
@@ -19,8 +19,11 @@ _LONGEST_PLAIN = 40  # how many characters of a part's name are for human reader
 
 
 def upload_path(*names: str) -> Path:
-    """Return the path that identifies an uploaded file in the journal. names: of its part of the index, if any, and its
-    own."""
+    """Return the path that identifies an uploaded file in the journal.
+
+    Args:
+        names: the name of its part of the index, if it has one, and its own name.
+    """
     return Path(_ROOT, *names)
 
 
@@ -37,10 +40,12 @@ def uploaded_as(name: str) -> Path | None:
 
 
 def upload_part(source: object) -> str:
-    """Return the name of the part of the index for uploads of callers with this filter, or "" for callers without one.
+    """Return the name of the part of the index for uploads of callers with a filter; "" for callers without one.
 
-    The name is put before the names of their documents, so that no name reveals the files of others. source: a filter
-    in any form that `Filter.of` takes.
+    The name is put before the names of their documents, so that no name reveals the files of others.
+
+    Args:
+        source: a filter in any form that `Filter.of` takes.
     """
     filter = Filter.of(source)
     if not filter:
@@ -78,7 +83,7 @@ def drop_upload(connection: Connection, path: Path) -> None:
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file, or None if there is none."""
+    """Return the bytes of an uploaded file; None if there is no such file."""
     query = "SELECT data FROM uploads WHERE path = ?"
     with database.reading(once=True) as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()

@@ -28,18 +28,18 @@ _LEAST_FOR_LISTS = 1000  # with fewer vectors, lists cannot be trained, and a fl
 
 @dataclass(frozen=True, slots=True)
 class VectorSettings:
-    """Sets how vectors are searched.
-
-    flat: exact. hnsw: a graph with `links` neighbours per node, and `effort` candidates kept while building and
-    searching. ivf: `lists` clusters (0: the square root of the number of vectors), of which `probes` are searched (0: a
-    sixteenth of them).
-    """
+    """Sets how vectors are searched."""
 
     kind: Literal["flat", "hnsw", "ivf"] = "flat"
+    """"flat" is exact, "hnsw" searches a graph of neighbours, and "ivf" searches clusters."""
     links: int = 32
+    """For hnsw, the number of neighbours of a node."""
     effort: int = 128
+    """For hnsw, the number of candidates kept while building and searching."""
     lists: int = 0
+    """For ivf, the number of clusters; 0 for the square root of the number of vectors."""
     probes: int = 0
+    """For ivf, the number of clusters that are searched; 0 for a sixteenth of them."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("flat", "hnsw", "ivf"):
@@ -49,9 +49,8 @@ class VectorSettings:
 
 
 class VectorIndex:
-    """Searches vectors by inner product; a vector's number is its position in the given order.
-
-    May be searched from several threads at once.
+    """Searches vectors by inner product. The number of a vector is its position in the given order. Safe for several
+    threads.
     """
 
     def __init__(self, index: Any) -> None:
@@ -86,7 +85,7 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a saved index, memory-mapped if this FAISS supports it. Raises FileNotFoundError, MissingExtra."""
+        """Open a saved index, memory-mapped if this FAISS supports it. Raises FileNotFoundError and MissingExtra."""
         faiss = _faiss()
         path.stat()
         try:
@@ -119,10 +118,9 @@ class VectorIndex:
         return vectors
 
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the numbers and inner products of the `k` vectors nearest to `query` (dimension,), best first, ties by
-        number.
+        """Return the numbers and inner products of the `k` vectors nearest to `query` (dimension,), best first.
 
-        Raises IndexMismatch for a query of another dimension.
+        Ties are in the order of the numbers. Raises IndexMismatch for a query of another dimension.
         """
         if query.shape != (self.dimension,):
             raise IndexMismatch(
@@ -191,8 +189,7 @@ class _PartOfVectors(VectorIndex):
 
 
 class JoinedVectors(VectorIndex):
-    """Searches several indexes as one: vector `i` of a part gets the number `rows[i]`, and is left out if that is
-    -1."""
+    """Searches several indexes as one: vector `i` of a part gets the number `rows[i]`, and is left out if that is -1."""
 
     def __init__(
         self, dimension: int, parts: Sequence[tuple[VectorIndex, Ints]]
@@ -210,10 +207,12 @@ class JoinedVectors(VectorIndex):
 
     @property
     def count(self) -> int:
+        """Return the number of vectors."""
         return sum(len(rows) for _, rows in self._parts)
 
     @property
     def dimension(self) -> int:
+        """Return the number of components of a vector."""
         return self._dimension
 
     def of_rows(self, rows: Ints) -> VectorIndex:
@@ -254,9 +253,9 @@ class JoinedVectors(VectorIndex):
 
 
 def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
-    """Make a faiss.Index for vectors of `shape`. The caller trains it, unless `is_trained`, and adds the vectors.
+    """Build an empty faiss.Index for vectors of `shape`. Raises MissingExtra without FAISS.
 
-    Raises MissingExtra without FAISS.
+    The caller trains it, unless `is_trained`, and adds the vectors.
     """
     faiss = _faiss()
     count, dimension = shape
@@ -281,8 +280,8 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
 def on_gpus(index: Any) -> Any:
     """Return a copy of a faiss.Index on all graphics processors, each of which holds a part of the vectors.
 
-    Return the index unchanged if FAISS finds no GPU or was built without GPU support, for HNSW, which cannot be
-    searched there, and, with a RuntimeWarning, if it does not fit into the memory of the GPUs.
+    The index is returned unchanged if FAISS finds no GPU or was built without GPU support, for HNSW, which cannot
+    be searched there, and, with a RuntimeWarning, if it does not fit into the memory of the GPUs.
     """
     faiss = _faiss()
     if not getattr(faiss, "get_num_gpus", int)() or isinstance(
@@ -303,7 +302,7 @@ def on_gpus(index: Any) -> Any:
 
 
 def require_faiss() -> None:
-    """Raise MissingExtra if vectors cannot be searched here."""
+    """Raise MissingExtra if vectors cannot be searched on this machine."""
     _faiss()
 
 

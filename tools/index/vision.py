@@ -1,4 +1,4 @@
-"""Describes pictures that are files with a vision model chosen by the user; none is built in."""
+"""Describes pictures that are files by a vision model that the user chooses; no model is built in."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ _WISH = (
 
 
 class Vision:
-    """A chat model that describes pictures, such as openai:gpt-4o-mini; each picture once, even if a strict run reads
-    it twice."""
+    """Describes pictures by a chat model such as openai:gpt-4o-mini; each picture once, even if a strict run reads it
+    twice.
+    """
 
     def __init__(self, model: str) -> None:
+        """Take the name of the model."""
         self._model = model
         self.name = model.partition(":")[2]
         self._recent = RecentResults[str, str](1000)
@@ -51,9 +53,10 @@ class Vision:
 def with_vision(
     vision: Vision, convert: Callable[[FileContent, OnRead], Converted]
 ) -> Callable[[FileContent, OnRead], Converted]:
-    """Return a conversion that has pictures described by a model; other files are converted by `convert`.
+    """Return a conversion in which a model describes pictures; other files are converted by `convert`.
 
-    The conversion raises NotText for a file that is not a picture or is too large, and if the model returns no text.
+    The conversion raises NotText for a file that is not a picture or is too large, and if the model returns no
+    text.
     """
 
     def read(path: FileContent, on_read: OnRead) -> Converted:

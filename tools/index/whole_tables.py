@@ -18,6 +18,7 @@ class WholeTable:
     """Collects the rows of a table, and drops them once there are too many to be shown together."""
 
     def __init__(self, name: str, title: str, columns: Sequence[str]) -> None:
+        """Take the names of the table and its columns."""
         self._name = name
         self._title = title
         self._rows = [list(columns)]

@@ -254,8 +254,10 @@ class _LastMarked:
 def without_large_tables(data: bytes, least: int) -> tuple[bytes, dict[str, str]]:
     """Return a Word file with a mark in place of each large table, and the tables as Markdown, by their marks.
 
-    The library takes a quarter of a millisecond per cell, which is nearly all of the time for a large table. least: the
-    number of cells from which a table is large.
+    The library takes a quarter of a millisecond for each cell, which is nearly all of the time for a large table.
+
+    Args:
+        least: the number of cells from which a table is large.
     """
     with zipfile.ZipFile(BytesIO(data)) as archive:
         if _BODY not in archive.namelist():

@@ -281,7 +281,8 @@ def test_a_file_in_place_of_gfm_rag_s_folder_is_reported(
     result = cli("kg", "build", "bell.index", "--gfm", "wiki.jsonl")
     assert (result.exit_code, result.stderr) == (
         1,
-        "ras-agent: no nodes.csv in wiki.jsonl: give the folder of a gfm-rag graph, with nodes.csv, relations.csv, edges.csv\n",
+        "ras-agent: no nodes.csv in wiki.jsonl: give the folder of a gfm-rag graph, with nodes.csv, relations.csv, "
+        "edges.csv\n",
     )
 
 

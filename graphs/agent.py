@@ -1,7 +1,8 @@
 """The agent: a compiled LangGraph graph that checks its input before it runs.
 
-LangGraph silently drops input keys that a graph does not know, and remembers on a thread what was asked there before.
-So an input with a misspelt key, or without a question, would still be answered. `Agent` refuses both.
+LangGraph silently drops input keys that a graph does not know, and remembers on a thread the question that was
+asked there before. So an input with a misspelt key, or without a question, would still be answered. `Agent` refuses
+both.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ def _as_v1(output: GraphOutput[Any]) -> Any:
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
-    """Compiled graph that `create_ras_agent` and its siblings return. LangGraph runs it like any other graph.
+    """Runs a loop as a compiled LangGraph graph; `create_ras_agent` and its siblings return one.
 
-    An unknown key of the input raises UnknownName. As a node of a bigger graph, the agent is given that graph's whole
-    state; there it takes the keys that it knows and ignores other keys, as LangGraph does.
+    An unknown key of the input raises UnknownName. As a node of a bigger graph, the agent is given that graph's
+    whole state; there it takes the keys that it knows and ignores other keys, as LangGraph does.
 
-    A pickled agent is rebuilt from its arguments when it is loaded, so the arguments must be picklable. A copy, even a
-    deep one, is the agent itself, because it holds nothing that changes between runs.
+    A pickled agent is rebuilt from its arguments when it is loaded, so the arguments must be picklable. A copy,
+    even a deep one, is the agent itself, because it holds nothing that changes between runs.
     """
 
     recipe: Callable[[], Agent] | None = None
-    """Makes the agent again; None for an agent that was assembled from parts."""
+    """Builds the agent again; None for an agent that was assembled from parts."""
 
     @classmethod
     def of(cls, graph: CompiledStateGraph[State, Limits, Inputs, Outputs]) -> Agent:
-        """Return the graph as an agent."""
+        """Return a compiled graph as an agent."""
         return cls(
             **{
                 name: value
@@ -63,7 +64,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         )
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
-        """Return a copy of this agent with the attributes in `update` replaced; LangGraph's `with_config` calls it."""
+        """Return a copy of this agent with the attributes in `update` replaced. LangGraph's `with_config` calls it."""
         attributes = {
             name: value
             for name, value in vars(self).items()
@@ -150,9 +151,11 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Return the agent as a tool for another agent: a `question` in, the answer with its sources out, as text.
+        """Return the agent as a LangChain tool: it takes a `question` and returns the answer with its sources, as
+        text.
 
-        See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would accept.
+        See ras_agent.graphs.tool. Raises TypeError for `args_schema` and `arg_types`, which LangChain's own method
+        would accept.
         """
         if args_schema is not None or arg_types is not None:
             raise TypeError(
@@ -163,7 +166,8 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     def as_function(
         self, name: str | None = None, description: str | None = None
     ) -> Callable[[str], str]:
-        """Return the agent as a plain function: a `question` in, the answer with its sources out, as text.
+        """Return the agent as a plain function: it takes a `question` and returns the answer with its sources, as
+        text.
 
         Other frameworks make a tool's schema from its type hints and its docstring.
         """

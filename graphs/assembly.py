@@ -1,5 +1,4 @@
-"""The basis of all graphs, to which each adds its own edges: nodes under limits, and the beginning that all runs
-share."""
+"""The basis of all loops, to which each adds its own edges: nodes under limits, and the beginning that all runs share."""
 
 from __future__ import annotations
 
@@ -26,37 +25,43 @@ _RECURSION_LIMIT = 1_000_000
 class Route(Runnable[Any, str]):
     """Chooses the next node.
 
-    A plain function would do, but LangGraph runs a function in a thread if the graph is asynchronous, and reports its
-    call to every callback, which costs as much as the rest of a hop. As with a function, LangGraph reads the part of
-    the state that the annotation of the argument names, or else everything that the preceding node has read.
+    A plain function would do, but LangGraph runs a function in a thread if the graph is asynchronous, and reports
+    its call to every callback, which costs as much as the rest of a hop. As with a function, LangGraph reads the
+    part of the state that the annotation of the argument names, or else everything that the preceding node has
+    read.
     """
 
     def __init__(self, choose: Callable[[Any], str]) -> None:
+        """Take a function from the state to the name of the next node."""
         self._choose = choose
         self.name = choose.__name__
         self.__annotations__ = get_type_hints(choose)
 
     def __call__(self, state: Any) -> str:
+        """Return the name of the next node."""
         return self._choose(state)
 
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> str:
+        """Return the name of the next node."""
         return self._choose(input)
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> str:
+        """Return the name of the next node."""
         return self._choose(input)
 
 
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
-    """A graph over the agent's state. Its nodes share limits and one cache of records.
+    """Builds a graph over the agent's state. Its nodes share limits and one cache of records.
 
     The limits of `parts` hold for every run without its own limits, and the preset of `parts` fixes some of them.
     """
 
     def __init__(self, parts: AgentParts) -> None:
+        """Begin a graph without nodes for an agent with these parts."""
         schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
         state = ReviewedState if parts.review else State
         super().__init__(
@@ -70,16 +75,19 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             self.memory = ThreadMemory(parts.store, scope_of(parts.retriever))
 
     def add_body(self, name: str, body: NodeBody) -> None:
-        """Add a node that runs `body`. It reads the keys in the annotation of the body's `state`, or all keys without
-        annotation."""
+        """Add a node that runs `body`.
+
+        The node reads the keys in the annotation of the body's argument `state`, or all keys without an annotation.
+        """
         node = Node(name, body, self._bounds, self._records)
         self.add_node(name, node, input_schema=get_type_hints(body).get("state"))
 
     def add_route(
         self, name: str, choose: Callable[[Any], str], ends: Sequence[str]
     ) -> None:
-        """Let `choose` return which of `ends` follows the node `name`. It is given the state that the node reads and
-        writes."""
+        """Let `choose` return which of the nodes `ends` follows the node `name`, given the state that this node reads
+        and writes.
+        """
         self.add_conditional_edges(name, Route(choose), list(ends))
 
     def add_beginning(
@@ -93,8 +101,10 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` if there is a
         store.
 
-        `least_steps` is the least number of steps of a run, without rewriting and recalling. The other arguments are as
-        for `begin`.
+        Args:
+            following: the first node of the loop.
+            least_steps: the least number of steps of a run, without rewriting and recalling.
+            stop_reason, static: see `begin`.
         """
         parts = self._parts
         least_steps = least_steps + (self.memory is not None)
@@ -122,7 +132,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         self.add_edge("rewrite", following)
 
     def add_answer(self) -> None:
-        """Add the node that answers, and ends every run."""
+        """Add the node that answers and ends every run."""
         parts = self._parts
         body = nodes.answer(
             parts.answerer,
@@ -138,7 +148,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         self.add_body("answer", body)
 
     def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:
-        """Return the compiled graph as an agent, with the agent's own name or that of the graph."""
+        """Return the compiled graph as an agent, with the agent's own name or that of the loop."""
         compiled = self.compile(
             checkpointer, name=self._parts.name or self._parts.graph
         )

@@ -50,8 +50,9 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_of(messages: Sequence[BaseMessage]) -> str:
-    """Return the last question of the user. Raises ValueError if the user's last message has no text or there is
-    none."""
+    """Return the last question of the user. Raises ValueError if the user's last message has no text, or there is no
+    message.
+    """
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             if text := message.text.strip():
@@ -96,8 +97,7 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
 
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
-    """Return the turns with this question and answer as the last turn, which replaces a last turn with the same
-    question."""
+    """Return the turns with this question and answer as the last one. It replaces a last turn with the same question."""
     if turns and turns[-1]["question"] == question:
         earlier = turns[:-1]
     else:
@@ -114,14 +114,15 @@ def messages_of_answer(
     *,
     grounded: bool,
 ) -> list[Any]:
-    """Return the messages that an answer adds to a conversation: the question, unless it is the last message, and the
-    answer.
+    """Return the messages that an answer adds to a conversation: the answer, and the question unless it is the last
+    message.
 
-    Return [] if the conversation is not in messages, so that a caller who gives a question gets plain JSON.
+    Return [] if the conversation has no messages, so that a caller who gives a question gets plain JSON.
 
     Args:
         question: the question that was answered.
         original_question: the user's own words for it, if they differ; else "".
+        grounded: whether a citation supports the answer.
     """
     if not messages:
         return []
@@ -130,7 +131,7 @@ def messages_of_answer(
 
 
 def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessage:
-    """Return an answer as a message. Its additional data has the question that it answers and the citations."""
+    """Return an answer as a message. Its additional data contain the question that it answers and the citations."""
     data = {
         "question": question,
         "citations": [citation.to_dict() for citation in answer.citations],
@@ -151,7 +152,7 @@ def structured_response(
     *,
     grounded: bool,
 ) -> JSON | None:
-    """Return an answer for a program that asked by messages; None if there are no messages."""
+    """Return an answer as JSON for a program that asked by messages; None if there are no messages."""
     if not messages:
         return None
     citations = []

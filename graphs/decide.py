@@ -1,7 +1,8 @@
-"""Decides the next step of a loop: RAS's `plan`, IRCoT's `reason`, the limits that end a loop before them, and the
-route.
+"""Nodes that decide the next step of a loop: RAS's `plan`, IRCoT's `reason`, and the limits that end a loop before
+them.
 
-Both nodes write the next sub-query into the state, or an empty one and a stop reason; `retrieve_or_answer` follows it.
+Both nodes write the next sub-query into the state, or an empty one and a stop reason; `retrieve_or_answer` follows
+it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _STEPS_OF_A_HOP = 5
 
 
 class DecideReads(CallReads):
-    """Keys of the state that are read by a node which decides on the next step."""
+    """Lists the keys of the state that a node reads which decides the next step."""
 
     stop_reason: str
     scope: Scope
@@ -55,16 +56,17 @@ def plan(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """Ask the planner for the next sub-query, unless a limit, given passages or an earlier refusal decide without it.
+    """Return the body of a node that asks the planner for the next sub-query, unless a limit or given passages decide.
 
-    The first sub-query is the question itself, however the planner words it (RAS, section 3.1: q0 = Q); it is also used
-    if the first plan fails. Only a planner that records its dialogue searches in its own words at first, because they
-    are part of its next prompt. A later failure ends the loop.
+    The first sub-query is the question itself, however the planner words it (RAS, section 3.1: q0 = Q); it is also
+    used if the first plan fails. Only a planner that records its dialogue searches in its own words at first,
+    because they are part of its next prompt. A later failure ends the loop.
 
     Args:
         pruner: chooses the facts that the planner is shown.
         from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the
-            question is searched. Only if it does is the planner asked although passages are given for the first hop.
+            question is searched. Only if it does is the planner asked although passages are given for the first
+            hop.
         planner_writes_first_query: whether the first sub-query is in the planner's own words.
         more_steps: how many steps reviews may add between a plan and the answer.
         fallback: plans a later hop if no reply of the planner's model could be read.
@@ -161,11 +163,15 @@ def reason(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """Write the next sentence of the chain of thought, which is also the next sub-query. The first sub-query is the
-    question.
+    """Return the body of a node that writes the next sentence of the chain of thought, which is also the next
+    sub-query.
 
-    A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). `structured` tells whether the graph
-    reads facts; if not, a hop without new facts does not end the loop. `more_steps` and `fallback` are as for `plan`.
+    The first sub-query is the question. A sentence that states the answer ends the loop
+    (`ras_agent.marks.ends_chain`).
+
+    Args:
+        structured: whether the loop reads facts; if not, a hop without new facts does not end it.
+        more_steps, fallback: as for `plan`.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
@@ -201,7 +207,7 @@ def reason(
 
 
 class NextQuery(TypedDict):
-    """State that says whether another search follows."""
+    """Holds the part of the state that says whether another search follows."""
 
     subquery: str
 
@@ -216,11 +222,13 @@ def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
 def decide_without_planner(
     state: DecideReads, limits: Limits, *, structured: bool = True, more_steps: int = 0
 ) -> Update | None:
-    """Return the update if a limit ends the loop or given passages are read under the question; None if a planner must
-    decide.
+    """Return the update if a limit ends the loop or given passages are read next; None if a planner must decide.
 
-    The body of a deciding node begins with this call. `structured` tells whether the graph reads facts, so that a hop
-    can lack new ones. `more_steps` is how many steps a hop and the answer take in addition to those of RAS.
+    The body of a deciding node begins with this call.
+
+    Args:
+        structured: whether the loop reads facts, so that a hop without new ones ends it.
+        more_steps: how many steps a hop and the answer take in addition to those of RAS.
     """
     if not structured:
         limits = replace(limits, stop_on_no_new_facts=False)
@@ -248,9 +256,12 @@ def apply_plan(
 ) -> Update:
     """Emit a plan as an event, record it in the state, and return the update that leads to a search or to the answer.
 
-    A plan that repeats a sub-query ends the loop instead. Of several sub-queries, those are searched now that are new,
-    need no answer of another, and fit into the limits; failures name the others. A node body calls this last. `thought`
-    tells whether the plan is a sentence of a chain of thought.
+    A plan that repeats a sub-query ends the loop instead. Of several sub-queries, those are searched now that are
+    new, need no answer of another, and fit into the limits; failures name the others. A node's body calls this
+    last.
+
+    Args:
+        thought: whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
     plan = replace(

@@ -1,7 +1,7 @@
-"""Reviews in the formats of LangChain's pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
+"""Translates reviews for LangChain's pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
 
-An interrupt's value has the keys of these pages in addition to ours, so that they can show it. Their replies are turned
-into decisions as ras_agent.review describes them.
+An interrupt's value has the keys of these pages in addition to ours, so that they can show it. Their replies are
+turned into decisions as ras_agent.review describes them.
 
     Agent Inbox     {"type": "accept" | "edit" | "response" | "ignore", "args": ...}, or a list of one
     middleware      {"decisions": [{"type": "approve" | "edit" | "reject" | "respond", ...}]}

@@ -1,4 +1,4 @@
-"""IRCoT: retrieves with the last sentence of a chain of thought, writes the next sentence, and reads the answer at the
+"""IRCoT retrieves with the last sentence of a chain of thought, writes the next sentence, and reads the answer at the
 end.
 
 Interleaving Retrieval with Chain-of-Thought Reasoning (Trivedi et al., 2023), with any retriever.
@@ -19,19 +19,21 @@ from ras_agent.review import PLACES
 
 
 def create_ircot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an IRCoT agent, a compiled LangGraph graph. Arguments, input and output are as for `create_ras_agent`,
-    except:
+    """Make an IRCoT agent, a compiled LangGraph graph.
+
+    Arguments, input and output are as for `create_ras_agent`, except:
 
     Args:
         planner: a Reasoner, a chat model, or a string.
         answerer: reads the union of the passages.
         extractor: facts are read, hop by hop, only if an extractor is given or if the answerer is the offline one,
-            which answers from facts; otherwise the graph stays empty.
+            which answers from facts; otherwise the question graph stays empty.
         limits: `max_hops` counts retrievals including the one with the question; a published step limit counts
             sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10
             passages) are `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
         preset: not accepted; only RAS has presets.
-        review: at facts only if facts are read. The first search has no plan to review, because it is for the question.
+        review: at facts only if facts are read. The first search has no plan to review, because it is for the
+            question.
     """
     return create_agent("ircot", **arguments)
 

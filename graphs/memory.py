@@ -1,7 +1,7 @@
 """A thread's facts in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
 
-One item per user and thread holds the last graph and the passages in which its facts were read. The names of user and
-thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
+One item for each user and thread holds the last graph and the passages in which its facts were read. The names of
+user and thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
 """
 
 from __future__ import annotations
@@ -31,45 +31,47 @@ Namespace = tuple[str, ...]
 
 
 class ThreadMemory:
-    """Reader and writer of a thread's item. `scope` is the filter that restricts the evidence of every question."""
+    """Reads and writes a thread's item in a store."""
 
     def __init__(self, store: BaseStore, scope: Filter) -> None:
+        """Take the store, and the filter that restricts the evidence of every question."""
         self._store = store
         self._scope = scope
 
     def recall(self, namespace: Namespace) -> JSON:
-        """Return the item that was stored last; {} if there is none."""
+        """Return the item that was stored last; {} without any."""
         item = self._store.get(namespace, KEY)
         if item:
             return item.value
         return {}
 
     async def arecall(self, namespace: Namespace) -> JSON:
-        """Do the same as `recall`, asynchronously."""
+        """Return the same as `recall`, as a coroutine."""
         item = await self._store.aget(namespace, KEY)
         if item:
             return item.value
         return {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
-        """Store the item, replacing the last one."""
+        """Store the item, which replaces the last one. Returns True."""
         self._store.put(namespace, KEY, value, index=False)
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
-        """Do the same as `remember`, asynchronously."""
+        """Do the same as `remember`, as a coroutine."""
         await self._store.aput(namespace, KEY, value, index=False)
         return True
 
     def admits(self, filter: Any, passage: Passage) -> bool:
-        """Tell whether a question that is asked within `filter` may be answered from the passage."""
+        """Return whether a question that is asked within `filter` may be answered from the passage."""
         return self._scope.both(Filter.of(filter)).matches(passage)
 
 
 def recall(memory: ThreadMemory) -> NodeBody:
-    """Put the facts of the thread's earlier turns into the question's graph, if the run's filter admits their passages.
+    """Return the body of a node that puts the facts of the thread's earlier turns into the question's graph.
 
-    The facts have hop 0 and the sub-query that found them. Their passages are added too.
+    Only facts of passages that the run's filter admits are taken. They have hop 0 and the sub-query that found
+    them. Their passages are added too.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -108,7 +110,8 @@ def remember_call(
     passages: Mapping[str, Passage],
 ) -> RoleCall:
     """Return the call that stores a graph's facts with their passages. Of a big graph, only the most useful facts are
-    stored."""
+    stored.
+    """
     kept_graph = graph.bounded(_MAX_FACTS)
     sources = dict.fromkeys(
         source.passage_id for fact in kept_graph.facts for source in fact.sources
@@ -142,7 +145,12 @@ def namespace() -> Namespace:
 
 
 def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
-    """Return the namespace of a user's thread. `user` is None or "" if no user is named."""
+    """Return the namespace of a user's thread.
+
+    Args:
+        user: None or "" if no user is named.
+        root: the first part of the namespace.
+    """
     return (
         root,
         "anybody" if user in (None, "") else f"user {_label(user)}",

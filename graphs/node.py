@@ -92,8 +92,9 @@ _OF_STORE = 1.0
 
 
 class RoleCall(NamedTuple):
-    """A call to make: `role.method(*args)`, which must return an instance of `returns`. `kind` and `hop` are for its
-    records."""
+    """Describes a call to make: `role.method(*args)`, which must return an instance of `returns`. Records of it have
+    `kind` and `hop`.
+    """
 
     kind: str
     hop: int
@@ -102,7 +103,7 @@ class RoleCall(NamedTuple):
     args: tuple[Any, ...]
     returns: type
     fallback: object = None
-    """plays the role if no reply of the model could be read; None if there is no fallback"""
+    """Plays the role if no reply of the model could be read; None if there is no fallback."""
 
 
 _T = TypeVar("_T")
@@ -118,7 +119,7 @@ records."""
 def together(
     works: Sequence[Generator[RoleCall, Any, _T]],
 ) -> Generator[Calls, Any, list[_T]]:
-    """Run all works at the same time, each up to its next call, and return their results in the order of `works`."""
+    """Run all works at the same time, each up to its next call. Returns their results in the order of `works`."""
     if len(works) == 1:
         result = yield from works[0]
         return [result]
@@ -139,8 +140,7 @@ def together(
 
 
 def instead_of_model(role: object) -> str:
-    """Return a message that names the role which takes over after an unreadable reply, and the setting that decides
-    so."""
+    """Return a message that names the role which takes over after an unreadable reply, and the setting for it."""
     return (
         f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
     )
@@ -165,7 +165,7 @@ def redacted(message: object) -> str:
 
 
 class Node(Runnable[Any, Update]):
-    """A step of a graph that runs `body`. `bounds` turns the limits of a run, or None, into the limits in force."""
+    """Runs the body of a node as a step of a LangGraph graph."""
 
     def __init__(
         self,
@@ -174,6 +174,13 @@ class Node(Runnable[Any, Update]):
         bounds: Callable[[Limits | None], Limits],
         records: Records,
     ) -> None:
+        """Take the body.
+
+        Args:
+            title: the node's name.
+            bounds: takes the limits of a run, or None; returns the limits in force.
+            records: turns the state's JSON into records.
+        """
         self._title = title
         self._body = body
         self._bounds = bounds
@@ -182,6 +189,7 @@ class Node(Runnable[Any, Update]):
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Update:
+        """Run the body and return the update of the state."""
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
@@ -223,6 +231,7 @@ class Node(Runnable[Any, Update]):
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Update:
+        """Do the same as `invoke`, as a coroutine."""
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)

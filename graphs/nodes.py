@@ -1,7 +1,8 @@
-"""The nodes that all graphs share, in the order in which a question passes them: begin, rewrite, retrieve, structure,
+"""The nodes that all loops share, in the order in which a question passes them: begin, rewrite, retrieve, structure,
 merge, answer.
 
-Each factory takes the node's tool and returns the body of the node; see ras_agent.graphs.node for how bodies are run.
+Each factory takes the node's tool and returns the body of the node; see ras_agent.graphs.node for how bodies are
+run.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def begin(
     static: bool = False,
     reviewed: bool = False,
 ) -> NodeBody:
-    """Check the caller's input, and clear what an earlier question left in the thread's state.
+    """Return the body of a node that checks the caller's input, and clears the state that an earlier question left in
+    the thread.
 
     Args:
         least_steps: the number of steps that a run takes at least.
@@ -176,8 +178,11 @@ def begin(
 
 
 def rewrite(rewriter: Rewriter) -> NodeBody:
-    """Rewrite a follow-up question so that it can be understood without its conversation. If that fails, it is asked
-    unchanged."""
+    """Return the body of a node that rewrites a follow-up question so that it can be understood without its
+    conversation.
+
+    If that fails, the question is asked unchanged.
+    """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question = state["question"]
@@ -203,7 +208,9 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
 
 
 def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """Return hop and sub-query of each search that is being made: one search, or several searches of one plan."""
+    """Return the hop and the sub-query of each search that is being made: one search, or the several searches of one
+    plan.
+    """
     first = len(state["steps"]) + 1
     subqueries = [state["subquery"], *state.get("further", ())]
     return list(enumerate(subqueries, start=first))
@@ -219,7 +226,7 @@ def retriever_of_hop(plans: Sequence[JSON], hop: int) -> str:
 
 
 class RetrieveReads(CallReads):
-    """Keys of the state that `retrieve` reads."""
+    """Lists the keys of the state that `retrieve` reads."""
 
     plans: list[JSON]
     subquery: str
@@ -233,10 +240,13 @@ class RetrieveReads(CallReads):
 def retrieve(
     retriever: Retriever, by_name: Mapping[str, Retriever] = MappingProxyType({})
 ) -> NodeBody:
-    """Find passages for the sub-queries, all at the same time, or use the passages that were given for this hop.
+    """Return the body of a node that finds passages for the sub-queries, all at the same time.
 
-    The result does not depend on which search ends first: the hits are processed in the order of the plan. `by_name`
-    are the retrievers that a plan may choose instead of `retriever`.
+    Passages that were given for this hop replace the search. The result does not depend on which search ends first:
+    the hits are processed in the order of the plan.
+
+    Args:
+        by_name: the retrievers that a plan may choose instead of `retriever`.
     """
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
@@ -333,7 +343,7 @@ def _search(
 
 
 class StructureReads(CallReads):
-    """Keys of the state that `structure` reads."""
+    """Lists the keys of the state that `structure` reads."""
 
     subquery: str
     further: list[str]
@@ -344,11 +354,14 @@ class StructureReads(CallReads):
 
 
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
-    """Read facts in the passages of this hop, or of all searches that were made at the same time.
+    """Return the body of a node that reads facts in the passages of this hop, or of all searches made at the same
+    time.
 
-    A passage that was read at an earlier hop is not read again. A passage that several searches found is read for the
-    first of them. The extractor is asked only for passages that do not come with triples. `fallback` reads the passages
-    about which the extractor's model gave no readable reply.
+    A passage that was read at an earlier hop is not read again. A passage that several searches found is read for
+    the first of them. The extractor is asked only for passages that do not come with triples.
+
+    Args:
+        fallback: reads the passages about which the extractor's model gave no readable reply.
     """
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
@@ -446,7 +459,7 @@ def _read(
 
 
 class MergeReads(Reads):
-    """Keys of the state that `merge` reads."""
+    """Lists the keys of the state that `merge` reads."""
 
     subquery: str
     further: list[str]
@@ -456,10 +469,10 @@ class MergeReads(Reads):
 
 
 def merge(*, thinking: bool = False) -> NodeBody:
-    """Merge the facts of this hop, or of all hops of one plan, into the question's graph, and append the hops to the
-    steps.
+    """Return the body of a node that merges new facts into the question's graph, and appends the hops to the steps.
 
-    If `thinking` is true, sub-queries after the first are sentences of a chain of thought.
+    Args:
+        thinking: whether sub-queries after the first are sentences of a chain of thought.
     """
 
     def body(state: MergeReads, limits: Limits, records: Records) -> Update:
@@ -563,10 +576,10 @@ def shown_graph(
     steps: Sequence[Step],
     hop: int,
 ) -> Generator[RoleCall, Any, QuestionGraph]:
-    """Return the part of the question's graph that a planner or answerer sees: the whole graph, unless there is a
-    pruner.
+    """Return the part of the question's graph that a planner or answerer sees: the whole graph without a pruner.
 
-    `kind` is the role that is shown the graph; a failure of the pruner is recorded under this role.
+    Args:
+        kind: the role that is shown the graph; a failure of the pruner is recorded under this role.
     """
     if pruner is None:
         return graph
@@ -588,22 +601,21 @@ def answer(
     functional: Functional = not_known,
     sureness: Sureness = ANY_SURENESS,
 ) -> NodeBody:
-    """Answer from the graph and the passages. Citations of passages that do not exist are dropped and recorded.
+    """Return the body of a node that answers from the graph and the passages.
 
-    Each citation says whether it supports the answer. If no citation supports it, the answer is not grounded, and a
-    failure records that.
-
-    Without evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
-    `asks_anyway`, a search has found nothing.
+    Citations of passages that do not exist are dropped and recorded. Each citation says whether it supports the
+    answer. If no citation supports it, the answer is not grounded, and a failure records that. Without evidence
+    there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with `asks_anyway`, a
+    search has found nothing.
 
     Args:
         memory: remembers the graph for the thread's next question.
         pruner: chooses the facts that the answerer is shown.
-        judge: tells whether a cited sentence supports a yes or a no.
+        judge: decides whether a cited sentence supports a yes or a no.
         asks_anyway: whether the answerer is asked even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
         on_conflict: how the answer states claims on which documents disagree.
-        functional: tells which relations have one object for a subject.
+        functional: returns which relations have one object for a subject.
         sureness: how the answer's confidence is computed, and how high it has to be.
     """
 

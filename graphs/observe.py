@@ -1,7 +1,7 @@
-"""Makes runs visible to those who watch a service: searches through LangChain's callbacks, and one log line per node.
+"""Reports runs to the operators of a service: searches through LangChain's callbacks, and one log line for each node.
 
-LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach them
-through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
+LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach
+them through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ _EMPTYING = ("begin", "merge")  # nodes that empty hits and facts
 def search(
     config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float
 ) -> Any:
-    """Call a retriever, and report the search to the callbacks of the run."""
+    """Call a retriever, and report the search to the callbacks of the run.
+
+    Args:
+        method, args: the retriever's method and its arguments, of which the first is the query.
+        within: the seconds that the call may take.
+    """
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
         return call(role, method, *args, within=within)
@@ -56,7 +61,7 @@ def search(
 async def asearch(
     config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float
 ) -> Any:
-    """Do the same as `search`, asynchronously."""
+    """Do the same as `search`, as a coroutine."""
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
         return await acall(role, method, *args, within=within)

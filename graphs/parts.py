@@ -65,27 +65,27 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Properties of the loop that a preset fixes, whatever the limits are."""
+    """Fixes properties of a loop, whatever the limits are."""
 
     early_stops: bool = True
-    """whether a repeated sub-query or a hop without new facts ends the loop"""
+    """Whether a repeated sub-query or a hop without new facts ends the loop."""
     bounded: bool = True
-    """whether the number of facts in the graph is bounded"""
+    """Whether the number of facts in the graph is bounded."""
     may_abstain: bool = True
-    """whether the answerer may abstain"""
+    """Whether the answerer may abstain."""
     layout: EvidenceLayout | None = None
-    """the evidence that planner and answerer are shown; None for each role's own choice"""
+    """The evidence that planner and answerer are shown; None for each role's own choice."""
     follows_any: bool = False
-    """whether a reply without a plan is taken as the next search"""
+    """Whether a reply without a plan is taken as the next search."""
     from_memory: bool = False
-    """whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory"""
+    """Whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory."""
     asks_anyway: bool = False
     """Whether the answerer is asked, for its model's knowledge, even if searches found nothing. Comparisons of agents
     need this, so that all agents are asked."""
     falls_back: bool = True
-    """whether an offline role may take over a step after an unreadable reply, unless a setting decides"""
+    """Whether an offline role may take over a step after an unreadable reply, unless a setting decides."""
     on_conflict: OnConflict = "both"
-    """how an answer states claims on which documents disagree"""
+    """How an answer states claims on which documents disagree."""
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
@@ -115,8 +115,9 @@ PRESETS = {
 
 
 def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
-    """Return the preset `name`, or the default without a name, with those `changes` that are not None. Raises
-    UnknownName."""
+    """Return the preset with this name, or the default one, with those `changes` that are not None. Raises
+    UnknownName.
+    """
     preset: Preset | None
     if isinstance(name, Preset):
         preset = name
@@ -131,10 +132,10 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
 
 
 class AgentArguments(TypedDict, total=False):
-    """The keyword arguments of `create_ras_agent` and its siblings. All of them may be left out.
+    """Lists the keyword arguments of `create_ras_agent` and its siblings. All of them may be left out.
 
-    An argument overrides the field of `settings` with the same name. Without either, the default of `Settings` holds:
-    offline roles over BM25.
+    An argument overrides the field of `settings` with the same name. Without either, the default of `Settings`
+    holds: offline roles over BM25.
     """
 
     index: AnyIndex
@@ -142,19 +143,19 @@ class AgentArguments(TypedDict, total=False):
     (each a text, a Passage, a dictionary or a LangChain document). Or a LangChain vector store or retriever, which is
     searched directly."""
     llm: AnyModel | None
-    """the model of every role for which no argument is given: a chat model, a runnable around one, or a string"""
+    """The model of every role for which no argument is given: a chat model, a runnable around one, or a string."""
     planner: AnyPlanner
-    """an object that fits the protocol, a chat model or a runnable around one, or a string (see ras_agent.tools.roles);
-    in IRCoT a Reasoner"""
+    """An object that fits the protocol, a chat model or a runnable around one, or a string (see ras_agent.tools.roles);
+    in IRCoT a Reasoner."""
     answerer: AnyAnswerer
-    """an object, a chat model or a string, as for `planner`"""
+    """An object, a chat model or a string, as for `planner`."""
     extractor: AnyExtractor
     """As `planner`. By default it follows the planner if that is a model or a registered extractor; otherwise it is the
     offline extractor."""
     retriever: AnyRetriever
-    """an object, or the name of a registered retriever over `index`; each run sees the index as of its last commit"""
+    """An object, or the name of a registered retriever over `index`; each run sees the index as of its last commit."""
     reranker: AnyReranker
-    """ranks the hits of the retriever again; a string has the form of `--reranker`"""
+    """Ranks the hits of the retriever again; a string has the form of `--reranker`."""
     rewriter: AnyRewriter
     """Rewrites a follow-up question so that it can be understood without its conversation; a first question costs
     nothing. By default it follows the planner if that is a model; otherwise it rewrites by rules."""
@@ -163,12 +164,12 @@ class AgentArguments(TypedDict, total=False):
     each of which becomes a separate tool, and LangChain tools that take a query. By default all tools that the index
     can serve. Only ReAct has tools."""
     limits: Limits | None
-    """the limits of every run, unless `invoke(..., context=Limits(...))` gives others"""
+    """The limits of every run, unless `invoke(..., context=Limits(...))` gives others."""
     preset: str | Preset | None
     """"paper" is the published loop. A planner or answerer that is given as an object decides itself what it shows its
     model and whether it abstains. A custom Preset is accepted too. Only RAS has presets."""
     checkpointer: AnyCheckpointer
-    """a LangGraph checkpointer, which remembers the conversation of each thread"""
+    """A LangGraph checkpointer, which remembers the conversation of each thread."""
     store: BaseStore | None
     """A LangGraph Store, which keeps the facts found on each user's thread for the next question there. `configurable`
     of the run names user and thread: user_id, thread_id."""
@@ -176,12 +177,12 @@ class AgentArguments(TypedDict, total=False):
     """Where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review describes what is shown and
     decided there). This requires a checkpointer."""
     settings: Settings | None
-    """everything that the command line can set (docs/settings.md)"""
+    """Everything that the command line can set (docs/settings.md)."""
     task: str
-    """a task's own instruction, which roles on chat models add to their prompts"""
+    """A task's own instruction, which roles on chat models add to their prompts."""
     name: str
-    """the name by which a supervisor, Studio or a trace distinguishes the agent from others; by default that of the
-    graph"""
+    """The name by which a supervisor, Studio or a trace distinguishes the agent from others; by default that of the
+    graph."""
     brief: bool
     """Whether the agent's input is only a question, and its output only answer, citations and abstention. This is for
     servers that make a tool from an agent's schemas, as LangGraph Server's /mcp does. State and events are the same."""
@@ -189,41 +190,41 @@ class AgentArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """An agent's parts, ready to be assembled, once or several times with some parts replaced."""
+    """Holds an agent's parts, ready to be assembled, once or several times with some parts replaced."""
 
     graph: str
-    """the registered name of the graph"""
+    """The registered name of the graph."""
     planner: Any
-    """the planner, of the kind that the graph needs, such as IRCoT's Reasoner; None in a graph without planning"""
+    """The planner, of the kind that the graph needs, such as IRCoT's Reasoner; None in a graph without planning."""
     extractor: Any
-    """None in a graph that reads no facts"""
+    """None in a graph that reads no facts."""
     answerer: Answerer
     retriever: Retriever
     tools: tuple[Tool, ...] = ()
-    """the tools that the planner is offered; () in a graph without tool calls"""
+    """The tools that the planner is offered; () in a graph without tool calls."""
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)
-    """the retrievers that a plan may choose instead of `retriever`, by name"""
+    """The retrievers that a plan may choose instead of `retriever`, by name."""
     limits: Limits = DEFAULT_LIMITS
     preset: Preset = DEFAULT_PRESET
     review: tuple[Place, ...] = ()
-    """the places where a run waits for a person"""
+    """The places where a run waits for a person."""
     rewriter: Rewriter | None = None
-    """None if follow-up questions are asked unchanged"""
+    """None if follow-up questions are asked unchanged."""
     store: BaseStore | None = None
-    """holds the facts that each thread has found"""
+    """Holds the facts that each thread has found."""
     pruner: FactPruner | None = None
-    """chooses the facts that planner and answerer are shown; None if they are shown all facts"""
+    """Chooses the facts that planner and answerer are shown; None if they are shown all facts."""
     judge: Judge | None = None
-    """tells whether a cited sentence supports a yes or a no; None if that is left open"""
+    """Tells whether a cited sentence supports a yes or a no; None if that is left open."""
     functional: Functional = not_known
-    """tells which relations have one object for a subject, so that documents disagree if they give two"""
+    """Tells which relations have one object for a subject, so that documents disagree if they give two."""
     sureness: Sureness = ANY_SURENESS
-    """how an answer's confidence is computed, and how high it has to be"""
+    """How an answer's confidence is computed, and how high it has to be."""
     role_names: Mapping[str, str] = field(default_factory=dict)
-    """the name of the component in each role, for traces"""
+    """The name of the component in each role, for traces."""
     fallbacks: Mapping[str, Any] = field(default_factory=dict)
-    """the component that takes over a step of planner, extractor or answerer after an unreadable reply of its model"""
+    """The component that takes over a step of planner, extractor or answerer after an unreadable reply of its model."""
     name: str = ""
-    """as in AgentArguments"""
+    """As in AgentArguments."""
     brief: bool = False
-    """as in AgentArguments"""
+    """As in AgentArguments."""

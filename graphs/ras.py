@@ -1,4 +1,4 @@
-"""RAS: plan, retrieve, structure, merge, and plan again, until the question's graph holds the answer."""
+"""RAS: plans, retrieves, structures, merges, and plans again, until the question's graph holds the answer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ras_agent.review import PLACES
 def create_ras_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make the agent of the RAS paper, a compiled LangGraph graph.
 
-    ras_agent.graphs.parts.AgentArguments describes the arguments, ras_agent.graphs.state.Inputs the keys of the input,
-    and Outputs those of the output. A tool that fails during a run is listed in the output's `failures`; mistakes in
-    code and set-up are raised (ras_agent.graphs.node.RAISED lists them). Raises RasError children for specs that cannot
-    be resolved.
+    ras_agent.graphs.parts.AgentArguments describes the arguments, ras_agent.graphs.state.Inputs the keys of the
+    input, and Outputs those of the output. A tool that fails during a run is listed in the output's `failures`;
+    mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED lists them). Raises a subclass of RasError
+    for a spec that cannot be resolved.
     """
     return create_agent("ras", **arguments)
 
@@ -34,8 +34,9 @@ def planning_loop(
 ) -> Agent:
     """Return the agent of a loop in which a planner chooses each search.
 
-    `static` tells whether it accepts `static_passages`. `planner_writes_first_query` tells whether the first search is
-    in the planner's own words.
+    Args:
+        static: whether it accepts `static_passages`.
+        planner_writes_first_query: whether the first search is in the planner's own words.
     """
     graph = AgentGraph(parts)
     more_steps = reviews.more_steps(parts)

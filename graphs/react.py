@@ -18,14 +18,16 @@ from ras_agent.tools.plan.tool_planner import tool_planner
 
 
 def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent with a planner that calls tools. Arguments, input and output are as for `create_ras_agent`, except:
+    """Make an agent with a planner that calls tools, a compiled LangGraph graph.
+
+    Arguments, input and output are as for `create_ras_agent`, except:
 
     Args:
         planner: a chat model that can call tools, or a string. The answerer writes the answer, with its citations.
-        tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read` (the whole
-            text of a passage that was found) and `finish`. Over an index with vectors or a graph, `search` has the
-            argument `retriever`, and over one with a graph `neighbours` and `paths` search it. Only a search is a hop,
-            and only its facts join the graph; the other tools are answered at once.
+        tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read` (the
+            whole text of a passage that was found) and `finish`. Over an index with vectors or a graph, `search`
+            has the argument `retriever`, and over one with a graph `neighbours` and `paths` search it. Only a
+            search is a hop, and only its facts join the graph; the other tools are answered at once.
         preset: not accepted; only RAS has presets.
 
     Raises:

@@ -1,5 +1,4 @@
-"""A cache between the plain JSON in the state and records, so that each value is translated once, not once in every
-node."""
+"""Caches the records that the state's JSON values are read into, so that each is read once and not once in every node."""
 
 from __future__ import annotations
 
@@ -17,14 +16,15 @@ _Record = TypeVar("_Record")
 
 
 class Records:
-    """Cache of the record that each JSON value was read into, by the value's identity.
+    """Caches the record of each JSON value in the state, by the value's identity.
 
-    State values keep their identity from node to node, so nothing is parsed twice within one process; a value loaded
-    from a checkpoint is a new object and is parsed once. This requires that state values are never changed in place.
-    Thread safe, except that two threads may parse the same value at once. At most `size` values are remembered.
+    State values keep their identity from node to node, so nothing is parsed twice within one process; a value
+    loaded from a checkpoint is a new object and is parsed once. This requires that state values are never changed
+    in place. Thread safe, except that two threads may parse the same value at once.
     """
 
     def __init__(self, size: int = 2048) -> None:
+        """Set the maximum number of values in the cache."""
         self._size = size
         self._loaded: dict[int, tuple[object, Any]] = {}
 
@@ -46,8 +46,9 @@ class Records:
     ) -> JSON:
         """Return a graph as JSON, reusing the JSON of facts that have not changed.
 
-        `earlier` is the JSON of the graph from which it has grown; nearly always its facts come first. `triples` are
-        the facts that were merged into it.
+        Args:
+            earlier: the JSON of the graph from which it has grown; nearly always its facts come first.
+            triples: the facts that were merged into it.
         """
         entries = list(graph.entries.values())
         dumped = dict(
@@ -72,8 +73,9 @@ class Records:
         return dumped_graph
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """Return the JSON of facts that a hop read, in the form of a graph's facts. Facts of one sentence share their
-        sources' JSON."""
+        """Return the JSON of facts that a hop read, in the form of a graph's facts. Facts of one sentence share the
+        JSON of their sources.
+        """
         shared: dict[int, list[JSON]] = {}
         data = []
         for triple in triples:
@@ -93,18 +95,24 @@ class Records:
         return data
 
     def graph(self, data: JSON) -> QuestionGraph:
+        """Return the graph in a JSON value."""
         return self._load(data, QuestionGraph.from_dict)
 
     def passage(self, data: JSON) -> Passage:
+        """Return the passage in a JSON value."""
         return self._load(data, Passage.from_dict)
 
     def triples(self, data: list[JSON]) -> tuple[Triple, ...]:
+        """Return the facts in a JSON value."""
         return self._load(data, lambda triples: tuple(map(Triple.from_dict, triples)))
 
     def call(self, data: JSON) -> Call:
+        """Return the model call in a JSON value."""
         return self._load(data, Call.from_dict)
 
     def hits(self, data: list[JSON], passages: Mapping[str, JSON]) -> tuple[Hit, ...]:
+        """Return the hits in a JSON value, given the JSON of the passages by id."""
+
         def parse(hits: list[JSON]) -> tuple[Hit, ...]:
             names = {hit["passage_id"] for hit in hits}
             known = {name: self.passage(passages[name]) for name in names}
@@ -113,6 +121,7 @@ class Records:
         return self._load(data, parse)
 
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
+        """Return the step in a JSON value, given the JSON of the passages by id."""
         return self._load(
             data,
             lambda step: Step.from_dict(

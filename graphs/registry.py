@@ -1,4 +1,4 @@
-"""Graphs by name: how each is assembled, and the properties that the command line, evaluations and studies need."""
+"""Finds loops by name: how each is assembled, and the properties that the command line, evaluations and studies need."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 @dataclass(frozen=True, slots=True)
 class GraphSpec:
-    """A graph as a plug-in: how it is assembled, and which parts it takes."""
+    """Describes a loop as a plug-in: how it is assembled, and which parts it takes."""
 
     assemble: Callable[[AgentParts, AnyCheckpointer], Agent]
-    """makes the agent from resolved parts and a checkpointer or None"""
+    """Makes the agent from resolved parts and a checkpointer or None."""
     planner: (
         Literal["planner", "reasoner"] | Callable[[object, RoleOptions], object] | None
     ) = "planner"
     """The kind of the planner: a role "planner" or "reasoner"; a function `resolve(spec, options)` that makes the
     planner from a user's spec; or None for a loop without a planner."""
     facts: Literal["always", "if needed", "never"] = "always"
-    """whether the graph reads facts with an extractor: always, only if the answerer needs them, or never"""
+    """Whether the graph reads facts with an extractor: always, only if the answerer needs them, or never."""
     static: bool = False
-    """whether it accepts `static_passages`; if not, an evaluation gives them as `seed_passages`"""
+    """Whether it accepts `static_passages`; if not, an evaluation gives them as `seed_passages`."""
     style: AnswerStyle = "short"
-    """the form of answer that it asks for if a question wants a short one"""
+    """The form of answer that it asks for if a question wants a short one."""
     presets: bool = False
-    """whether it accepts a preset"""
+    """Whether it accepts a preset."""
     tools: bool = False
-    """whether its planner calls tools, so that a plan may name a retriever"""
+    """Whether its planner calls tools, so that a plan may name a retriever."""
     review: tuple[Place, ...] = ()
-    """the places where its runs can wait for a person"""
+    """The places where its runs can wait for a person."""
 
 
 def graph_spec(name: str) -> GraphSpec:
-    """Return the graph of that name.
+    """Return the loop with this name.
 
     Raises UnknownName, and TypeError for a plug-in that is not a GraphSpec or has functions with other arguments.
     """

@@ -1,8 +1,8 @@
-"""Resolves the parts of an agent from a caller's arguments and from settings for everything else. Only this module does
-so.
+"""Resolves the parts of an agent from a caller's arguments, and from settings for everything else. Only this module
+does so.
 
-`create_ras_agent` and similar functions, the command line, the server, evaluations and studies all use `resolve_parts`;
-a graph then assembles the parts (ras_agent.graphs.registry.GraphSpec).
+`create_ras_agent` and similar functions, the command line, the server, evaluations and studies all use
+`resolve_parts`; a loop then assembles the parts (ras_agent.graphs.registry.GraphSpec).
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ _STOP = "stop"
 
 
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent of the graph registered as `graph`. AgentArguments lists the arguments.
+    """Make an agent of the loop registered as `graph`. AgentArguments lists the arguments.
 
-    Raises RasError children for parts that cannot be set up, and TypeError for an object that fits no protocol.
+    Raises a subclass of RasError for a part that cannot be set up, and TypeError for an object that fits no
+    protocol.
     """
     parts = resolve_parts(graph, **arguments)
     agent = graph_spec(graph).assemble(parts, arguments.get("checkpointer"))
@@ -86,13 +87,17 @@ def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
 def agent_from_settings(
     settings: Settings, index: AnyIndex, *, task: str = ""
 ) -> Agent:
-    """Make the agent that `settings` describe over `index`. The settings also name the graph."""
+    """Make the agent that `settings` describe over `index`. The settings also name the loop.
+
+    Args:
+        task: an instruction that roles on chat models add to their prompts.
+    """
     parts = resolve_parts(settings.loop, settings=settings, index=index, task=task)
     return assemble_agent(parts)
 
 
 def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Assemble resolved parts into an agent that runs independently, not as a node of a bigger graph.
+    """Assemble resolved parts into an agent that runs by itself, not as a node of a bigger graph.
 
     Raises SettingsError if runs are to be reviewed and there is no checkpointer.
     """
@@ -122,7 +127,7 @@ class _Choices:
     preset: str | Preset | None
     review: str | Sequence[str] | None
     names_retriever: bool
-    """whether the caller or the settings name the retriever, so that it is not the default"""
+    """Whether the caller or the settings name the retriever, so that it is not the default."""
     store: BaseStore | None = None
     task: str = ""
     name: str = ""
@@ -181,11 +186,11 @@ _CHOSEN = (
 
 
 def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts:
-    """Return the parts of an agent of the graph `graph`, each resolved once. The graph that the settings name is
+    """Return the parts of an agent of the loop `graph`, each resolved once. The loop that the settings name is
     ignored.
 
-    Raises RasError children for parts that cannot be set up, and TypeError for an unknown argument or an object that
-    fits no protocol.
+    Raises a subclass of RasError for a part that cannot be set up, and TypeError for an unknown argument or an
+    object that fits no protocol.
     """
     _check_names(arguments)
     spec = graph_spec(graph)
@@ -293,7 +298,10 @@ def retrievers_by_name(
 ) -> dict[str, Retriever]:
     """Return the retrievers for which an index has all the data, each with all stages of the settings.
 
-    `reranker` replaces the reranker of the settings. Raises RasError children for settings that cannot be followed.
+    Raises a subclass of RasError for settings that cannot be followed.
+
+    Args:
+        reranker: replaces the reranker of the settings.
     """
     if reranker is None:
         reranker = settings.llm if settings.reranker == "llm" else settings.reranker
@@ -307,7 +315,7 @@ def retrievers_by_name(
 
 
 def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
-    """Make the retriever of the settings with all its stages. Raises RasError children."""
+    """Build the retriever of the settings with all its stages. Raises a subclass of RasError if that is not possible."""
     options = role_options(settings)
     linker = linker_of(settings, options)
     retriever = resolve_retriever(
@@ -320,9 +328,11 @@ def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
 def linker_of(
     settings: Settings, options: RoleOptions, llm: object = None
 ) -> Linker | None:
-    """Return the linker of the settings, or None if they name no linker. Raises RasError children.
+    """Return the linker of the settings; None if they name no linker. Raises a subclass of RasError if it cannot be
+    built.
 
-    `llm` is the model that "llm" stands for, instead of the settings' model.
+    Args:
+        llm: the model that the spec "llm" refers to; by default the settings' model.
     """
     spec: object = settings.linker
     if spec == "llm":
@@ -337,8 +347,9 @@ def linker_of(
 def in_stages(
     retriever: Retriever, settings: Settings, options: RoleOptions, reranker: object
 ) -> Retriever:
-    """Return a retriever with the settings' filter and a reranker. Raises RasError children if one cannot be
-    resolved."""
+    """Return a retriever with the settings' filter and a reranker. Raises a subclass of RasError if one cannot be
+    resolved.
+    """
     return scoped(
         retriever,
         settings.filter,
@@ -418,8 +429,10 @@ def review_points(
 
 
 def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
-    """Make the extractor that `spec` names, with the triple cache of the settings if they have one. Raises RasError
-    children."""
+    """Build the extractor that `spec` names, with the triple cache of the settings if they have one.
+
+    Raises a subclass of RasError if it cannot be built.
+    """
     options = role_options(settings)
     return _extractor(spec, options, settings)
 
@@ -442,7 +455,7 @@ def role_specs(settings: Settings) -> dict[str, str]:
 
 
 def needs_facts(answerer: object) -> bool:
-    """Tell whether the answerer needs facts from an extractor, as one does if an extractor of its name is registered.
+    """Return whether the answerer needs facts from an extractor: if an extractor of the same name is registered.
 
     Such an answerer uses no chat model.
     """
@@ -529,7 +542,7 @@ def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
 
 
 def role_options(settings: Settings) -> RoleOptions:
-    """Return the options that the settings give to every role, whatever the graph.
+    """Return the options that the settings give to every role, whatever the loop.
 
     Raises PromptError if the folder of prompts does not exist, even if no role reads prompts.
     """

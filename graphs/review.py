@@ -1,4 +1,4 @@
-"""The nodes where a run waits for a person, and the edges around them. ras_agent.review describes the decisions.
+"""The nodes at which a run waits for a person, and the edges around them. ras_agent.review describes the decisions.
 
 LangGraph runs a waiting node again when the run is resumed. So a review is a separate node, which calls nothing.
 """
@@ -36,11 +36,12 @@ _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"
 
 
 def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
-    """Add the edges between which a person may review, and the nodes that wait for the person where `parts.review` says
-    so.
+    """Add the edges at which a person may review, and the nodes that wait for the person where `parts.review` says so.
 
-    The edges lead from `decides` to retrieve or answer, from structure to merge, and from answer to the end. `decides`
-    is the node that plans, or "" in a graph without planning.
+    The edges lead from `decides` to retrieve or answer, from structure to merge, and from answer to the end.
+
+    Args:
+        decides: the node that plans; "" in a graph without planning.
     """
     planner_accepts = bool(decides) and _accepts_feedback(parts.planner)
     if decides and "plan" in parts.review:

@@ -1,4 +1,4 @@
-"""Single-shot: retrieve with the question, structure, answer. The baseline that a loop has to beat."""
+"""Single-shot: retrieves with the question, structures, answers. The baseline that a loop has to beat."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _STEPS = 5
 
 
 def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent of one hop, a compiled LangGraph graph. Arguments, input and output are as for `create_ras_agent`,
-    except:
+    """Make an agent of one hop, a compiled LangGraph graph.
+
+    Arguments, input and output are as for `create_ras_agent`, except:
 
     Args:
         planner: unused, and accepted only so that all factories take the same arguments; the extractor follows the

@@ -1,7 +1,7 @@
 """The state of a run: plain JSON under a few keys, each passage's text once, and the conversation as LangChain
 messages.
 
-Keys that grow have reducers, so a node returns only what it adds. An update of None empties such a key: this is how
+Keys that grow have reducers, so a node returns only new items. An update of None empties such a key: this is how
 `begin` prepares a thread for its next question.
 """
 
@@ -58,21 +58,21 @@ def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
 
 
 class Inputs(TypedDict, total=False):
-    """Input of an agent: a question, or the messages of a conversation that ends with it.
+    """Describes the input of an agent: a question, or the messages of a conversation that ends with it.
 
-    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are only there
-    for the first node, which stores them under `scope`.
+    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are only
+    there for the first node, which stores them under `scope`.
     """
 
     question: str
     messages: Sequence[MessageLikeRepresentation]
-    """LangChain messages, or their short forms: {"role": "user", "content": "..."}, ("user", "...")"""
+    """LangChain messages, or their short forms: {"role": "user", "content": "..."}, ("user", "...")."""
     seed_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
-    """passages for the first hop, instead of a search; after it the loop continues as usual"""
+    """Passages for the first hop, instead of a search; after it the loop continues as usual."""
     static_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
-    """the only passages of the run, which plans and retrieves nothing (see static_iterations)"""
+    """The only passages of the run, which plans and retrieves nothing (see static_iterations)."""
     static_iterations: Annotated[int | None, EphemeralValue]
-    """the number of hops over which static_passages are spread in order; by default 5, as in the RAS paper"""
+    """The number of hops over which static_passages are spread in order; by default 5, as in the RAS paper."""
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
     """Which passages may be found, such as {"team": "x"}; a list means any of its items (see ras_agent.filters). It
     narrows the agent's own `Settings.filter`, and cannot widen it."""
@@ -82,29 +82,31 @@ class Inputs(TypedDict, total=False):
 
 
 class Outputs(TypedDict):
-    """Output of an agent, from which a trace is made. See ras_agent.records for the shapes of the `JSON` values."""
+    """Describes the output of an agent, from which a trace is made. See ras_agent.records for the shapes of the `JSON`
+    values.
+    """
 
     question: str
-    """the question that is answered, in words that need no earlier turn of a conversation"""
+    """The question that is answered, in words that need no earlier turn of a conversation."""
     asked: str
-    """the question in the user's words, if it was a follow-up question that was rewritten; else "\""""
+    """The question in the user's words, if it was a follow-up question that was rewritten; else "\""""
     answer: str
     citations: list[JSON]
     abstained: bool
     failed: str
-    """why no answer could be made (Answer.failed); "" if one was made, or if the evidence holds none"""
+    """Why no answer could be made (Answer.failed); "" if one was made, or if the evidence holds none."""
     suggestion: str
-    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
+    """The answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: list[JSON]
-    """Dispute.to_dict(): the points on which other documents contradict the answer"""
+    """Dispute.to_dict(): the points on which other documents contradict the answer."""
     grounded: bool
-    """whether a cited sentence supports the answer, or may support it; false without an answer and for one from the
-    model's memory"""
+    """Whether a cited sentence supports the answer, or may support it; false without an answer and for one from the
+    model's memory."""
     confidence: float | None
     graph: JSON
-    """QuestionGraph.to_dict()"""
+    """QuestionGraph.to_dict()."""
     steps: Annotated[list[JSON], _extended]
-    """Step.to_dict(), one for each hop"""
+    """Step.to_dict(), one for each hop."""
     plans: Annotated[list[JSON], _one_a_hop]
     """Plan.to_dict() with the `hop` that it was made for. `thought` is true for a sentence of a chain of thought; `by`
     names the person who changed the plan."""
@@ -112,15 +114,15 @@ class Outputs(TypedDict):
     """Passage.to_dict() by id, in the order of hops, then of ranks within the hop. `recalled` is true for a passage
     that a store kept from an earlier turn, until it is found again."""
     usage: JSON
-    """Usage.to_dict()"""
+    """Usage.to_dict()."""
     stop_reason: str
     failures: Annotated[list[JSON], _extended]
-    """Failure.to_dict()"""
+    """Failure.to_dict()."""
     reviews: Annotated[list[JSON], _extended]
     """ras_agent.review.Reviewed.to_dict(): each decision of a person, with the plan, fact or answer before the
-    change"""
+    change."""
     seconds: float
-    """time spent inside nodes; pauses between them do not count"""
+    """Time spent inside nodes; pauses between them do not count."""
     messages: Annotated[list[AnyMessage], add_messages]
     """The conversation with its answer, an AIMessage with `citations` in its additional_kwargs. Empty if neither the
     input nor the thread has `messages`."""
@@ -132,13 +134,13 @@ class Outputs(TypedDict):
 
 
 class Question(TypedDict):
-    """Input of a brief agent: one question."""
+    """Describes the input of a brief agent: one question."""
 
     question: str
 
 
 class Told(TypedDict):
-    """Output of a brief agent: the answer, and its evidence."""
+    """Describes the output of a brief agent: the answer, and its evidence."""
 
     answer: str
     citations: list[JSON]
@@ -146,54 +148,55 @@ class Told(TypedDict):
 
 
 class Beginning(Inputs):
-    """Input of the first node: the caller's input, and the values that the thread remembers."""
+    """Describes the input of the first node: the caller's input, and the values that the thread remembers."""
 
     turns: list[JSON]
     remaining_steps: RemainingSteps
 
 
 class Scope(TypedDict):
-    """The passages from which a question may be answered."""
+    """Describes the passages from which a question may be answered."""
 
     filter: JSON | list[JSON] | None
     as_of: str
-    """the date for which the question is answered; "" without a date"""
+    """The date for which the question is answered; "" without a date."""
     given: list[list[JSON]]
-    """passages that replace retrieval, for the next hop, the hop after it, and so on"""
+    """Passages that replace retrieval, for the next hop, the hop after it, and so on."""
     static: bool
-    """whether the given passages are the only ones"""
+    """Whether the given passages are the only ones."""
     commit: str
-    """the state of the index that the first search saw and that later searches see too; "" before the first search"""
+    """The state of the index that the first search saw and that later searches see too; "" before the first search."""
 
 
 class State(Outputs):
-    """The outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
+    """Holds the outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
 
     turns: list[JSON]
-    """Exchange.to_dict(): the last answered questions of the thread, the oldest first"""
+    """Exchange.to_dict(): the last answered questions of the thread, the oldest first."""
     scope: Scope
     subquery: str
-    """the next sub-query to search for; "" when the loop has ended"""
+    """The next sub-query to search for; "" when the loop has ended."""
     further: list[str]
-    """the sub-queries to search for at the same time; each is a separate hop, in this order"""
+    """The sub-queries to search for at the same time; each is a separate hop, in this order."""
     hits: list[JSON]
-    """the hits of this hop in the form of a Step; those of a search of `further` also have its `hop`"""
+    """The hits of this hop in the form of a Step; those of a search of `further` also have its `hop`."""
     triples: list[JSON]
-    """facts read in the passages of these hops"""
+    """Facts read in the passages of these hops."""
     read: list[str]
-    """ids of the passages that have been read, so that their facts are in the graph"""
+    """Ids of the passages that have been read, so that their facts are in the graph."""
     remaining_steps: RemainingSteps
 
 
 class ReviewedState(State):
-    """State of a graph in which a run waits for a person."""
+    """Holds the state of a graph in which a run waits for a person."""
 
     again: str
     """The node to which the person sent the run back; "" to continue. A review writes this key before it is read."""
 
 
 class Reads(TypedDict):
-    """State that every node reads. The annotation of a node's body adds the other keys that the node reads.
+    """Lists the keys of the state that every node reads. The annotation of a node's body adds the other keys that it
+    reads.
 
     LangGraph reads and checks each key for each node, so a node of the loop that names only a few keys costs less.
     """
@@ -206,7 +209,7 @@ class Reads(TypedDict):
 
 
 class CallReads(Reads):
-    """State of a node that calls a role, which also reads the cost of earlier calls."""
+    """Lists the keys of the state that a node reads which calls a role: also the cost of earlier calls."""
 
     usage: JSON
 

@@ -1,5 +1,4 @@
-"""Threads that a checkpointer holds: lists them, names them, judges their answers, and deletes them with all stored
-data.
+"""Threads that a checkpointer holds: lists, names, judges and deletes them, with all stored data.
 
     with open_checkpointer("sqlite:conversations.sqlite") as checkpointer:
         for thread in list_threads(checkpointer):
@@ -7,7 +6,7 @@ data.
         forget_thread(checkpointer, "ada-1")
 
 Deleting removes the thread's checkpoints and its items in a store: facts, and people's notes. In SQLite files that
-`open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, none of their text remains.
+`open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, no text of them remains.
 """
 
 from __future__ import annotations
@@ -33,32 +32,33 @@ _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 @dataclass(frozen=True, slots=True)
 class StoredThread:
-    """Thread that a checkpointer holds."""
+    """Describes a thread that a checkpointer holds."""
 
     id: str
     user: str
-    """the `user_id` of its run, if any"""
+    """The `user_id` of its run, if any."""
     question: str
-    """its first question"""
+    """Its first question."""
     began: str
-    """when it began, in ISO 8601, UTC"""
+    """When it began, in ISO 8601, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A person's judgement of an answer."""
+    """Records a person's judgement of an answer."""
 
     question: str
     answer: str
     right: bool
     correct: str = ""
-    """the answer that the person gives instead"""
+    """The answer that the person gives instead."""
     passage_ids: tuple[str, ...] = ()
-    """the ids of the cited passages"""
+    """The ids of the cited passages."""
 
     def row(self) -> dict[str, Any] | None:
-        """Return the question with its correct answer, as `ras-agent eval jsonl` reads it; None if that answer is not
-        known."""
+        """Return the question with its correct answer, as `ras-agent eval jsonl` reads it; None if no correct answer
+        is known.
+        """
         answer = self.answer if self.right else self.correct
         if not answer:
             return None
@@ -71,12 +71,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ThreadNotes:
-    """People's notes on a thread."""
+    """Holds people's notes on a thread."""
 
     name: str = ""
-    """the name to show instead of the thread's first question"""
+    """The name to show instead of the thread's first question."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    """the last verdict on each question, by question"""
+    """The last verdict on each question, by question."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -92,7 +92,12 @@ class ThreadNotes:
     def judged(
         self, outputs: Mapping[str, Any], *, right: bool, correct: str = ""
     ) -> Self:
-        """Return the notes with a verdict added on the answer in a run's outputs."""
+        """Return the notes with a verdict on the answer in a run's outputs.
+
+        Args:
+            right: whether the answer is right.
+            correct: the right answer, if the person gives one.
+        """
         bearing = [
             one for one in outputs["citations"] if one.get("supported") is not False
         ]
@@ -151,7 +156,7 @@ async def alist_threads(
     user: str | None = None,
     limit: int | None = None,
 ) -> list[StoredThread]:
-    """Return the same as `list_threads`, asynchronously."""
+    """Return the same as `list_threads`, as a coroutine."""
     return _listed(
         [
             found
@@ -169,10 +174,14 @@ def forget_thread(
     user: str = "",
     store: BaseStore | None = None,
 ) -> bool:
-    """Delete a thread with everything that is stored about it, and return whether it existed. `user` is its run's
-    `user_id`.
+    """Delete a thread with everything that is stored about it. Returns whether it existed.
 
-    The thread must have no running run. If another process reads an SQLite log, its text is removed by its next write.
+    The thread must have no running run. If another process reads an SQLite log, its text is removed by its next
+    write.
+
+    Args:
+        user: the `user_id` of its run.
+        store: the store of its facts and notes, if there is one.
     """
     exists = checkpointer.get_tuple(_config(thread)) is not None
     checkpointer.delete_thread(thread)
@@ -193,7 +202,7 @@ async def aforget_thread(
     user: str = "",
     store: BaseStore | None = None,
 ) -> bool:
-    """Do the same as `forget_thread`, asynchronously."""
+    """Do the same as `forget_thread`, as a coroutine."""
     exists = await checkpointer.aget_tuple(_config(thread)) is not None
     await checkpointer.adelete_thread(thread)
     if store is not None:

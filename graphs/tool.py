@@ -1,4 +1,4 @@
-"""An agent as a tool of another agent: one question in, the answer with its sources out, as text."""
+"""An agent as a tool of another agent: it takes one question and returns the answer with its sources, as text."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ def as_tool(
     name: str | None = None,
     description: str | None = None,
 ) -> StructuredTool:
-    """Return the agent as a tool with the single argument `question`. Its text is made by `answer_and_sources`.
+    """Return the agent as a LangChain tool with the single argument `question`. `answer_and_sources` makes its text.
 
-    The agent's whole output, except for the messages, is the artifact of the ToolMessage. Each question is a separate
-    run; inside a graph with a checkpointer it is resumed together with that graph.
+    The agent's whole output, except for the messages, is the artifact of the ToolMessage. Each question is a
+    separate run; inside a graph with a checkpointer it is resumed together with that graph.
+
+    Args:
+        name, description: of the tool; by default those of the agent.
     """
     # the agent's own checkpointer would require a thread for each question
     once = agent.copy({"checkpointer": None})
@@ -110,9 +113,9 @@ def answer_and_sources(out: Any) -> str:
 
 
 def without_sources(text: str) -> str:
-    """Return the answer in a text that `answer_and_sources` made, without its sources; any other text unchanged.
+    r"""Return the answer in a text that `answer_and_sources` made, without its sources; any other text unchanged.
 
-    >>> without_sources('Water of Leith [1][2]\\n\\nSources:\\n[1] Leith: "It is long."\\n[2] Edinburgh')
+    >>> without_sources('Water of Leith [1][2]\n\nSources:\n[1] Leith: "It is long."\n[2] Edinburgh')
     'Water of Leith'
     """
     answer, found, sources = text.rpartition(f"{_SOURCES}\n")
@@ -122,7 +125,7 @@ def without_sources(text: str) -> str:
 
 
 def source_place(file: object, page: object) -> str:
-    """Return where a passage or a quote comes from: its file and page, as far as they are known.
+    """Return the file and page from which a passage or a quote comes, as far as they are known.
 
     >>> source_place("rivers.pdf", 3)
     'rivers.pdf, page 3'

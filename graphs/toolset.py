@@ -1,4 +1,4 @@
-"""The tools that a model is offered over an index, and the retrievers that they use."""
+"""Chooses the tools that a model is offered over an index, and the retrievers that they use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AnyTool: TypeAlias = str | BaseTool
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """Tools, and the retrievers with which they search, by name."""
+    """Holds tools, and the retrievers with which they search, by name."""
 
     tools: tuple[Tool, ...] = TOOLS
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)

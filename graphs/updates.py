@@ -1,7 +1,7 @@
-"""Checks what people write into a run: the values of `update_state`, and the limits that are a run's `context`.
+"""Checks values that people write into a run: those of `update_state`, and the limits that are a run's `context`.
 
-A wrong value would end the run some nodes later with an error that names nothing. So each value is checked when it is
-given, and refused with its key and the expected form.
+A wrong value would end the run some nodes later with an error that names nothing. So each value is checked when it
+is given, and refused with its key and the expected form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
 
 
 def checked_update(values: Mapping[str, Any]) -> JSON:
-    """Return a person's update of the state after checking it.
+    """Check a person's update of the state, and return it.
 
     An empty `subquery` ends the loop with the stop reason of a person's stop in a review. A `subquery` replaces all
     sub-queries of a plan, unless `further` is given. Raises UnknownName for a key that the state does not have, and

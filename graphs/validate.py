@@ -148,8 +148,9 @@ def _given_passage(item: Text, number: int) -> JSON:
 
 
 def valid_hit(hit: object) -> Hit:
-    """Return a retriever's hit with a finite score and storable text. Raises TypeError for anything but a Hit of a
-    Passage."""
+    """Return a retriever's hit with a finite score and storable text. Raises TypeError for any other object than a
+    hit.
+    """
     passage = _valid_passage(hit.passage) if isinstance(hit, Hit) else None
     if not isinstance(hit, Hit) or passage is None:
         raise TypeError(
@@ -193,8 +194,10 @@ def valid_facts(
 ) -> Extraction:
     """Return the usable facts, with hop and sub-query in each source, and a Failure for each kind of mistake.
 
-    `extractor` is the extractor's name, for the failures and for sources without a name. A span that its passage does
-    not have becomes characters 0 to 0.
+    A span that its passage does not have becomes characters 0 to 0.
+
+    Args:
+        extractor: the extractor's name, for the failures and for sources without a name.
     """
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
@@ -295,7 +298,8 @@ def valid_citations(
     triple_ids: Collection[str],
     hop: int,
 ) -> Answer:
-    """Return the answer without citations of passages, spans and facts that do not exist. Each leaves a Failure.
+    """Return the answer without citations of passages, spans and facts that do not exist. Each of these leaves a
+    Failure.
 
     Markup in the answer's text is made inert, and titles and file names become one line.
     """

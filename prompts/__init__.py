@@ -1,4 +1,4 @@
-"""Prompts, one text file each, which `load` reads and `fill` completes; `as_data` and the blocks render data."""
+"""Prompts, one text file each. `load` reads them and `fill` completes them; `as_data` and the blocks render data."""
 
 from ras_agent.marks import as_data
 from ras_agent.prompts.data import (

@@ -1,4 +1,4 @@
-"""Blocks of a prompt that show data: passages, facts and history, inside fences that they cannot close.
+"""Writes blocks of a prompt that show data: passages, facts and history, inside fences that they cannot close.
 
 All data passes through `as_data`, so that a model reads it but does not take it for instructions.
 """
@@ -40,7 +40,7 @@ def as_line(text: str) -> str:
 
 
 def task_block(task: str) -> str:
-    """Return a task's own instruction and a person's notes on this run; "" if there is neither."""
+    """Return a task's own instruction and people's notes on this run as a block; "" without both."""
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
     if blocks:
         blocks.insert(0, _ASKED)
@@ -87,10 +87,12 @@ def history_block(
         Retrieved Graph Information:
         <facts> ... </facts>
 
-    Facts that no step found, because they were given, come first. Each fact is shown once, at the hop that first found
-    it. Each hop states how many of its facts are not in `graph`, and so not shown.
-    repeated: whether a fact is shown at every hop that found it, as in RAS.
-    numbers: numbers to show before facts, by the facts' ids.
+    Facts that no step found, because they were given, come first. Each fact is shown once, at the hop that first
+    found it. Each hop states how many of its facts are not in `graph`, and so not shown.
+
+    Args:
+        repeated: whether a fact is shown at every hop that found it, as in RAS.
+        numbers: numbers to show before facts, by the facts' ids.
     """
     nothing = "(nothing new)"
     ids_of = attrgetter("new_triple_ids")

@@ -24,19 +24,20 @@ _Item = TypeVar("_Item", Triple, Passage)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The facts and passages that fit, each in the order of the prompt."""
+    """Holds the facts and passages that fit into a prompt, each in the order of the prompt."""
 
     facts: tuple[Triple, ...] = ()
     passages: tuple[Passage, ...] = ()
     left_out: str = ""
     """The numbers of facts and passages that are left out, in words; "" if all fit."""
     most: int | None = None
-    """The token budget that caused this, if it is smaller than the room in the window; else None."""
+    """The token budget that caused this, if it is smaller than the room in the window; otherwise None."""
 
     def shortfall(self, window: int) -> str:
         """Return the message of a Failure for evidence that was left out; "" if all fits.
 
-        window: the size of the model's window, in tokens.
+        Args:
+            window: the size of the model's window, in tokens.
         """
         if not self.left_out:
             return ""
@@ -74,13 +75,16 @@ def fit(
 ) -> Evidence:
     """Return the evidence with at most `room` and at most `most` tokens; all of it, if it fits.
 
-    If it does not fit, the least useful is left out. Facts get half of the room, and what the passages leave of the
-    rest. Facts that only repeat one of the passages come after all others, and count as shown if their passage is. If
-    not even one passage fits, the most useful one is cut between two sentences.
-    facts, passages: in the order of the prompt.
-    by_use: returns them, perhaps among others, in the order of their usefulness; it is called only if not all fit.
-    steps: the hops that are shown, each with its own part of the evidence.
-    times: how often the prompt repeats a fact or passage, by its id.
+    If it does not fit, the least useful part is left out. Facts get half of the room, and the part of the other
+    half that the passages do not need. Facts that only repeat one of the passages come after all others, and count
+    as shown if their passage is. If not even one passage fits, the most useful one is cut between two sentences.
+
+    Args:
+        facts, passages: in the order of the prompt.
+        by_use: returns them, perhaps among others, in the order of their usefulness; it is called only if not all
+            fit.
+        steps: the hops that are shown, each with its own part of the evidence.
+        times: how often the prompt repeats a fact or passage, by its id.
     """
     times = times or Counter()
     budget = most if most < room else None
@@ -160,7 +164,8 @@ def fit_version(
 ) -> tuple[Prompt, Evidence]:
     """Return a prompt with as many of its worked examples as leave room for all evidence, and that evidence.
 
-    fit_to: returns the evidence that fits into a version of the prompt.
+    Args:
+        fit_to: returns the evidence that fits into a version of the prompt.
     """
     fitted, *shorter = prompt.versions()
     evidence = fit_to(fitted)
@@ -177,7 +182,8 @@ def _costs(
 ) -> dict[int, int]:
     """Return each item's tokens in the prompt, by its identity, counting how often its text is shown.
 
-    texts: identity -> (text, times).
+    Args:
+        texts: identity -> (text, times).
     """
     costs = {}
     for name, (text, times) in texts.items():

@@ -53,34 +53,31 @@ _NEEDLESS = {"task": "", "history": "plan-", "problem": "repair", "schema": "tri
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's call of a tool by name.
-
-    arguments: a JSON object, as the model wrote it.
-    id: matches the call with its answer.
-    """
+    """Holds a model's call of a tool."""
 
     name: str
     arguments: dict[str, Any]
+    """A JSON object, as the model wrote it."""
     id: str = ""
+    """Matches the call with its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message of a chat.
-
-    calls: the calls in an assistant's turn, or the one that a tool's turn answers.
-    thoughts: the model's thoughts before an assistant's turn, if the server sends them separately from the text.
-    """
+    """Holds a message of a chat."""
 
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
+    """The calls in an assistant's turn, or the one that a tool's turn answers."""
     thoughts: str = ""
+    """The model's thoughts before an assistant's turn, if the server sends them separately from the text."""
 
     def to_message(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
         """Return the turn as a message of OpenAI's protocol, with `thoughts` under THOUGHTS_KEY.
 
-        arguments_as_text: whether a call's arguments are JSON text, as in the protocol, or the object itself.
+        Args:
+            arguments_as_text: whether a call's arguments are JSON text, as in the protocol, or the object itself.
         """
         message: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.role == "tool":
@@ -117,7 +114,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt as its file contains it, including placeholders."""
+    """Holds a prompt as its file contains it, including placeholders."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -128,7 +125,9 @@ class Prompt:
         return _variables(self.turns)
 
     def versions(self) -> Iterator[Self]:
-        """Yield the prompt with all its worked examples, then without the first one, and so on, last without any."""
+        """Yield the prompt with all its worked examples, then without the first one, and so on; the last has no
+        example.
+        """
         yield self
         first = 1 if self.turns[0].role == "system" else 0
         shorter = self.turns
@@ -182,9 +181,11 @@ def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
 def load(
     name: str, directory: str | Path | None = None, *, few_shot: bool = False
 ) -> Prompt:
-    """Return the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
+    """Load the prompt with this name. Raises PromptError if there is no such prompt, or its file cannot be parsed.
 
-    Raises PromptError if there is no such prompt, or its file cannot be parsed.
+    Args:
+        directory: a folder with files that override the packaged ones.
+        few_shot: whether to load its variant with worked examples, `<name>-few-shot`.
     """
     folders = _folders(directory)
     # otherwise it is one of the caller's own prompts

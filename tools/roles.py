@@ -85,7 +85,7 @@ class RoleOptions:
     least_confidence: float | None = None
     form: FormUse = "auto"
     schema: Schema | None = None
-    """The relations that an extractor's model is shown"""
+    """The relations that an extractor's model is shown."""
     tools: tuple[Any, ...] = ()
     """The tools that a planner offers to its model (ras_agent.tools.plan.graph_tools.Tool); () for the usual ones."""
     role_chats: Mapping[str, ChatSettings] = field(default_factory=dict)

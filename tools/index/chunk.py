@@ -112,7 +112,7 @@ class _Piece:
     about: Mapping[str, Any]
     """Its metadata."""
     headings: tuple[str, ...] = ()
-    """The headings above the piece, the highest first"""
+    """The headings above the piece, the highest first."""
 
 
 def _numbered(document: Document, pieces: Iterable[_Piece]) -> Iterator[Passage]:

@@ -23,9 +23,9 @@ class Document:
     record: bool = False
     """Whether it is a record that came with its id, and so perhaps a passage of a corpus that is already cut."""
     is_markdown: bool = field(default=False, compare=False)
-    """Whether lines of its text that look like headings are headings"""
+    """Whether lines of its text that look like headings are headings."""
     facts_of_rows: tuple[Sequence[Sequence[str]], ...] = ()
-    """For a table whose rows are also separate documents, the facts that each row states"""
+    """For a table whose rows are also separate documents, the facts that each row states."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ Text: TypeAlias = "Passage | Mapping[str, Any] | LangChainDocument | str"
 _TEXT_KEYS = ("text", "page_content", "content")
 _OWN_KEYS = ("id", "title", "document_id", "metadata")
 _LONGEST_NAME = 1_000
-"""The maximum number of characters in the path of a file"""
+"""The maximum number of characters in the path of a file."""
 
 
 def given_passages(

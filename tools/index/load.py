@@ -38,7 +38,7 @@ _LONGEST_WORD = 1000
 
 _Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
 Convert = Callable[[FileContent, OnRead], Converted]
-"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`"""
+"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`."""
 
 
 def load(

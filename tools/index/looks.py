@@ -21,7 +21,7 @@ class Look:
     hidden: bool = False
     struck: bool = False
     level: str = ""
-    """The mark of raised or lowered text, "" for text on the line"""
+    """The mark of raised or lowered text, "" for text on the line."""
     white: bool = False
 
     @property

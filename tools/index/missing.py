@@ -9,7 +9,7 @@ from ras_agent.address import Address
 from ras_agent.errors import IndexNotFound
 
 _NEIGHBOURS = 1_000
-"""How many entries of a folder are searched for a similar name"""
+"""How many entries of a folder are searched for a similar name."""
 
 
 def index_not_found(

@@ -168,7 +168,7 @@ class _Rule:
     style: Declarations
     weight: tuple[int, int]
     selector: Any = None
-    """The compiled selector, if it consists of more than these parts"""
+    """The compiled selector, if it consists of more than these parts."""
 
 
 def _rule_of(selector: str, style: Declarations, number: int) -> _Rule | None:

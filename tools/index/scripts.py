@@ -14,7 +14,7 @@ RAISED = "\ufdd0"
 LOWERED = "\ufdd1"
 NOTE = "\ufdd2"
 END = "\ufdd3"
-"""Marks around a raised or lowered text, or a note's number: noncharacters, which no text may contain"""
+"""Marks around a raised or lowered text, or a note's number: noncharacters, which no text may contain."""
 
 _BEGINS = f"{RAISED}{LOWERED}{NOTE}"
 _MARKED = re.compile(f"([{_BEGINS}])([^{_BEGINS}{END}]*+){END}")

@@ -80,7 +80,7 @@ class PassageIndex:
     """
 
     filter = ALL
-    """The filter that admits the passages that this index shows; see `within`"""
+    """The filter that admits the passages that this index shows; see `within`."""
 
     def __init__(
         self, database: Database, embedder: Embedder | None, path: Path | None = None

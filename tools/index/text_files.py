@@ -46,11 +46,11 @@ class Converted:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many parts were left out because no reader sees them, by the reason: "hidden" or "struck out"."""
     rows: tuple[SheetRow, ...] = ()
-    """The rows of a workbook, which are read instead of its text"""
+    """The rows of a workbook, which are read instead of its text."""
     quoted: str = ""
-    """The earlier mails that a mail quotes"""
+    """The earlier mails that a mail quotes."""
     attachments: tuple[str, ...] = ()
-    """The names of a mail's attachments, which are not read"""
+    """The names of a mail's attachments, which are not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Record:
     cells: tuple[tuple[str, str], ...]
     """The other columns that are not empty in this row, each with its cell."""
     number: int = 0
-    """The number of the row, from 1; 0 if unknown"""
+    """The number of the row, from 1; 0 if unknown."""
 
     @property
     def sentence(self) -> str:

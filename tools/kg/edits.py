@@ -36,7 +36,7 @@ class Anchor:
 
 
 PassageLookup = Callable[[Iterable[Anchor]], set[Anchor]]
-"""Returns which of the given passages still exist with the same text"""
+"""Returns which of the given passages still exist with the same text."""
 
 
 @dataclass(frozen=True, slots=True)

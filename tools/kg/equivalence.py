@@ -22,7 +22,7 @@ from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.near_pairs import Cells, all_pairs, clustered_pairs
 
 NearLists = SparseRows
-"""For each entity (row) the nearest other entities (columns) with their cosines (values, float32), a bounded number"""
+"""For each entity (row) the nearest other entities (columns) with their cosines (values, float32), a bounded number."""
 
 _HELD = 4_000_000  # how many candidates are held before the lists are shortened to their maximum length
 # Up to this many entities, an exact search takes a fraction of the time that embedding takes. Its result does not

@@ -57,7 +57,7 @@ CACHE = "graph"
 _HELD = 4  # how many graphs of databases without a folder this process keeps
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a stage, the number of its finished steps, and the number of all its steps"""
+"""Called with a stage, the number of its finished steps, and the number of all its steps."""
 
 
 class Stored(NamedTuple):

@@ -15,8 +15,10 @@ from typing import Self
 from urllib.parse import parse_qsl, urlencode
 
 from ras_agent.errors import SettingsError
+from ras_agent.registry import is_registered
 
-_SCHEMES = ("postgresql://", "postgres://")
+FOLDER = "sqlite"
+"""The name of the store in a folder, which has a path and no address."""
 _USUAL = "ras_agent"
 _SHOWN = ("host", "port", "dbname", "schema")
 # the login of an address: a run of characters before "@", matched only from its beginning, so that a long text is read
@@ -41,7 +43,7 @@ class Address:
 
         Raises SettingsError if the name of the schema needs quotes in PostgreSQL, or if the URL names two schemas.
         """
-        if not text.startswith(_SCHEMES):
+        if not _is_address(text):
             raise SettingsError(
                 "an address of a PostgreSQL database begins with postgresql://"
             )
@@ -58,6 +60,11 @@ class Address:
                 f"?schema=handbook, got {', '.join(map(repr, schemas))}"
             )
         return address
+
+    @property
+    def scheme(self) -> str:
+        """The name of the store: the part of the address before `://`."""
+        return self.url.partition("://")[0]
 
     def __str__(self) -> str:
         url, _, query = self.url.partition("?")
@@ -82,12 +89,18 @@ def _is_plain(name: str) -> bool:
     return plain and len(name) < 64 and not name.startswith("pg_")
 
 
+def _is_address(text: str) -> bool:
+    """Return whether a text begins with the scheme of a store, and `://`."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and scheme != FOLDER and is_registered("store", scheme)
+
+
 def place_of(place: str | Path | Address) -> Path | Address:
     """Return where an index is stored: an Address for a `postgresql://` URL, otherwise a Path.
 
     Raises SettingsError for a URL that `Address.parse` refuses.
     """
-    if isinstance(place, str) and place.startswith(_SCHEMES):
+    if isinstance(place, str) and _is_address(place):
         return Address.parse(place)
     if isinstance(place, Address):
         return place
@@ -120,7 +133,8 @@ def as_argument(place: object) -> str:
 
 def refuse_address(path: Path) -> None:
     """Raise SettingsError if `path`, which has to name a file, is the URL of a database."""
-    if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
+    first = path.parts[0] if path.parts else ""
+    if first.endswith(":") and _is_address(f"{first}//"):
         raise SettingsError(
             "a file or folder is needed here, and the address of a PostgreSQL database was given: name a file. Addresses can "
             "be given to `ras-agent index FILES --out ADDRESS`, `kg build ADDRESS`, --index, --cache and "

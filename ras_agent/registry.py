@@ -6,6 +6,7 @@
     graph-encoder                             make(config), of ras_agent.tools.graph_tokens.encoders.EncoderConfig
     scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
     judge                                     make(), which returns a ras_agent.protocols.Judge
+    store                                     a ras_agent.tools.store.database.Driver, by the scheme of its addresses
     attached                                  a ras_agent.tools.index.attached.Attached: data stored with passages
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
@@ -89,6 +90,11 @@ PLUGINS: dict[str, dict[str, object]] = {
         "llm": "ras_agent.tools.subgraph.scorers.resolve:chat_model",
         "llm-ft": "ras_agent.tools.subgraph.scorers.resolve:tuned_chat_model",
         "kg": "ras_agent.tools.subgraph.scorers.resolve:graph_vectors",
+    },
+    "store": {
+        "sqlite": "ras_agent.tools.store.sqlite:DRIVER",
+        "postgresql": "ras_agent.tools.store.postgres:DRIVER",
+        "postgres": "ras_agent.tools.store.postgres:DRIVER",
     },
     "attached": {"graph": "ras_agent.tools.kg.forget:ATTACHED"},
     "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},

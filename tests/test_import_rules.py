@@ -34,10 +34,10 @@ FOUNDATIONS = {
 }
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
-MAY_RESOLVE = {"roles", "subgraph", "embed", "index", "graph_tokens"} | STAGES
+MAY_RESOLVE = {"roles", "subgraph", "embed", "index", "graph_tokens", "store"} | STAGES
 """Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so; subgraph looks for scorers,
-and embed and graph_tokens for encoders, which are their own, and index for what hangs on passages, which is of
-foundations"""
+embed and graph_tokens for encoders and store for its drivers, which are their own, and index for what hangs on passages,
+which is of foundations"""
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 
 
@@ -180,6 +180,7 @@ def test_what_foundations_look_for_is_of_foundations() -> None:
         ("encoder", "embed"),
         ("graph-encoder", "graph_tokens"),
         ("attached", "kg"),
+        ("store", "store"),
     ):
         for place in PLUGINS[kind].values():
             assert str(place).startswith(f"ras_agent.tools.{part}.")

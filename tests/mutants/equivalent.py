@@ -22,13 +22,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if len(label_counts) == 0 and not others:",
         ): "the longer way leads to the same",
     },
-    "tools/kg/edit_rows.py": {
-        (
-            'return row[0] if row else ""',
-            'return row[ -1] if row else ""',
-        ): "the row has one column",
-    },
-    "tools/kg/graph_state.py": {
+    "tools/store/graph.py": {
         (
             "return secrets.randbits(60) | 1 << 60",
             "return secrets.randbits( 59) | 1 << 60",
@@ -48,7 +42,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:1]) + 1",
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
-    "tools/index/journal.py": {
+    "tools/store/journal.py": {
         (
             "return row[0] if row else None",
             "return row[ -1] if row else None",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
-    "tools/index/journal.py": (
+    "tools/store/journal.py": (
         "tests/tools/index/test_journal.py",
         "tests/tools/index/test_ingest.py::TestErasing",
     ),
@@ -70,7 +70,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_index.py",
         "tests/tools/retrieve/test_tenants.py",
     ),
-    "tools/kg/graph_state.py": (
+    "tools/store/passages.py": ("tests/tools/index/test_passages.py",),
+    "tools/store/graph.py": (
         "tests/tools/kg/test_rows.py",
         "tests/tools/kg/test_build.py",
         "tests/tools/kg/test_writer.py",

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from ras_agent.registry import find, names
 from ras_agent.tools.index.passages import Table
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.transaction import Transaction
 
 
 class Attached(Protocol):
@@ -21,10 +22,10 @@ class Attached(Protocol):
         """Return the name of their folder in the cache of an index."""
         ...
 
-    def forget(self, connection: Connection, database: Database, table: Table) -> None:
-        """Delete, within a transaction, the rows that depend on passages which are not in `table` or have another text
-        there.
-        """
+    def forget(
+        self, transaction: Transaction, database: Database, table: Table
+    ) -> None:
+        """Delete, within a transaction, what depends on passages that are not in `table` or have another text there."""
         ...
 
     def keep(self, database: Database, cache: Path | None) -> None:

@@ -15,18 +15,15 @@ from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import (
     cells_of_documents,
-    erase,
     find_rows,
     hashes,
     indexed_text,
-    insert,
-    insert_vectors,
     row_of,
     rows_of_ids,
     storable_passage,
 )
 from ras_agent.tools.index.snapshot import Snapshot
-from ras_agent.tools.store.database import Connection
+from ras_agent.tools.store.transaction import Transaction
 
 _EMBED_AT_ONCE = 1024
 
@@ -48,7 +45,7 @@ class Changes:
 
 
 def put(
-    connection: Connection,
+    transaction: Transaction,
     snapshot: Snapshot,
     passages: Sequence[Passage],
     embedder: Embedder | None,
@@ -68,7 +65,7 @@ def put(
     given = [storable_passage(passage) for passage in passages]
     _check_distinct(given)
     database = snapshot.database
-    known = rows_of_ids(connection, database, [passage.id for passage in given])
+    known = rows_of_ids(transaction, database, [passage.id for passage in given])
     if known and not replace_existing:
         raise _already_there(next(one.id for one in given if one.id in known))
     fresh = [
@@ -79,7 +76,7 @@ def put(
     gone = [known[passage.id][0].cell for passage in fresh if passage.id in known]
     replaced = len(gone)
     if whole_documents:
-        gone += _left_over(connection, given)
+        gone += _left_over(transaction, given)
     changes = Changes(
         added=len(fresh) - replaced,
         replaced=replaced,
@@ -94,22 +91,24 @@ def put(
         before = known.get(passage.id)
         place = before[0].place if before else cell
         rows.append(row_of(passage, cell, place, snapshot.tokeniser))
-    erase(connection, gone, snapshot.state.revision + 1)
-    insert(connection, rows)
-    insert_vectors(connection, [row.cell for row in rows[: len(vectors)]], vectors)
-    _advance(connection, passages=changes.added - changes.deleted, cells=len(rows))
+    transaction.passages.forget(gone, snapshot.state.revision + 1)
+    transaction.passages.add(rows)
+    cells = [row.cell for row in rows[: len(vectors)]]
+    transaction.passages.add_vectors(cells, vectors)
+    added = changes.added - changes.deleted
+    transaction.state.advance(passages=added, cells=len(rows))
     return replace(changes, embedded=embedded)
 
 
 def delete(
-    connection: Connection, snapshot: Snapshot, document_ids: Collection[str]
+    transaction: Transaction, snapshot: Snapshot, document_ids: Collection[str]
 ) -> Changes:
     """Delete the passages of documents. Passages without a document are never deleted."""
     named = list(map(storable, document_ids))
-    gone = list(cells_of_documents(connection, named).values())
+    gone = list(cells_of_documents(transaction, named).values())
     if gone:
-        erase(connection, gone, snapshot.state.revision + 1)
-        _advance(connection, passages=-len(gone))
+        transaction.passages.forget(gone, snapshot.state.revision + 1)
+        transaction.state.advance(passages=-len(gone))
     return Changes(deleted=len(gone))
 
 
@@ -146,10 +145,10 @@ def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
     return vectors
 
 
-def _left_over(connection: Connection, passages: Sequence[Passage]) -> list[int]:
+def _left_over(transaction: Transaction, passages: Sequence[Passage]) -> list[int]:
     """Return the cells of stored passages that belong to the documents of `passages` but are not among them."""
     documents = {passage.document_id for passage in passages}
-    cells = cells_of_documents(connection, documents)
+    cells = cells_of_documents(transaction, documents)
     for passage in passages:
         cells.pop(passage.id, None)
     return list(cells.values())
@@ -181,10 +180,3 @@ def _vectors(
         rows = [row_of_text[texts[at]] for at in unseen]
         vectors[unseen] = np.concatenate(batches)[rows]
     return vectors, len(wanted)
-
-
-def _advance(connection: Connection, *, passages: int, cells: int = 0) -> None:
-    connection.execute(
-        "UPDATE index_state SET revision = revision + 1, cells = cells + ?, passages = passages + ?",
-        (cells, passages),
-    )

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ras_agent.tools.index.journal import Journal
+from ras_agent.tools.store.journal import Journal
 
 ALL_FILES = "*"
 TEXT = "text"
@@ -80,7 +80,8 @@ class RememberedFields:
             # always last: it is for the files that no other pattern matches
             if ALL_FILES in rules:
                 rules[ALL_FILES] = rules.pop(ALL_FILES)
-            self._journal.put_fields(
+            self._journal.put_note(
+                "fields",
                 root,
                 json.dumps({name: asdict(fields) for name, fields in rules.items()}),
             )
@@ -90,10 +91,10 @@ class RememberedFields:
         return fields_of(self._known(root), inner or root.name)
 
     def _known(self, root: Path) -> dict[str, Fields]:
-        stored = next(
-            filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}"
-        )
-        return stored_rules(stored)
+        for path in (root, *root.parents):
+            if stored := self._journal.note_at("fields", path):
+                return stored_rules(stored)
+        return {}
 
 
 def text_patterns(rules: Iterable[FieldRules]) -> tuple[str, ...]:
@@ -125,7 +126,7 @@ class GivenMetadata:
         """Store the given fields for `root`; its other fields are kept."""
         if self._given:
             self._known[root] = {**self.at(root), **self._given}
-            self._journal.put_metadata(root, json.dumps(self._known[root]))
+            self._journal.put_note("metadata", root, json.dumps(self._known[root]))
 
     def of(self, place: Path) -> dict[str, Any]:
         """Return the metadata fields of a file: its own and those of the folders that contain it, of which the nearest
@@ -139,5 +140,7 @@ class GivenMetadata:
     def at(self, path: Path) -> dict[str, Any]:
         """Return the metadata given to this folder or file itself; a field that was removed has the value None."""
         if path not in self._known:
-            self._known[path] = json.loads(self._journal.metadata_at(path) or "{}")
+            self._known[path] = json.loads(
+                self._journal.note_at("metadata", path) or "{}"
+            )
         return self._known[path]

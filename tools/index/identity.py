@@ -17,8 +17,8 @@ from time import sleep, time_ns
 
 from ras_agent.tools.index.chunk import PIECE
 from ras_agent.tools.index.find_files import SourceFile
-from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.uploads import is_upload
+from ras_agent.tools.store.journal import Journal
 
 _CLOCK_STEP = 10_000_000  # the longest usual step of the clock of files, in nanoseconds
 

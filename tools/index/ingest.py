@@ -46,7 +46,6 @@ from ras_agent.tools.index.identity import (
     size_and_time,
     take_over_moved,
 )
-from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import SUFFIXES, Convert, load
 from ras_agent.tools.index.ocr import with_ocr
@@ -56,6 +55,7 @@ from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
 from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
+from ras_agent.tools.store.journal import Journal, JournalFile, open_journal
 
 # Numbers of passages in the first and in the largest batch. The size of batches is adapted until one takes a few
 # seconds to write, so that little is repeated after a kill, whether ten or ten thousand passages are embedded a second.

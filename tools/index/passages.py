@@ -1,15 +1,13 @@
-"""Stores passages and vectors as rows in the database of an index. Each row is written once, read by its cell, and
-deleted.
-"""
+"""Reads and writes passages and vectors as rows of an index. Each is written once, read by its cell, and deleted."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +19,10 @@ from ras_agent.records import Passage
 from ras_agent.text.normal_form import storable
 from ras_agent.text.titles import with_title
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.store.database import Connection, Database, read_columns
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.passages import Row
+from ras_agent.tools.store.statements import PARAMETERS
+from ras_agent.tools.store.transaction import Transaction
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -29,35 +30,6 @@ _FULL = 1 << 62
 """A bit that is set in every hash, so that no hash is 0."""
 COLUMNS = ("cell", "place", "id", "document", "text", "length")
 """The columns of the arrays that are searched: id, document and text are hashes, length is the number of terms."""
-# how many parameters a statement has, and how many rows are read at once
-_AT_ONCE = 500
-_ROW = "cell, place, id, document, title, text, metadata"
-
-
-class Row(NamedTuple):
-    """Holds the columns of the table `passages`; schema.py describes them."""
-
-    cell: int
-    place: int
-    id: str
-    document: str
-    title: str
-    text: str
-    metadata: str
-    """As JSON."""
-    keys: bytes = b""
-    """In the form of `keys_of`; empty in a row that is read."""
-    terms: bytes = b""
-    """In the form of `terms_of`; empty in a row that is read."""
-
-
-class SearchedColumns(NamedTuple):
-    """Holds the columns of some passages from which the searched arrays are made, one value for each passage."""
-
-    cells: list[int]
-    places: list[int]
-    keys: list[bytes]
-    terms: list[bytes]
 
 
 def indexed_text(passage: Passage) -> str:
@@ -164,79 +136,30 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
 
 
 def rows_of_ids(
-    connection: Connection, database: Database, ids: Sequence[str]
+    transaction: Transaction, database: Database, ids: Sequence[str]
 ) -> dict[str, tuple[Row, Passage]]:
     """Return the row and the passage of each of `ids` that is stored, by id."""
     found = {}
-    for row in _rows_having(connection, "id", ids):
+    for row in transaction.passages.having("id", ids):
         found[row.id] = (row, passage_in(row, database))
     return found
 
 
 def cells_of_documents(
-    connection: Connection, documents: Collection[str]
+    transaction: Transaction, documents: Collection[str]
 ) -> dict[str, int]:
     """Return the cell of each passage of the given documents, by passage id. Passages without a document are never
     included."""
     named = sorted(set(documents) - {""})
-    return {row.id: row.cell for row in _rows_having(connection, "document", named)}
-
-
-def _rows_having(
-    connection: Connection, column: str, values: Sequence[object]
-) -> Iterator[Row]:
-    for start in range(0, len(values), _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        marks = ", ".join("?" * len(part))
-        query = f"SELECT {_ROW} FROM passages WHERE {column} IN ({marks})"
-        for row in connection.execute(query, part):
-            yield Row(*row)
-
-
-def insert(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write rows to new cells."""
-    marks = ", ".join("?" * len(Row._fields))
-    connection.executemany(f"INSERT INTO passages VALUES ({marks})", rows)
-
-
-def insert_vectors(
-    connection: Connection, cells: Sequence[int], vectors: Floats
-) -> None:
-    """Write the vectors (n, d) of cells."""
-    data = [vector.tobytes() for vector in np.ascontiguousarray(vectors, dtype="<f4")]
-    rows = list(zip(cells, data, strict=True))
-    connection.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
-
-
-def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
-    """Delete the passages in the given cells, and list these cells as dead since `revision`."""
-    gone = [(cell,) for cell in cells]
-    dead = [(cell, revision) for (cell,) in gone]
-    connection.executemany("DELETE FROM passages WHERE cell = ?", gone)
-    connection.executemany("INSERT INTO dead VALUES (?, ?)", dead)
-    if gone:
-        leave_remains(connection)
-
-
-def leave_remains(connection: Connection) -> None:
-    """Record that rows were deleted whose bytes remain until the database is compacted."""
-    connection.execute("UPDATE index_state SET erasures = erasures + 1")
-
-
-def searched_columns(connection: Connection, first: int, end: int) -> SearchedColumns:
-    """Return the columns of the passages in the cells from `first` up to, but not including, `end`."""
-    query = """SELECT cell, place, keys, terms FROM passages
-        WHERE cell >= ? AND cell < ? ORDER BY cell"""
-    columns = SearchedColumns([], [], [], [])
-    read_columns(connection.execute(query, (first, end)), columns)
-    return columns
+    rows = transaction.passages.having("document", named)
+    return {row.id: row.cell for row in rows}
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
     """Return the passages in the given cells, None for one that was deleted. Raises IndexMismatch for a damaged one."""
     by_cell: dict[int, Passage] = {}
-    with database.reading(once=len(cells) <= _AT_ONCE) as connection:
-        for row in _rows_having(connection, "cell", cells):
+    with database.reading(once=len(cells) <= PARAMETERS) as transaction:
+        for row in transaction.passages.having("cell", cells):
             by_cell[row.cell] = passage_in(row, database)
     return [by_cell.get(cell) for cell in cells]
 
@@ -249,30 +172,14 @@ def read_vectors(database: Database, cells: Ints, dimension: int) -> Floats:
     wanted, inverse = np.unique(cells, return_inverse=True)
     vectors = np.zeros((len(wanted), dimension), dtype=np.float32)
     left = {cell: row for row, cell in enumerate(wanted.tolist())}
-    with database.reading() as connection:
-        for cell, data in _vectors_of(connection, list(left)):
+    with database.reading() as transaction:
+        for cell, data in transaction.passages.vectors_of(list(left)):
             row = left.pop(cell, None)
             if row is not None:
                 vectors[row] = _vector_in(cell, data, dimension, database)
-        for passage in _rows_having(connection, "cell", list(left)):
+        for passage in transaction.passages.having("cell", list(left)):
             raise damaged(database, f"the vector of cell {passage.cell:,} is missing")
     return vectors[inverse]
-
-
-def _vectors_of(
-    connection: Connection, cells: Sequence[int]
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the vectors of the given cells, which ascend; if they are dense, vectors of cells between them are
-    included."""
-    if cells and cells[-1] - cells[0] < 4 * len(cells):
-        query = "SELECT cell, data FROM vectors WHERE cell BETWEEN ? AND ?"
-        yield from connection.execute(query, (cells[0], cells[-1]))
-        return
-    for start in range(0, len(cells), _AT_ONCE):
-        part = cells[start : start + _AT_ONCE]
-        marks = ", ".join("?" * len(part))
-        query = f"SELECT cell, data FROM vectors WHERE cell IN ({marks})"
-        yield from connection.execute(query, part)
 
 
 def _vector_in(cell: int, data: bytes, dimension: int, database: Database) -> Floats:
@@ -283,10 +190,9 @@ def _vector_in(cell: int, data: bytes, dimension: int, database: Database) -> Fl
 
 def check_rows(database: Database) -> None:
     """Read all passages. Raises IndexMismatch for a damaged one."""
-    with database.reading() as connection:
-        query = f"SELECT {_ROW} FROM passages ORDER BY cell"
-        for row in connection.execute(query):
-            passage_in(Row(*row), database)
+    with database.reading() as transaction:
+        for row in transaction.passages.all():
+            passage_in(row, database)
 
 
 def read_passage(database: Database, cell: int) -> Passage:

@@ -22,16 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.index.passages import (
-    COLUMNS,
-    SearchedColumns,
-    damaged,
-)
+from ras_agent.tools.index.passages import COLUMNS, damaged
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.store import array_file
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.durable import sync_folder, writing
+from ras_agent.tools.store.passages import SearchedColumns
 
 SAVED_FROM = 256
 """The number of passages from which a segment is saved; smaller ones are read from the database just as quickly."""

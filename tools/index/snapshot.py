@@ -27,7 +27,6 @@ from ras_agent.tools.index.passages import (
     read_passage,
     read_passages,
     read_vectors,
-    searched_columns,
 )
 from ras_agent.tools.index.segment import Segment, from_rows, load, saved_segments
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -36,8 +35,9 @@ from ras_agent.tools.index.vector_index import (
     VectorIndex,
     VectorSettings,
 )
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.schema import VERSION
+from ras_agent.tools.store.transaction import Transaction
 
 _COLUMN_OF = {"id": "id", "document_id": "document"}
 _FEW = 1 << 16
@@ -54,19 +54,18 @@ class State:
     manifest: Manifest
 
 
-def read_state(connection: Connection, database: Database) -> State:
+def read_state(transaction: Transaction, database: Database) -> State:
     """Return the state of an index. Raises IndexMismatch for another version."""
     where = database.where
     anew = database.remedy
-    found = connection.execute("SELECT version FROM index_state").fetchone()
-    if found is None:
+    version = transaction.state.version()
+    if version is None:
         raise IndexMismatch(f"{where} is damaged (it has no state): {anew}")
-    if found[0] != VERSION:
+    if version != VERSION:
         raise IndexMismatch(
-            f"{where} has version {found[0]}, this ras-agent reads version {VERSION}: {anew}"
+            f"{where} has version {version}, this ras-agent reads version {VERSION}: {anew}"
         )
-    query = "SELECT epoch, revision, cells, passages, manifest FROM index_state"
-    epoch, revision, cells, passages, manifest = connection.execute(query).fetchone()
+    epoch, revision, cells, passages, manifest = transaction.state.read()
     try:
         return State(epoch, revision, cells, passages, Manifest.from_json(manifest))
     except (KeyError, TypeError, ValueError) as error:
@@ -386,8 +385,8 @@ def take_snapshot(
         cache: the folder of caches; None if the index has no folder.
         before: an earlier snapshot.
     """
-    with database.reading() as connection:
-        state = read_state(connection, database)
+    with database.reading() as transaction:
+        state = read_state(transaction, database)
         known = (
             before if before is not None and before.state.epoch == state.epoch else None
         )
@@ -408,17 +407,12 @@ def take_snapshot(
                     first for first in (*at_hand, *saved) if at < first < state.cells
                 ]
                 end = min(ahead, default=state.cells)
-                rows = searched_columns(connection, at, end)
+                rows = transaction.passages.searched(at, end)
                 segment = from_rows(at, end, rows, database)
             segments.append(segment)
             at = segment.end
         since = known.state.revision if known else -1
-        fresh = [
-            cell
-            for (cell,) in connection.execute(
-                "SELECT cell FROM dead WHERE revision > ?", (since,)
-            )
-        ]
+        fresh = transaction.passages.dead_since(since)
     dead = np.array(sorted(fresh), dtype=np.int64)
     if known is not None:
         dead = np.union1d(known.dead, dead)

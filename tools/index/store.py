@@ -30,7 +30,6 @@ from ras_agent.tools.index import segment
 from ras_agent.tools.index.attached import all_attached
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes, delete, put
-from ras_agent.tools.index.manifest import Manifest
 from ras_agent.tools.index.manifest_embedder import (
     begin_manifest,
     check_embedder,
@@ -48,17 +47,10 @@ from ras_agent.tools.index.snapshot import (
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import read_upload, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
-from ras_agent.tools.store.database import Connection, Database
-from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
-from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
-from ras_agent.tools.store.sqlite import (
-    ANEW,
-    FILE,
-    LOCKS,
-    NEW,
-    SqliteDatabase,
-    make_file,
-)
+from ras_agent.tools.store.database import Database, driver_of
+from ras_agent.tools.store.schema import VERSION, beginning
+from ras_agent.tools.store.sqlite import ANEW, FILE, LOCKS, NEW, memory_database
+from ras_agent.tools.store.transaction import Transaction
 
 CACHE = "cache"
 _EARLIER = "index.json"
@@ -126,12 +118,10 @@ class PassageIndex:
         """
         place = place_of(place)
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
-        if isinstance(place, Address):
-            make_tables(place, _beginning(manifest))
-        else:
+        if isinstance(place, Path):
             _check_free(place)
             place.mkdir(parents=True, exist_ok=True)
-            make_file(place, _beginning(manifest))
+        driver_of(place).make(place, beginning(_epoch(), manifest.to_json()))
         return cls._at(place, resolved)
 
     @classmethod
@@ -179,10 +169,7 @@ class PassageIndex:
     ) -> Self:
         """Make an index that lives as long as the process; see `create`."""
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
-        database = SqliteDatabase()
-        with database.writing() as connection:
-            for statement, values in _beginning(manifest):
-                connection.execute(statement, values)
+        database = memory_database(beginning(_epoch(), manifest.to_json()))
         index = cls(database, resolved)
         index.add(passages)
         return index
@@ -191,11 +178,7 @@ class PassageIndex:
     def exists(place: str | Path | Address) -> bool:
         """Return whether there is an index at a place. Raises StoreError for a database that cannot be reached."""
         place = place_of(place)
-        return (
-            has_tables(place)
-            if isinstance(place, Address)
-            else (place / FILE).is_file()
-        )
+        return driver_of(place).exists(place)
 
     def __len__(self) -> int:
         return len(self.snapshot)
@@ -332,8 +315,8 @@ class PassageIndex:
         """Append passages. Raises ValueError for an id that is given twice or already stored; then nothing is added."""
         batch = list(passages)
         return self._write(
-            lambda connection, now: put(
-                connection,
+            lambda transaction, now: put(
+                transaction,
                 now,
                 batch,
                 self._writing_embedder(),
@@ -354,8 +337,8 @@ class PassageIndex:
         """
         batch = list(passages)
         return self._write(
-            lambda connection, now: put(
-                connection,
+            lambda transaction, now: put(
+                transaction,
                 now,
                 batch,
                 self._writing_embedder(),
@@ -379,7 +362,7 @@ class PassageIndex:
         """
         names = list(document_ids)
         return self._write(
-            lambda connection, now: delete(connection, now, names), compact
+            lambda transaction, now: delete(transaction, now, names), compact
         )
 
     @contextmanager
@@ -400,8 +383,8 @@ class PassageIndex:
 
     def is_finished(self) -> bool:
         """Return whether the files contain nothing that was deleted."""
-        with self.database.reading() as connection:
-            erasures, compacted = _erasures(connection)
+        with self.database.reading() as transaction:
+            erasures, compacted = transaction.state.erasures()
         return erasures == compacted
 
     def finish(self, compact: Compact = "now") -> None:
@@ -414,17 +397,15 @@ class PassageIndex:
         with self._lock:
             self._renumber()
             # the transaction also ensures that only one process writes the cache
-            with self.database.writing() as connection:
-                erasures, compacted = _erasures(connection)
+            with self.database.writing() as transaction:
+                erasures, compacted = transaction.state.erasures()
                 remains = compact == "now" and erasures > compacted
                 self._tidy(remains)
             for attached in all_attached():
                 attached.keep(self.database, self.cache)
             if remains and self.database.compact():
-                with self.database.writing() as connection:
-                    connection.execute(
-                        "UPDATE index_state SET compacted = ?", (erasures,)
-                    )
+                with self.database.writing() as transaction:
+                    transaction.state.put_compacted(erasures)
 
     def close(self) -> None:
         """Close the connections to the database; the next use opens new ones."""
@@ -444,22 +425,22 @@ class PassageIndex:
 
     def _write(
         self,
-        change: Callable[[Connection, Snapshot], Changes],
+        change: Callable[[Transaction, Snapshot], Changes],
         compact: Compact = "now",
     ) -> Changes:
         self._refuse_view()
         with self._lock:
             inside = self.database.is_writing()
-            with self.database.writing() as connection:
+            with self.database.writing() as transaction:
                 if not inside:
                     # drop the writes of a transaction that was rolled back
                     self.snapshot = self._committed
                 before = self._take()
-                changes = change(connection, before)
+                changes = change(transaction, before)
                 if changes.replaced or changes.deleted:
                     table = self._take().table
                     for attached in all_attached():
-                        attached.forget(connection, self.database, table)
+                        attached.forget(transaction, self.database, table)
             if not inside and not self._in_batch:
                 self.finish(compact)
             elif changes:
@@ -509,9 +490,8 @@ class PassageIndex:
         now = self._take()
         if len(now.dead) <= max(_RENUMBER_FROM, len(now)):
             return
-        with self.database.writing() as connection:
-            connection.execute("DELETE FROM dead")
-            connection.execute("UPDATE index_state SET epoch = ?", (_epoch(),))
+        with self.database.writing() as transaction:
+            transaction.state.renumber(_epoch())
 
     def _writing_embedder(self) -> Embedder | None:
         embedder = self.embedder
@@ -520,18 +500,9 @@ class PassageIndex:
         return embedder
 
 
-def _erasures(connection: Connection) -> tuple[int, int]:
-    """Return how many writes have deleted something in total, and how many had when the index was last compacted."""
-    query = "SELECT erasures, compacted FROM index_state"
-    erasures, compacted = connection.execute(query).fetchone()
-    return erasures, compacted
-
-
 def database_at(place: Path | Address) -> Database:
     """Return the database of the index in a folder or at an address; the index must exist."""
-    return (
-        PostgresDatabase(place) if isinstance(place, Address) else SqliteDatabase(place)
-    )
+    return driver_of(place).open(place)
 
 
 def _joined(snapshot: Snapshot) -> list[Segment]:
@@ -576,15 +547,6 @@ def _check_free(path: Path) -> None:
         raise IndexExists(
             f"{path} holds something else, {foreign[0]!r}: choose another place for the index"
         )
-
-
-def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
-    """Return the SQL statements that make an empty index, with their parameters."""
-    state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, ?)"
-    return [
-        *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)),
-        (state, (VERSION, _epoch(), manifest.to_json())),
-    ]
 
 
 def _epoch() -> int:

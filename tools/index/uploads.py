@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 from ras_agent.filters import Filter
-from ras_agent.tools.index.passages import leave_remains
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Database
 
 _ROOT = "upload:"
 _LONGEST_PLAIN = 40  # how many characters of a part's name are for human readers
@@ -67,24 +65,7 @@ def name_in_part(name: str, part: str) -> str:
     return f"{part}/{name.removeprefix(f'{part}/')}" if part else name
 
 
-def put_upload(connection: Connection, path: Path, data: bytes) -> None:
-    """Store the bytes of a file, replacing those stored before."""
-    drop_upload(connection, path)
-    values = (os.fsencode(path), data)
-    connection.execute("INSERT INTO uploads VALUES (?, ?)", values)
-
-
-def drop_upload(connection: Connection, path: Path) -> None:
-    """Delete the bytes of a file, if it has any."""
-    known = (os.fsencode(path),)
-    if connection.execute("SELECT 1 FROM uploads WHERE path = ?", known).fetchone():
-        connection.execute("DELETE FROM uploads WHERE path = ?", known)
-        leave_remains(connection)
-
-
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file; None if there is no such file."""
-    query = "SELECT data FROM uploads WHERE path = ?"
-    with database.reading(once=True) as connection:
-        row = connection.execute(query, (os.fsencode(path),)).fetchone()
-    return row[0] if row else None
+    """Return the bytes of an uploaded file, or None if there is none."""
+    with database.reading(once=True) as transaction:
+        return transaction.uploads.read(path)

@@ -18,7 +18,6 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.documents import Skipped
-from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts
@@ -29,6 +28,7 @@ from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
 from ras_agent.tools.kg.writer import KGProgress, open_writer
+from ras_agent.tools.store.journal import open_journal
 
 _T = TypeVar("_T")
 OnProgress = Callable[[KGProgress], None] | None
@@ -178,8 +178,8 @@ def delete_documents(
 
 
 def _edits(store: PassageIndex) -> int:
-    with store.database.reading() as connection:
-        return len(read_edits(connection, store.database))
+    with store.database.reading() as transaction:
+        return len(read_edits(transaction, store.database))
 
 
 def regular_file(path: str | Path) -> Path:

@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.passages import Table, find_rows, hashes
 from ras_agent.tools.kg import make
-from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
+from ras_agent.tools.kg.edit_rows import read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
 from ras_agent.tools.kg.facts import (
-    erase_passages,
     erase_unused,
-    passages_moved,
     read_facts,
 )
-from ras_agent.tools.kg.graph_state import changed, read_graph_state
-from ras_agent.tools.kg.vector_rows import erase_texts
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.kg.graph_state import read_graph_state
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.transaction import Transaction
 
 
-def forget_passages(connection: Connection, database: Database, table: Table) -> None:
+def forget_passages(transaction: Transaction, database: Database, table: Table) -> None:
     """Delete what the graph has read in passages that are not in `table`, or that have another text there.
 
     This includes names and edits that are based on nothing else, and all vectors.
@@ -31,19 +30,19 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     Args:
         table: the passages that the index holds now.
     """
-    if read_graph_state(connection, database) is None:
+    if read_graph_state(transaction, database) is None:
         return
-    erase_origins(connection)
+    transaction.edits.forget_origins()
     held = held_in(table)
-    moved = passages_moved(connection)
+    moved = [Anchor(*one) for one in transaction.readings.moved().items()]
     there = held(moved)
     lost = [one.passage_id for one in moved if one not in there]
     if lost:
-        erase_read(connection, database, lost, held)
+        erase_read(transaction, database, lost, held)
 
 
 def erase_read(
-    connection: Connection,
+    transaction: Transaction,
     database: Database,
     passage_ids: Iterable[str],
     held: PassageLookup,
@@ -54,20 +53,25 @@ def erase_read(
         held: returns which passages still exist with the text that an edit refers to.
     """
     listed = list(passage_ids)
-    erased, numbers = erase_passages(connection, listed)
-    state = read_graph_state(connection, database)
+    readings = transaction.readings.of_passages(map(storable, listed))
+    erased = len(set(readings.values()))
+    numbers = transaction.readings.forget(readings)
+    state = read_graph_state(transaction, database)
     assert state
-    changed(connection, visible=bool(erased) and state.published > 0)
-    if edits := read_edits(connection, database):
-        reading = read_facts(connection, database)
+    if erased and state.published:
+        transaction.graph.change_visibly()
+    else:
+        transaction.graph.change()
+    if edits := read_edits(transaction, database):
+        reading = read_facts(transaction, database)
         numbers |= reading.unused_names()
         _, stay = edited(
             reading.found, edits, held, reading.text_of(), exact=state.settings.exact
         )
         if stay != edits:
-            write_edits(connection, stay)
-    erase_unused(connection, database, numbers)
-    erase_texts(connection, listed)
+            write_edits(transaction, stay)
+    erase_unused(transaction, database, numbers)
+    transaction.vectors.forget_texts_of(listed)
     return erased
 
 
@@ -93,9 +97,11 @@ class AttachedGraph:
 
     folder = make.CACHE
 
-    def forget(self, connection: Connection, database: Database, table: Table) -> None:
+    def forget(
+        self, transaction: Transaction, database: Database, table: Table
+    ) -> None:
         """Delete what the graph has read in passages that the index no longer has; see `forget_passages`."""
-        forget_passages(connection, database, table)
+        forget_passages(transaction, database, table)
 
     def keep(self, database: Database, cache: Path | None) -> None:
         """Save the graph's arrays in the cache; see `keep_graph`."""

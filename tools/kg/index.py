@@ -113,10 +113,10 @@ class KGIndex:
                 raise index_not_found(
                     place, "make one with `ras-agent index`, then `ras-agent kg build`"
                 )
-        with database.reading() as connection:
-            read_state(connection, database)
-            state = read_graph_state(connection, database)
-            others = read_others(connection, database)
+        with database.reading() as transaction:
+            read_state(transaction, database)
+            state = read_graph_state(transaction, database)
+            others = read_others(transaction, database)
         made = state.settings.embedder if state else None
         if (
             state
@@ -195,10 +195,10 @@ class KGIndex:
             if isinstance(index, PassageIndex)
             else database_at(place_of(index))
         )
-        with database.reading() as connection:
+        with database.reading() as transaction:
             if not isinstance(index, PassageIndex):
-                read_state(connection, database)
-            state = read_graph_state(connection, database)
+                read_state(transaction, database)
+            state = read_graph_state(transaction, database)
         return state is not None and state.published > 0
 
     @property

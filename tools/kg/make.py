@@ -46,11 +46,11 @@ from ras_agent.tools.kg.vector_rows import (
     NearNames,
     Numbered,
     put_near,
-    put_vectors,
     read_near,
     read_vectors,
 )
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.transaction import Transaction
 
 CACHE = "graph"
 """The folder for graph arrays in the cache of an index."""
@@ -82,9 +82,9 @@ class Stored(NamedTuple):
             vectors[known] = self.vectors.rows[places[known]]
         left = np.flatnonzero(~known & (names >= 0))
         if len(left):
-            with self.database.reading() as connection:
+            with self.database.reading() as transaction:
                 read = read_vectors(
-                    connection, self.database, self.maker, self.dimension, names[left]
+                    transaction, self.database, self.maker, self.dimension, names[left]
                 )
             places = read.at(names[left])
             there = left[places >= 0]
@@ -94,7 +94,7 @@ class Stored(NamedTuple):
 
 
 def read_stored(
-    connection: Connection,
+    transaction: Transaction,
     database: Database,
     state: GraphState,
     now: GraphSettings,
@@ -123,7 +123,7 @@ def read_stored(
         numbers, first = np.unique(before.names, return_index=True)
         vectors = Numbered(numbers, _Picked(rows, first))
     if same and was.equivalence == now.equivalence:
-        near = near_of(before, was) if before else read_near(connection, database)
+        near = near_of(before, was) if before else read_near(transaction, database)
     return Stored(database, now.maker, now.embedder.dimension, vectors, near)
 
 
@@ -184,7 +184,7 @@ class MadeGraph:
         names[names < 0] = numbers
         return replace(self, saved=self.saved._replace(names=names))
 
-    def store(self, connection: Connection, before: NearNames | None) -> None:
+    def store(self, transaction: Transaction, before: NearNames | None) -> None:
         """Store the vectors of newly embedded names, and the lists of nearest names that differ from `before`; see
         `put_near`.
         """
@@ -201,13 +201,12 @@ class MadeGraph:
                 else arrays.relation_vectors[at - count]
                 for at in self.fresh.tolist()
             ]
-            put_vectors(
-                connection,
+            transaction.vectors.put(
                 self.settings.maker,
                 self.saved.names[self.fresh].tolist(),
                 np.stack(vectors),
             )
-        put_near(connection, before, near_of(self.saved, self.settings))
+        put_near(transaction, before, near_of(self.saved, self.settings))
 
 
 def make_graph(
@@ -334,15 +333,15 @@ def open_graph(
         IndexNotFound: if there is no graph.
         IndexMismatch: for a damaged graph.
     """
-    with database.reading() as connection:
-        state = read_graph_state(connection, database)
+    with database.reading() as transaction:
+        state = read_graph_state(transaction, database)
         if state is None or not state.published:
             raise IndexNotFound(
                 f"no knowledge graph at {database.where}: build one with `ras-agent kg build`"
             )
-        edits = read_edits(connection, database)
+        edits = read_edits(transaction, database)
         saved = at_hand(state, cache)
-        work = None if saved else _Work.read(connection, database, state, edits)
+        work = None if saved else _Work.read(transaction, database, state, edits)
     if saved is None:
         assert work
         saved = work.make(embedder).saved
@@ -358,11 +357,11 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     If a vector is missing and the embedder cannot be loaded, nothing is saved; the arrays are then built when the
     graph is opened.
     """
-    with database.reading() as connection:
-        state = read_graph_state(connection, database)
+    with database.reading() as transaction:
+        state = read_graph_state(transaction, database)
         missing = state is not None and state.published and not _is_kept(state, cache)
         work = (
-            _Work.read(connection, database, state, read_edits(connection, database))
+            _Work.read(transaction, database, state, read_edits(transaction, database))
             if state and missing
             else None
         )
@@ -374,10 +373,10 @@ def keep_graph(database: Database, cache: Path | None) -> None:
             made = None
     if made is None and (cache is None or not (cache / CACHE).exists()):
         return
-    with database.writing() as connection:
-        now = read_graph_state(connection, database)
+    with database.writing() as transaction:
+        now = read_graph_state(transaction, database)
         if made and work and state and now and now.stamp == state.stamp:
-            made.store(connection, work.stored.near)
+            made.store(transaction, work.stored.near)
             save_made(cache, state.stamp, made.saved)
         clear_away(cache, now)
 
@@ -436,13 +435,13 @@ class _Work(NamedTuple):
     @classmethod
     def read(
         cls,
-        connection: Connection,
+        transaction: Transaction,
         database: Database,
         state: GraphState,
         edits: tuple[Edit, ...],
     ) -> _Work:
-        reading = read_facts(connection, database, state.published)
-        stored = read_stored(connection, database, state, state.settings)
+        reading = read_facts(transaction, database, state.published)
+        stored = read_stored(transaction, database, state, state.settings)
         return cls(database, state.settings, reading, edits, stored)
 
     def make(self, embedder: Embedder | None = None) -> MadeGraph:

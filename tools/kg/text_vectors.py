@@ -17,7 +17,6 @@ from ras_agent.errors import StoreError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import hash_of
-from ras_agent.tools.kg.vector_rows import erase_text_rows, put_texts_of, read_texts
 from ras_agent.tools.store.database import Database
 
 _AT_ONCE = 1024
@@ -100,8 +99,8 @@ def _embedded(
 def _read(database: Database | None, maker: int) -> dict[int, Floats]:
     if database is None:
         return {}
-    with database.reading() as connection:
-        return read_texts(connection, maker)
+    with database.reading() as transaction:
+        return transaction.vectors.of_texts(maker)
 
 
 def _store(
@@ -115,9 +114,9 @@ def _store(
     if database is None or not (gone or listed):
         return
     try:
-        with database.writing() as connection:
-            erase_text_rows(connection, maker, gone)
-            put_texts_of(connection, maker, listed)
+        with database.writing() as transaction:
+            transaction.vectors.forget_texts(maker, gone)
+            transaction.vectors.put_texts(maker, listed)
     except StoreError as error:
         warnings.warn(
             f"the vectors of texts cannot be stored and will be computed again next time: {error}",

@@ -6,17 +6,15 @@ restored without embedding or comparing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Ints
-from ras_agent.text.normal_form import storable
-from ras_agent.tools.index.passages import damaged, leave_remains
-from ras_agent.tools.kg.arrays import Vectors
-from ras_agent.tools.store.database import Connection, Database, parts_of, read_columns
+from ras_agent.tools.index.passages import damaged
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.transaction import Transaction
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
 _MANY = 5000
@@ -38,26 +36,8 @@ class Numbered(NamedTuple):
         return np.where(self.names[places] == names, places, -1)
 
 
-def put_vectors(
-    connection: Connection, maker: int, names: Sequence[int], vectors: Vectors
-) -> None:
-    """Store the vectors (n, d) of names.
-
-    Args:
-        maker: the number of the embedder that made them.
-    """
-    listed = np.ascontiguousarray(vectors, "<f2")
-    rows = [
-        (name, maker, vector.tobytes())
-        for name, vector in zip(names, listed, strict=True)
-    ]
-    query = """INSERT INTO kg_vectors VALUES (?, ?, ?)
-        ON CONFLICT (name, maker) DO UPDATE SET data = excluded.data"""
-    connection.executemany(query, rows)
-
-
 def read_vectors(
-    connection: Connection, database: Database, maker: int, dimension: int, of: Ints
+    transaction: Transaction, database: Database, maker: int, dimension: int, of: Ints
 ) -> Numbered:
     """Return the vectors (n, d) that an embedder made of the names `of`. Raises IndexMismatch for a vector of the
     wrong size.
@@ -67,15 +47,8 @@ def read_vectors(
     Args:
         maker: the number of the embedder.
     """
-    query = "SELECT name, data FROM kg_vectors WHERE maker = ?"
-    found: list[tuple[int, bytes]] = []
-    if len(of) > _MANY:
-        found = connection.execute(query, (maker,)).fetchall()
-    else:
-        for marks, part in parts_of(of.tolist()):
-            some = f"{query} AND name IN ({marks})"
-            found += connection.execute(some, (maker, *part)).fetchall()
-    found.sort()
+    asked = None if len(of) > _MANY else of.tolist()
+    found = sorted(transaction.vectors.of_names(maker, asked))
     for name, data in found:
         if not isinstance(data, bytes) or len(data) != 2 * dimension:
             problem = f"the vector of name {name:,} has another size"
@@ -83,11 +56,6 @@ def read_vectors(
     names = np.array([name for name, _ in found], np.int64)
     rows = np.frombuffer(b"".join(data for _, data in found), "<f2")
     return Numbered(names, rows.reshape(len(names), dimension))
-
-
-def erase_other_vectors(connection: Connection, maker: int) -> None:
-    """Delete the vectors that other embedders than `maker` made."""
-    connection.execute("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
 
 
 class NearNames(NamedTuple):
@@ -110,19 +78,15 @@ NO_LISTS = NearNames(
 )
 
 
-def read_near(connection: Connection, database: Database) -> NearNames:
+def read_near(transaction: Transaction, database: Database) -> NearNames:
     """Return the stored lists of nearest names. Raises IndexMismatch for a damaged list."""
-    names: list[int] = []
-    blobs: list[bytes] = []
-    query = "SELECT name, data FROM kg_near ORDER BY name"
-    read_columns(connection.execute(query), (names, blobs))
+    names, blobs = transaction.vectors.near()
     for name, data in zip(names, blobs, strict=True):
         if not isinstance(data, bytes) or len(data) % _NEAR.itemsize:
             problem = f"the list of name {name:,} is not what was written"
             raise damaged(database, problem)
     cells = np.frombuffer(b"".join(blobs), _NEAR)
-    row = connection.execute("SELECT names FROM kg_state").fetchone()
-    end = row[0] if row else 0
+    end = transaction.names.end()
     others = cells["name"].astype(np.int64)
     if len(others) and not 0 <= int(others.min()) <= int(others.max()) < end:
         raise damaged(database, "its graph has lists of near names that are not there")
@@ -132,19 +96,19 @@ def read_near(connection: Connection, database: Database) -> NearNames:
     return NearNames(np.array(names, np.int64), starts, others, cells["cosine"].copy())
 
 
-def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
+def put_near(
+    transaction: Transaction, before: NearNames | None, now: NearNames
+) -> None:
     """Store the lists in `now` that differ from those in `before`, and delete lists that `now` does not have.
 
     Args:
         before: the stored lists; None if they were made with other settings, so that all are replaced.
     """
     if before is None:
-        connection.execute("DELETE FROM kg_near")
+        transaction.vectors.forget_near(None)
         before = NO_LISTS
     gone = np.setdiff1d(before.names, now.names)
-    connection.executemany(
-        "DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()]
-    )
+    transaction.vectors.forget_near(gone.tolist())
     old = Numbered(before.names, None).at(now.names)
     known = np.where(old >= 0, _marks(before)[old] if len(before.names) else 0, 0)
     fresh = np.flatnonzero((old < 0) | (known != _marks(now)))
@@ -155,9 +119,7 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
         name = int(now.names[at])
         data = cells[now.starts[at] : now.starts[at + 1]].tobytes()
         rows.append((name, data))
-    query = """INSERT INTO kg_near VALUES (?, ?)
-        ON CONFLICT (name) DO UPDATE SET data = excluded.data"""
-    connection.executemany(query, rows)
+    transaction.vectors.put_near(rows)
 
 
 def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
@@ -171,62 +133,3 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
     marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]
     return marks + np.diff(lists.starts).astype(np.uint64)
-
-
-# ---- texts
-
-
-def read_texts(
-    connection: Connection, maker: int
-) -> dict[int, npt.NDArray[np.float32]]:
-    """Return the vectors of texts that one embedder made for one use, by the hashes of the texts.
-
-    Args:
-        maker: the number of this use and embedder.
-    """
-    query = "SELECT text, data FROM kg_texts WHERE maker = ?"
-    return {
-        text: np.frombuffer(data, "<f4")
-        for text, data in connection.execute(query, (maker,))
-    }
-
-
-def put_texts_of(
-    connection: Connection,
-    maker: int,
-    rows: Iterable[tuple[int, str, npt.NDArray[np.float32]]],
-) -> None:
-    """Store vectors of texts.
-
-    Args:
-        maker: the number of the use and the embedder.
-        rows: for each text its hash, its owner (the name or passage that it is about), and its vector.
-    """
-    listed = []
-    for text, owner, vector in rows:
-        data = np.ascontiguousarray(vector, "<f4").tobytes()
-        listed.append((maker, text, storable(owner), data))
-    query = """INSERT INTO kg_texts VALUES (?, ?, ?, ?)
-        ON CONFLICT (maker, text) DO UPDATE SET owner = excluded.owner, data = excluded.data"""
-    connection.executemany(query, listed)
-
-
-def erase_texts(connection: Connection, owners: Iterable[str]) -> None:
-    """Delete the vectors of texts about the given names or passages."""
-    for marks, part in parts_of(map(storable, owners)):
-        query = f"DELETE FROM kg_texts WHERE owner IN ({marks})"
-        if connection.execute(query, part).rowcount:
-            leave_remains(connection)
-
-
-def erase_text_rows(connection: Connection, maker: int, texts: Collection[int]) -> None:
-    """Delete the vectors of the texts with these hashes.
-
-    Args:
-        maker: the number of the use and the embedder.
-    """
-    for marks, part in parts_of(texts):
-        query = f"DELETE FROM kg_texts WHERE maker = ? AND text IN ({marks})"
-        connection.execute(query, (maker, *part))
-    if texts:
-        leave_remains(connection)

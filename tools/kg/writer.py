@@ -37,8 +37,7 @@ from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
-from ras_agent.tools.kg.vector_rows import erase_other_vectors, put_vectors
-from ras_agent.tools.store.database import Connection
+from ras_agent.tools.store.transaction import Transaction
 
 _AT_ONCE = 2048  # how many names are embedded between two commits
 _READ_AT_ONCE = 500  # how many passages are taken from the index at once
@@ -134,8 +133,8 @@ class KGWriter:
             cells=cell_of,
             known=known,
         )
-        with self._database.reading() as connection:
-            gone = facts.passages_gone(connection)
+        with self._database.reading() as transaction:
+            gone = transaction.readings.gone()
         return replace(report, erased=self.erase(gone) if gone else 0)
 
     def read(
@@ -202,9 +201,9 @@ class KGWriter:
                     # the stored facts belong to a text that is gone
                     self.erase([passage.id])
                 continue
-            with self._changing(durable=False) as (connection, state):
+            with self._changing(durable=False) as (transaction, state):
                 facts.put_facts(
-                    connection,
+                    transaction,
                     facts_in(passage, extraction.triples),
                     record(passage),
                     state.published + 1,
@@ -213,8 +212,9 @@ class KGWriter:
             self._report("reading", seen + read, total)
         if places:
             lacking = any(not known[name].text for name in places)
-            with self._changing(changed=lacking) as (connection, _):
-                facts.put_places(connection, places)
+            with self._changing(changed=lacking) as (transaction, _):
+                rows = [(*place, passage) for passage, place in places.items()]
+                transaction.readings.put_places(rows)
         gone = [name for name in known if name not in there] if whole else []
         return ReadReport(read, seen, self.erase(gone) if gone else 0, tuple(failures))
 
@@ -231,51 +231,51 @@ class KGWriter:
             origins: the paths of the files of triples, by file name.
         """
         count = 0
-        with self._changing() as (connection, state):
+        with self._changing() as (transaction, state):
             for one in passages:
                 text = (texts or {}).get(one.passage_id)
                 known = (
                     _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED)
                 )
-                facts.put_facts(connection, one, known, state.published + 1)
+                facts.put_facts(transaction, one, known, state.published + 1)
                 count += 1
-            edit_rows.put_origins(connection, origins or {})
+            transaction.edits.put_origins(origins or {})
         return count
 
     def origin_of(self, file: str) -> str:
         """Return the path from which a file of triples was added, by its name; "" if no file of this name was added."""
-        with self._database.reading() as connection:
-            return edit_rows.origin_of(connection, file)
+        with self._database.reading() as transaction:
+            return transaction.edits.origin_of(file)
 
     def edits(self) -> tuple[Edit, ...]:
         """Return the edits that persons made, oldest first."""
-        with self._database.reading() as connection:
-            return edit_rows.read_edits(connection, self._database)
+        with self._database.reading() as transaction:
+            return edit_rows.read_edits(transaction, self._database)
 
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
         """Import edges that no document states. They replace the stored ones."""
-        with self._changing() as (connection, _):
-            facts.put_edges(connection, edges)
+        with self._changing() as (transaction, _):
+            facts.put_edges(transaction, edges)
 
     def put_others(self, others: OtherNodes) -> None:
         """Import nodes that are neither entities nor documents. They replace the stored ones."""
-        with self._changing() as (connection, _):
-            facts.put_others(connection, others)
+        with self._changing() as (transaction, _):
+            facts.put_others(transaction, others)
 
     def erase(self, passage_ids: Iterable[str]) -> int:
         """Delete the facts of passages, and everything that is based only on them. Returns how many passages had
         facts.
         """
-        with self._changing() as (connection, _):
+        with self._changing() as (transaction, _):
             before = len(self.edits())
-            erased = erase_read(connection, self._database, passage_ids, self._held())
+            erased = erase_read(transaction, self._database, passage_ids, self._held())
             self.edits_gone += before - len(self.edits())
         return erased
 
     def known(self) -> dict[str, PassageRecord]:
         """Return the records of all passages that have stored facts, by passage id."""
-        with self._database.reading() as connection:
-            return facts.records(connection)
+        with self._database.reading() as transaction:
+            return facts.records(transaction)
 
     def write(self, edits: Sequence[Edit] | None = None) -> KGIndex:
         """Publish a graph of everything that was read and edited, unless it is already published, and open it.
@@ -295,10 +295,10 @@ class KGWriter:
         settings = self.settings
         self.index.refresh()
         held = self._held()
-        with database.reading() as connection:
-            state = graph_state.read_graph_state(connection, database)
+        with database.reading() as transaction:
+            state = graph_state.read_graph_state(transaction, database)
             assert state
-            stored_edits = edit_rows.read_edits(connection, database)
+            stored_edits = edit_rows.read_edits(transaction, database)
             wanted = stored_edits if edits is None else tuple(edits)
             about = {
                 anchor
@@ -312,9 +312,9 @@ class KGWriter:
             )
             if same and state.published and not about - held(about):
                 return True
-            reading = facts.read_facts(connection, database)
+            reading = facts.read_facts(transaction, database)
             before = make.at_hand(state, self.index.cache)
-            stored = make.read_stored(connection, database, state, settings, before)
+            stored = make.read_stored(transaction, database, state, settings, before)
         self._report("assembling", 0, len(reading.texts))
         found = reading.found
         unused = reading.unused_names()
@@ -328,21 +328,22 @@ class KGWriter:
         )
         count = len(made.saved.arrays.edges)
         self._report("writing", 0, count)
-        with database.writing() as connection:
-            now = graph_state.read_graph_state(connection, database)
+        with database.writing() as transaction:
+            now = graph_state.read_graph_state(transaction, database)
             if now is None or now.changes != state.changes:
                 return False
             # names that only edits use, and the name of the equivalence relation
             if lacking := made.names_without_number():
-                made = made.numbered(facts.name_numbers(connection, lacking))
-            unused |= facts.erase_superseded(connection)
+                made = made.numbered(facts.name_numbers(transaction, lacking))
+            earlier = transaction.readings.superseded()
+            unused |= transaction.readings.forget(earlier)
             if stay != stored_edits:
-                edit_rows.write_edits(connection, stay)
-            made.store(connection, stored.near)
+                edit_rows.write_edits(transaction, stay)
+            made.store(transaction, stored.near)
             if state.settings != settings:
-                erase_other_vectors(connection, settings.maker)
-            stamp = graph_state.publish(connection, settings)
-            facts.erase_unused(connection, database, unused)
+                transaction.vectors.forget_others(settings.maker)
+            stamp = transaction.graph.publish(settings.to_json())
+            facts.erase_unused(transaction, database, unused)
             make.save_made(self.index.cache, stamp, made.saved)
         self.edits_gone += len(wanted) - len(stay)
         self._report("writing", count, count)
@@ -367,9 +368,8 @@ class KGWriter:
                 for at, number in enumerate(numbers[start : start + _AT_ONCE])
                 if number >= 0
             ]
-            with self._database.writing(durable=False) as connection:
-                put_vectors(
-                    connection,
+            with self._database.writing(durable=False) as transaction:
+                transaction.vectors.put(
                     self.settings.maker,
                     [numbers[start + at] for at in kept],
                     parts[-1][kept],
@@ -397,18 +397,18 @@ class KGWriter:
     @contextmanager
     def _changing(
         self, *, durable: bool = True, changed: bool = True
-    ) -> Iterator[tuple[Connection, GraphState]]:
-        """Lend a connection for changing the stored rows, with the graph's state before the change.
+    ) -> Iterator[tuple[Transaction, GraphState]]:
+        """Lend a transaction for changing the stored rows, with the graph's state before the change.
 
         Args:
             changed: whether the change affects the graph, so that it must be published again.
         """
-        with self._database.writing(durable=durable) as connection:
-            state = graph_state.read_graph_state(connection, self._database)
+        with self._database.writing(durable=durable) as transaction:
+            state = graph_state.read_graph_state(transaction, self._database)
             assert state
-            yield connection, state
+            yield transaction, state
             if changed:
-                graph_state.changed(connection, visible=False)
+                transaction.graph.change()
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:
@@ -439,9 +439,9 @@ def open_writer(
     passages = index if isinstance(index, PassageIndex) else _opened(place_of(index))
     database = passages.database
     with database.alone("graph"):
-        with database.writing() as connection:
-            graph_state.begin(connection)
-            state = graph_state.read_graph_state(connection, database)
+        with database.writing() as transaction:
+            transaction.graph.begin(GraphSettings().to_json())
+            state = graph_state.read_graph_state(transaction, database)
         assert state
         before = state.settings
         resolved = (

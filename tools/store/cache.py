@@ -20,10 +20,11 @@ from ras_agent.errors import (
     SettingsError,
     StoreError,
 )
-from ras_agent.tools.store.database import Connection, Database, Locked
+from ras_agent.tools.store.database import Database, Locked
 from ras_agent.tools.store.postgres import PostgresDatabase, SchemaUse, make_tables
 from ras_agent.tools.store.schema import CACHE
 from ras_agent.tools.store.sqlite import FileUse, SqliteDatabase
+from ras_agent.tools.store.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -146,7 +147,7 @@ class StoredCache:
         return int(count)
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[Transaction]:
         with self._waiting(), self._database.reading() as connection:
             yield connection
 

@@ -1,35 +1,30 @@
 """Describes the database of a store: short reads, one writer at a time, and a compaction that leaves no deleted rows.
 
-Statements mark their parameters with `?`. Blobs are bytes, and integers have up to 63 bits.
+A driver is a module with such a database, and a plug-in of the kind "store".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import get_ident
 from typing import Any, Protocol
 
+from ras_agent.address import FOLDER, Address
 from ras_agent.errors import IngestError, StoreError
-
-_FEW = 500
-"""How many rows are read at once, and how many parameters a statement has: few enough not to trigger garbage
-collection."""
+from ras_agent.registry import find_a
+from ras_agent.tools.store.transaction import Transaction
 
 
 class Locked(StoreError):
     """Reports that another process holds a lock for longer than the caller waits."""
 
 
-class Connection(Protocol):
-    """Describes a connection inside a transaction."""
-
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
-        """Run a statement and return its cursor, which has `fetchone`, `fetchmany` and `fetchall`, and yields rows."""
-        ...
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Run a statement for each of `rows`."""
-        ...
+Statements = Iterable[tuple[str, tuple[object, ...]]]
+"""Statements of SQL with their parameters."""
 
 
 class Database(Protocol):
@@ -50,21 +45,21 @@ class Database(Protocol):
         """Return how many transactions of this object were rolled back."""
         ...
 
-    def reading(self, *, once: bool = False) -> AbstractContextManager[Connection]:
-        """Return a context manager with a connection whose statements all see the same state of the database.
+    def reading(self, *, once: bool = False) -> AbstractContextManager[Transaction]:
+        """Return a context manager with a transaction whose reads all see the same state of the database.
 
-        Within `writing` of the same thread it is the writing connection, which sees uncommitted changes.
+        Within `writing` of the same thread it is that transaction, which sees uncommitted changes.
 
         Args:
-            once: whether the block runs a single statement, which needs no transaction, so that a server is called
-                only once.
+            once: whether the block reads once, which needs no transaction, so that a server is called only once.
         """
         ...
 
-    def writing(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
-        """Return a context manager with a connection in a transaction, which waits for other writers. Its end commits.
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """Return a context manager with a transaction, which waits for other writers. Its end commits.
 
-        Blocks may be nested: the outermost one commits, and an error in any of them rolls back everything.
+        Blocks may be nested: the outermost one commits, and an error in any of them rolls back everything. A task of an
+        event loop gets a StoreError while another task is within a block.
 
         Args:
             durable: False to commit without waiting for the disk, so that a crash of the machine, but not a kill,
@@ -73,7 +68,7 @@ class Database(Protocol):
         ...
 
     def is_writing(self) -> bool:
-        """Return whether this thread is inside `writing`."""
+        """Return whether this thread, or this task of an event loop, is inside `writing`."""
         ...
 
     def named_errors(self) -> AbstractContextManager[None]:
@@ -108,24 +103,38 @@ class Database(Protocol):
         ...
 
 
-def parts_of(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield values in parts that fit into one statement, each after its parameter marks, for use in `IN (...)`."""
-    listed = list(values)
-    for start in range(0, len(listed), _FEW):
-        part = listed[start : start + _FEW]
-        marks = ", ".join("?" * len(part))
-        yield marks, part
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Kind of store: how the database of an index at a place is opened, made, and looked for."""
+
+    open: Callable[[Any], Database]
+    """Returns the database of an existing index."""
+    make: Callable[[Any, Statements], None]
+    """Makes a database by statements; if this fails, there is none."""
+    exists: Callable[[Any], bool]
+    """Returns whether a place holds an index. Raises StoreError for a database that cannot be reached."""
 
 
-def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
-    """Append the values of all rows to the lists of their columns.
+def driver_of(place: Path | Address) -> Driver:
+    """Return the driver of a folder, or of an address by its scheme. Raises UnknownName."""
+    name = place.scheme if isinstance(place, Address) else FOLDER
+    return find_a(Driver, "store", name)
 
-    Only a few rows are held at a time: many thousands of them would trigger Python's garbage collection again and
-    again, which takes as long as reading them.
-    """
-    while rows := cursor.fetchmany(_FEW):
-        for column, values in zip(into, zip(*rows, strict=True), strict=True):
-            column.extend(values)
+
+def holder() -> tuple[int, int]:
+    """Return the identity of a caller, whose transactions no other joins: its thread and, in an event loop, its
+    task."""
+    task = None
+    with suppress(RuntimeError):  # no event loop runs in this thread
+        task = asyncio.current_task()
+    return get_ident(), id(task)
+
+
+def written_by_another_task(where: str) -> StoreError:
+    """Return the error for a task that writes while another one of its thread does, for which it cannot wait."""
+    return StoreError(
+        f"{where}: another task of this event loop is writing: write in a thread, with asyncio.to_thread"
+    )
 
 
 def busy(where: object, what: str) -> IngestError:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from selectors import EVENT_READ, DefaultSelector
-from threading import Lock, RLock, get_ident
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
 
@@ -21,7 +21,14 @@ from ras_agent.address import Address
 from ras_agent.errors import IndexExists, IndexNotFound, MissingExtra, StoreError
 from ras_agent.silence import SECONDS, TCP, impatient
 from ras_agent.text.normal_form import storable
-from ras_agent.tools.store.database import busy
+from ras_agent.tools.store.database import (
+    Driver,
+    Statements,
+    busy,
+    holder,
+    written_by_another_task,
+)
+from ras_agent.tools.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -108,8 +115,8 @@ class PostgresDatabase:
         self._lock = Lock()
         self._process = os.getpid()
         self._writers = RLock()
-        self._owner = 0
-        self._own: _Statements | None = None
+        self._owner: object = None
+        self._own: Transaction | None = None
         self._failed = False
         self.rollbacks = 0
 
@@ -124,12 +131,8 @@ class PostgresDatabase:
         return self.use.remedy
 
     @contextmanager
-    def reading(self, *, once: bool = False) -> Iterator[_Statements]:
-        """Return a context manager with a connection whose statements all see the same state of the database.
-
-        Args:
-            once: whether the block runs a single statement.
-        """
+    def reading(self, *, once: bool = False) -> Iterator[Transaction]:
+        """Return a context manager with a transaction whose reads all see the same state; `once`, for a single one."""
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
@@ -140,15 +143,15 @@ class PostgresDatabase:
         ):
             if not once:
                 connection.execute(_AT_ONE_MOMENT)
-            yield _Statements(connection)
+            yield Transaction(_Statements(connection))
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[_Statements]:
-        """Return a context manager with a connection in a transaction, which waits for other writers of the same
-        schema.
-        """
+    def writing(self, *, durable: bool = True) -> Iterator[Transaction]:
+        """Return a context manager with a transaction, which waits for other writers of the same schema."""
         with self._writers:
             if self._own is not None:
+                if not self.is_writing():
+                    raise written_by_another_task(self.where)
                 try:
                     with self.named_errors():
                         yield self._own
@@ -166,8 +169,8 @@ class PostgresDatabase:
                     )
                     if not durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
-                    self._own = _Statements(connection)
-                    self._owner = get_ident()
+                    self._own = Transaction(_Statements(connection))
+                    self._owner = holder()
                     yield self._own
                     if self._failed:
                         raise StoreError(
@@ -178,12 +181,12 @@ class PostgresDatabase:
                 raise
             finally:
                 self._own = None
-                self._owner = 0
+                self._owner = None
                 self._failed = False
 
     def is_writing(self) -> bool:
         """Return whether this thread is inside `writing`."""
-        return self._owner == get_ident()
+        return self._owner == holder()
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
@@ -380,7 +383,7 @@ class PostgresDatabase:
 
 def make_tables(
     address: Address,
-    statements: Iterable[tuple[str, tuple[object, ...]]],
+    statements: Statements,
     use: SchemaUse = INDEX,
     *,
     anew: bool = True,
@@ -428,7 +431,7 @@ def has_tables(address: Address) -> bool:
         database.close()
 
 
-def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
+def _has_tables(connection: Transaction, address: Address, mark: str) -> bool:
     name = f'"{address.schema}".{mark}'
     return bool(
         connection.execute("SELECT to_regclass(?) IS NOT NULL", (name,)).fetchone()[0]
@@ -463,3 +466,6 @@ def _was_ended(connection: Connection[Any]) -> bool:
     with DefaultSelector() as selector:
         selector.register(connection.fileno(), EVENT_READ)
         return bool(selector.select(0))
+
+
+DRIVER = Driver(PostgresDatabase, make_tables, has_tables)

@@ -143,3 +143,10 @@ CACHE = (
 )""",
 )
 """The table of caches, in a separate place that holds nothing else. about: for human readers; value: JSON."""
+
+
+def beginning(epoch: int, manifest: str) -> list[tuple[str, tuple[object, ...]]]:
+    """Return the statements that make an empty index, with their parameters."""
+    state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, ?)"
+    tables = (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)
+    return [*((table, ()) for table in tables), (state, (VERSION, epoch, manifest))]

@@ -13,12 +13,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock, get_ident
+from threading import RLock
 from weakref import WeakSet, finalize
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, StoreError
-from ras_agent.tools.store.database import Locked, busy
+from ras_agent.tools.store.database import (
+    Driver,
+    Locked,
+    Statements,
+    busy,
+    holder,
+    written_by_another_task,
+)
 from ras_agent.tools.store.durable import sync_folder, writer_lock
+from ras_agent.tools.store.transaction import Transaction
 
 FILE = "index.sqlite"
 IN_MEMORY = "an index in memory"
@@ -67,7 +75,7 @@ class SqliteDatabase:
         self._wait = use.wait
         self._path = folder / use.name if folder else None
         self._lock = RLock()
-        self._owner = 0
+        self._owner: object = None
         self._depth = 0
         self._idle: list[sqlite3.Connection] = []
         self._own: sqlite3.Connection | None = None
@@ -108,17 +116,17 @@ class SqliteDatabase:
                     self._own.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
     @contextmanager
-    def reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
-        """Return a context manager with a connection whose statements all see the same state of the database."""
+    def reading(self, *, once: bool = False) -> Iterator[Transaction]:
+        """Return a context manager with a transaction whose reads all see the same state of the database."""
         if self._path is None or self.is_writing():
             with self._lock, self.named_errors():
-                yield self._writer()
+                yield Transaction(self._writer())
             return
         with self.named_errors():
             connection = self._taken()
             try:
                 connection.execute("BEGIN")
-                yield connection
+                yield Transaction(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 connection.close()
@@ -128,9 +136,11 @@ class SqliteDatabase:
             ) < _POOL else connection.close()
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Return a context manager with a connection in a transaction, which waits for other writers."""
+    def writing(self, *, durable: bool = True) -> Iterator[Transaction]:
+        """Return a context manager with a transaction, which waits for other writers."""
         with self._lock, self.named_errors():
+            if self._depth and not self.is_writing():
+                raise written_by_another_task(self.where)
             connection = self._writer()
             if self._depth == 0:
                 if durable != self._durable:
@@ -139,10 +149,10 @@ class SqliteDatabase:
                     )
                     self._durable = durable
                 connection.execute("BEGIN IMMEDIATE")
-            self._owner = get_ident()
+            self._owner = holder()
             self._depth = self._depth + 1
             try:
-                yield connection
+                yield Transaction(connection)
                 if self._depth == 1:
                     if self._failed:
                         raise StoreError(
@@ -159,12 +169,12 @@ class SqliteDatabase:
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._owner = 0
+                    self._owner = None
                     self._failed = False
 
     def is_writing(self) -> bool:
         """Return whether this thread is inside `writing`."""
-        return self._owner == get_ident()
+        return self._owner == holder()
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
@@ -436,8 +446,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-    """Create the database of a folder by the given statements. If this is interrupted, there is no database."""
+def memory_database(statements: Statements) -> SqliteDatabase:
+    """Return a database in memory, made by statements."""
+    database = SqliteDatabase()
+    with database.writing() as transaction:
+        for statement, values in statements:
+            transaction.execute(statement, values)
+    return database
+
+
+def has_file(folder: Path) -> bool:
+    """Return whether there is an index in a folder."""
+    return (folder / FILE).is_file()
+
+
+def make_file(folder: Path, statements: Statements) -> None:
+    """Make the database of a folder with the given statements. If this is interrupted, there is no database."""
     fresh = folder / NEW[0]
     for name in NEW:
         # files of an interrupted call, whose log SQLite would read into the new file
@@ -469,3 +493,6 @@ def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) ->
 def _close(connections: list[sqlite3.Connection]) -> None:
     while connections:
         connections.pop().close()
+
+
+DRIVER = Driver(SqliteDatabase, make_file, has_file)

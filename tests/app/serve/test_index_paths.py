@@ -18,7 +18,7 @@ from ras_agent.app.serve import documents, service
 from ras_agent.app.serve.access import Caller
 from ras_agent.settings import Settings
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.journal import Journal, open_journal
+from ras_agent.tools.store.journal import Journal, open_journal
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.app.serve.conftest import Served
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -122,6 +123,30 @@ def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
     assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
     assert client.get("/api/documents").json()["documents"] == ["bell.md", "leith.md"]
     assert read_upload(PostgresDatabase(database.address), upload_path("z.txt")) is None
+
+
+def test_one_server_searches_while_another_adds_and_forgets(
+    client: httpx.Client, database: Database, served: Served
+) -> None:
+    other = served(Settings(index=database.address))
+    upload = {"files": ("z.txt", b"Zyltor lies near Edinburgh.")}
+
+    def write() -> list[list[str]]:
+        seen = []
+        for _ in range(4):
+            client.post("/api/documents", files=upload).raise_for_status()
+            seen.append(_found(other, "Zyltor"))
+            client.delete("/api/documents?id=z.txt").raise_for_status()
+            seen.append(_found(other, "Zyltor"))
+        return seen
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            found = _found(other, "Edinburgh")
+            assert {*found} - {"z.txt"} == {"bell", "leith"}
+    assert writing.result() == [["z.txt"], []] * 4
+    assert _found(client, "Edinburgh") == ["bell", "leith"]
 
 
 def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(

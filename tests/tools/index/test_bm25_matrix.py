@@ -15,10 +15,11 @@ from ras_agent.tools.index.bm25_matrix import (
     TermPart,
     build_matrix,
 )
-from ras_agent.tools.index.passages import SearchedColumns, row_of, terms_of
+from ras_agent.tools.index.passages import row_of, terms_of
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.segment import from_rows, load
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.store.passages import SearchedColumns
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 

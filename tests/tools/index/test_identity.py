@@ -17,8 +17,8 @@ from ras_agent.tools.index.identity import (
     size_and_time,
 )
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.store.journal import open_journal
 
 
 @pytest.fixture

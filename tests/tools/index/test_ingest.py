@@ -21,10 +21,10 @@ from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.ingest import Progress, ingest
-from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store.journal import Journal, open_journal
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
@@ -515,7 +515,7 @@ def kill_in_the_third_file(docs: Path, out: Path, embedder: str) -> None:
 
 
 DYING = """
-from ras_agent.tools.index.journal import Journal
+from ras_agent.tools.store.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.store.sqlite import SqliteDatabase
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.tools.index.journal import (
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.store.journal import (
     Journal,
     JournalEntry,
     JournalFile,
     open_journal,
 )
-from ras_agent.tools.index.store import PassageIndex
 
 
 @pytest.fixture

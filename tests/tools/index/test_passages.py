@@ -11,17 +11,13 @@ import pytest
 from ras_agent.errors import ErasedPassage, IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.passages import (
-    Row,
     cells_of_documents,
     check_rows,
-    erase,
     field_hash,
     find_rows,
     hash_of,
     hashes,
     indexed_text,
-    insert,
-    insert_vectors,
     keys_of,
     passage_in,
     read_passage,
@@ -29,13 +25,13 @@ from ras_agent.tools.index.passages import (
     read_vectors,
     row_of,
     rows_of_ids,
-    searched_columns,
     storable_passage,
     term_hash,
     terms_of,
 )
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.store.passages import Row
 from ras_agent.tools.store.schema import PASSAGES
 from ras_agent.tools.store.sqlite import SqliteDatabase, make_file
 from tests.messages import says
@@ -60,8 +56,10 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
     with database.writing() as connection:
         state = "INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, '')"
         connection.execute(state)
-        insert(connection, [row(RED, 0), row(ODD, 1), row(Passage("last", "whale"), 2)])
-        insert_vectors(connection, [0, 1, 2], VECTORS[:3])
+        connection.passages.add(
+            [row(RED, 0), row(ODD, 1), row(Passage("last", "whale"), 2)]
+        )
+        connection.passages.add_vectors([0, 1, 2], VECTORS[:3])
     yield database
     database.close()
 
@@ -168,8 +166,7 @@ def test_more_cells_are_read_than_a_statement_has_parameters(
     database: SqliteDatabase,
 ) -> None:
     with database.writing() as connection:
-        insert(
-            connection,
+        connection.passages.add(
             [row(Passage(f"{cell}", "text"), cell) for cell in range(3, 1300)],
         )
     read = read_passages(database, range(1299, 2, -1))
@@ -182,12 +179,12 @@ def test_rows_are_listed_in_order_without_those_deleted(
     database: SqliteDatabase,
 ) -> None:
     with database.writing() as connection:
-        erase(connection, [1], 4)
+        connection.passages.forget([1], 4)
     with database.reading() as connection:
-        assert searched_columns(connection, 0, 3).cells == [0, 2]
+        assert connection.passages.searched(0, 3).cells == [0, 2]
         first = row(RED, 0)
         columns = ([0], [10], [first.keys], [first.terms])
-        assert searched_columns(connection, 0, 2) == columns
+        assert connection.passages.searched(0, 2) == columns
 
 
 def test_rows_are_found_by_their_ids_and_by_their_documents(
@@ -213,8 +210,8 @@ def test_vectors_are_read_by_cell_in_the_order_asked_for(
 
 def test_vectors_far_apart_are_read_alike(database: SqliteDatabase) -> None:
     with database.writing() as connection:
-        insert(connection, [row(Passage("far", "away"), 90_000)])
-        insert_vectors(connection, [90_000], VECTORS[3:])
+        connection.passages.add([row(Passage("far", "away"), 90_000)])
+        connection.passages.add_vectors([90_000], VECTORS[3:])
     assert (
         read_vectors(database, np.array([90_000, 0]), 3).tolist()
         == VECTORS[[3, 0]].tolist()
@@ -225,7 +222,7 @@ def test_a_deleted_passage_is_none_and_raises_where_it_is_needed(
     database: SqliteDatabase,
 ) -> None:
     with database.writing() as connection:
-        erase(connection, [0], 7)
+        connection.passages.forget([0], 7)
     assert read_passages(database, [0, 1]) == [None, ODD]
     assert read_vectors(database, np.array([0, 1]), 3).tolist() == [
         [0, 0, 0],
@@ -245,10 +242,10 @@ def test_nothing_of_a_deleted_row_is_in_the_file_once_it_is_compacted(
     with database.writing() as connection:
         # of several pages
         long = Passage("long", "Quinquereme " * 2000, document_id="Nineveh")
-        insert(connection, [row(long, 3)])
-        insert_vectors(connection, [3], VECTORS[3:])
+        connection.passages.add([row(long, 3)])
+        connection.passages.add_vectors([3], VECTORS[3:])
     with database.writing() as connection:
-        erase(connection, [0, 3], 7)
+        connection.passages.forget([0, 3], 7)
     assert database.compact()
     for path in tmp_path.iterdir():
         data = path.read_bytes()

@@ -9,7 +9,6 @@ import pytest
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.passages import (
-    SearchedColumns,
     field_hash,
     hash_of,
     row_of,
@@ -28,6 +27,7 @@ from ras_agent.tools.index.segment import (
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.store import array_file
+from ras_agent.tools.store.passages import SearchedColumns
 from ras_agent.tools.store.sqlite import SqliteDatabase
 
 pytest.importorskip("faiss")

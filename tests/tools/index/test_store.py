@@ -23,7 +23,6 @@ from ras_agent.errors import (
     UnknownName,
 )
 from ras_agent.records import Passage
-from ras_agent.tools.index import changes as changes_module
 from ras_agent.tools.index import manifest_embedder, segment
 from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
@@ -36,6 +35,7 @@ from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.store import array_file
 from ras_agent.tools.store import sqlite as sqlite_module
+from ras_agent.tools.store.passages import IndexState, PassageRows
 from ras_agent.tools.store.schema import VERSION
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
@@ -803,14 +803,23 @@ def kill(*_: object, **__: object) -> None:
     raise Killed
 
 
-@pytest.mark.parametrize("step", ["insert_vectors", "insert", "erase", "_advance"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        (PassageRows, "add_vectors"),
+        (PassageRows, "add"),
+        (PassageRows, "forget"),
+        (IndexState, "advance"),
+    ],
+    ids=lambda step: step[1],
+)
 def test_an_interrupted_write_leaves_the_index_as_it_was(
-    index: PassageIndex, monkeypatch: pytest.MonkeyPatch, step: str
+    index: PassageIndex, monkeypatch: pytest.MonkeyPatch, step: tuple[type, str]
 ) -> None:
     index.add([BELL])
     commit = index.commit
     with monkeypatch.context() as broken:
-        broken.setattr(changes_module, step, kill)
+        broken.setattr(*step, kill)
         with pytest.raises(Killed):
             index.upsert([replace(BELL, text="Bell rang."), LEITH])
     assert index.commit == commit
@@ -828,7 +837,7 @@ def test_what_was_taken_back_shows_nowhere_after_another_commit(
     other = PassageIndex.open(tmp_path / "index", hash_embedder)
     index.add([BELL])
     with monkeypatch.context() as broken:
-        broken.setattr(changes_module, "_advance", kill)
+        broken.setattr(IndexState, "advance", kill)
         with pytest.raises(Killed):
             index.add([LEITH])
     other.add([TOKYO])  # in the cell and with the vector that Leith was to have

@@ -11,16 +11,15 @@ from ras_agent.errors import IngestError
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
-from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.uploads import (
     name_in_part,
-    put_upload,
     read_upload,
     upload_part,
     upload_path,
 )
 from ras_agent.tools.kg.build import delete_documents
+from ras_agent.tools.store.journal import Journal
 from tests.messages import says
 
 MILL = b"Zyltor built a mill in Leith."
@@ -74,10 +73,10 @@ def test_bytes_that_were_replaced_are_gone_from_every_file(index: Path) -> None:
         connection.execute(
             "INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(path),)
         )
-        put_upload(connection, path, MILL)
+        connection.uploads.put(path, MILL)
     assert opened.is_finished()
     with opened.database.writing() as connection:
-        put_upload(connection, path, BRIDGE)
+        connection.uploads.put(path, BRIDGE)
     assert not opened.is_finished()
     opened.finish()
     assert (

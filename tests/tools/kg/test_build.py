@@ -467,7 +467,7 @@ def test_what_is_deleted_is_gone_where_a_first_build_was_killed(
     "at",
     [
         "kg.forget.erase_unused",
-        "index.journal.Journal.commit",
+        "store.journal.Journal.commit",
         "kg.make.keep_graph",
         "index.store.PassageIndex.finish",
     ],

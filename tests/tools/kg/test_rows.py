@@ -15,7 +15,8 @@ from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.transaction import Transaction
 from tests.messages import says
 
 
@@ -33,13 +34,13 @@ def database(index: PassageIndex) -> Database:
     return index.database
 
 
-def state_of(connection: Connection, database: Database) -> GraphState:
+def state_of(connection: Transaction, database: Database) -> GraphState:
     state = graph_state.read_graph_state(connection, database)
     assert state is not None
     return state
 
 
-def revision(connection: Connection) -> int:
+def revision(connection: Transaction) -> int:
     return int(connection.execute("SELECT revision FROM index_state").fetchone()[0])
 
 
@@ -48,10 +49,10 @@ def test_a_graph_begins_unpublished_and_of_no_changes_that_were_made(
 ) -> None:
     with database.writing() as connection:
         assert graph_state.read_graph_state(connection, database) is None
-        graph_state.begin(connection)
+        connection.graph.begin(GraphSettings().to_json())
         state = state_of(connection, database)
         assert state == GraphState(0, state.stamp, 0, -1, 0, GraphSettings())
-        graph_state.begin(connection)
+        connection.graph.begin(GraphSettings().to_json())
         assert state_of(connection, database) == state
 
 
@@ -60,9 +61,9 @@ def test_publishing_gives_a_stamp_and_a_revision_and_makes_all_changes(
 ) -> None:
     settings = GraphSettings(exact=True)
     with database.writing() as connection:
-        graph_state.begin(connection)
+        connection.graph.begin(GraphSettings().to_json())
         before, earlier = revision(connection), state_of(connection, database).stamp
-        stamp = graph_state.publish(connection, settings)
+        stamp = connection.graph.publish(settings.to_json())
         assert state_of(connection, database) == GraphState(1, stamp, 1, 1, 0, settings)
         assert stamp != earlier
         assert revision(connection) == before + 1
@@ -81,18 +82,19 @@ def test_a_change_that_readers_see_keeps_a_made_graph_made(
     database: Database, visible: bool, published: bool, made: int, revisions: int
 ) -> None:
     with database.writing() as connection:
-        graph_state.begin(connection)
+        connection.graph.begin(GraphSettings().to_json())
         if published:
-            graph_state.publish(connection, GraphSettings())
+            connection.graph.publish(GraphSettings().to_json())
         before, earlier = revision(connection), state_of(connection, database)
-        graph_state.changed(connection, visible=visible)
+        graph = connection.graph
+        graph.change_visibly() if visible else graph.change()
         now = state_of(connection, database)
         assert (now.changes, now.made) == (earlier.changes + 1, made)
         assert (now.stamp != earlier.stamp) is visible
         assert revision(connection) == before + revisions
 
 
-def erasures(connection: Connection) -> int:
+def erasures(connection: Transaction) -> int:
     (count,) = connection.execute("SELECT erasures FROM index_state").fetchone()
     return int(count)
 
@@ -107,11 +109,10 @@ def test_edits_that_are_replaced_are_to_be_compacted(database: Database) -> None
 def test_the_places_of_files_that_are_gone_are_forgotten(index: PassageIndex) -> None:
     index.add([Passage("two#1", "A fact.", document_id="two")])
     with index.database.writing() as connection:
-        edit_rows.put_origins(
-            connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"}
-        )
-        edit_rows.erase_origins(connection)
-        assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == [
+        origins = {"one": "/data/one.tsv", "two": "/data/two.tsv"}
+        connection.edits.put_origins(origins)
+        connection.edits.forget_origins()
+        assert [connection.edits.origin_of(name) for name in ("one", "two")] == [
             "",
             "/data/two.tsv",
         ]

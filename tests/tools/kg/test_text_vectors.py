@@ -10,7 +10,6 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.kg.vector_rows import erase_texts
 from ras_agent.tools.store.database import Database
 
 
@@ -75,7 +74,7 @@ def test_vectors_are_erased_with_what_they_are_about(
         database, "nodes", hash_embedder, ["text of a", "text of b"], ["a", "b"]
     )
     with database.writing() as connection:
-        erase_texts(connection, ["a"])
+        connection.vectors.forget_texts_of(["a"])
     PassageIndex.open(tmp_path / "i").finish()
     assert first.tobytes() not in b"".join(
         path.read_bytes() for path in (tmp_path / "i").iterdir()

@@ -18,7 +18,7 @@ import pytest
 from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg import graph_state, make
+from ras_agent.tools.kg import make
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.extract import read_each
@@ -26,6 +26,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 from ras_agent.tools.store.array_file import read_arrays
+from ras_agent.tools.store.graph import GraphStateRows
 from tests.messages import says
 from tests.tools.kg.test_build import Letters
 
@@ -378,7 +379,7 @@ def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph_state, "publish", killed)
+        patch.setattr(GraphStateRows, "publish", killed)
         with pytest.raises(KeyboardInterrupt):
             build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
     vector = hash_embedder.embed(["telephone"])[0].astype(np.float16).tobytes()
@@ -421,9 +422,10 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.tools.kg import test_writer as tests
-from ras_agent.tools.kg import graph_state, make
+from ras_agent.tools.kg import make
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.kg.extract import read_each
+from ras_agent.tools.store.graph import GraphStateRows
 
 folder, stage = Path(sys.argv[1]), sys.argv[3]
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -437,7 +439,7 @@ class Killed(tests.LineExtractor):
 if stage == "arrays":
     make.write_graph = kill
 if stage == "commit":
-    graph_state.publish = kill
+    GraphStateRows.publish = kill
 with open_writer(folder) as writer:
     writer.read([tests.BELL, tests.LEITH, tests.PARIS], read_each(Killed()), "lines", whole=True)
     writer.write()

@@ -1,5 +1,6 @@
 """The work of every database of an index: transactions, readers during a write, one run over files at a time."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -164,6 +165,31 @@ def test_a_writer_reads_what_it_has_not_committed_yet_and_others_do_not(
         thread.join()
     assert seen == [[]]
     assert texts(other) == ["one"]
+
+
+def test_a_task_of_an_event_loop_neither_joins_nor_sees_the_transaction_of_another(
+    shared: Open,
+) -> None:
+    file = shared()
+
+    async def write_one(begun: asyncio.Event, ended: asyncio.Event) -> None:
+        with file.writing():
+            write(file, "one")
+            begun.set()
+            await ended.wait()
+
+    async def write_both() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(write_one(begun, ended))
+        await begun.wait()
+        assert texts(file) == []
+        with pytest.raises(StoreError, match=says("another task", "asyncio.to_thread")):
+            write(file, "two")
+        ended.set()
+        await task
+
+    asyncio.run(write_both())
+    assert texts(file) == ["one"]
 
 
 def test_a_reading_sees_one_moment(shared: Open) -> None:

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.tools.index.passages import leave_remains
-from ras_agent.tools.index.uploads import drop_upload, put_upload
-from ras_agent.tools.store.database import Connection, Database
-from ras_agent.tools.store.schema import JOURNAL, PASSAGES, UPLOADS
-from ras_agent.tools.store.sqlite import SqliteDatabase
+from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.schema import beginning
+from ras_agent.tools.store.sqlite import memory_database
+from ras_agent.tools.store.statements import Rows
+from ras_agent.tools.store.transaction import Transaction
 
 _ENTRY = "id, file, own, place, digest, run"
 _PUT_DOCUMENT = """
 INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
     file = excluded.file, own = excluded.own, place = excluded.place, digest = excluded.digest, run = excluded.run
 """
+_NOTES = {"fields": "rules", "metadata": "given"}
+"""The tables of texts about folders and files, and their columns."""
 _WITHIN = "(path = ? OR path >= ? AND path < ?)"
 
 
@@ -50,8 +52,8 @@ class JournalFile:
     """The state of the file when it was completely indexed; "" if it was not."""
 
 
-class Journal:
-    """Reads and writes the journal of an index during one run. Nothing is stored before `commit`.
+class Journal(Rows):
+    """Reads and writes the journal during one run. Nothing is stored before `commit`.
 
     Files are identified by their absolute paths and shown by their labels. Sources, the folders and files that a
     user named, are likewise identified by their paths and shown by their names.
@@ -60,97 +62,65 @@ class Journal:
     def __init__(self, database: Database) -> None:
         """Begin a run in the database of an index; its number is stored with its first commit."""
         self._database = database
-        with database.reading() as connection:
-            (last,) = connection.execute("SELECT run FROM index_state").fetchone()
-        self.run = last + 1
+        with database.reading() as transaction:
+            self.run = transaction.state.last_run() + 1
         self._compared = False
-        self._connection = _Unit(database, self.run)
+        self._held = ExitStack()
+        self._transaction: Transaction | None = None
+        super().__init__(self)
 
     def sources(self) -> dict[Path, str]:
         """Return the names of all sources, by path."""
-        rows = self._connection.execute("SELECT path, name FROM sources ORDER BY path")
+        rows = self._run("SELECT path, name FROM sources ORDER BY path")
         return {_path(path): name for path, name in rows}
 
     def source_at(self, path: Path) -> str | None:
-        """Return the name of the source at a path; None if there is no source."""
-        row = self._connection.execute(
-            "SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)
-        ).fetchone()
-        return row[0] if row else None
+        """Return the name of the source at a path, or None."""
+        query = "SELECT name FROM sources WHERE path = ?"
+        name: str | None = self._value(query, os.fsencode(path))
+        return name
 
     def has_source(self, name: str) -> bool:
         """Return whether there is a source with this name."""
-        return (
-            self._connection.execute(
-                "SELECT 1 FROM sources WHERE name = ?", (name,)
-            ).fetchone()
-            is not None
-        )
+        query = "SELECT 1 FROM sources WHERE name = ?"
+        return self._value(query, name) is not None
 
     def put_source(self, path: Path, name: str) -> None:
-        """Store a source with its name."""
-        self._connection.execute(
-            "INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name)
-        )
+        self._run("INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name))
 
     def move_source(self, old: Path, new: Path) -> None:
         """Record that the source at `old` is now at `new`, with all files and sources inside it."""
         for table in ("sources", "files", "fields", "metadata"):
-            rows = self._connection.execute(
-                f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)
-            ).fetchall()
-            for (path,) in rows:
+            query = f"SELECT path FROM {table} WHERE {_WITHIN}"
+            for path in self._column(query, *_within(old)):
                 moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
-                self._connection.execute(
-                    f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path)
-                )
+                self._run(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
 
     def drop_empty_sources(self) -> None:
         """Delete the sources without files, with their fields and metadata, so that their names can be used again."""
         for path in self.sources():
             if not self._holds_files(path):
-                self._connection.execute(
-                    "DELETE FROM sources WHERE path = ?", (os.fsencode(path),)
-                )
+                self._run("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
         for table in ("fields", "metadata"):
-            for (path,) in self._connection.execute(
-                f"SELECT path FROM {table}"
-            ).fetchall():
+            for path in self._column(f"SELECT path FROM {table}"):
                 if not self._holds_files(_path(path)):
-                    self._connection.execute(
-                        f"DELETE FROM {table} WHERE path = ?", (path,)
-                    )
+                    self._run(f"DELETE FROM {table} WHERE path = ?", (path,))
 
-    def fields_at(self, path: Path) -> str:
-        """Return the rules stored for the fields of records in a folder or file; "" without any."""
-        row = self._connection.execute(
-            "SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)
-        ).fetchone()
-        return row[0] if row else ""
+    def note_at(self, table: str, path: Path) -> str:
+        """Return the text that the table "fields" or "metadata" has for a folder or file, or ""."""
+        column = _NOTES[table]
+        query = f"SELECT {column} FROM {table} WHERE path = ?"
+        return self._value(query, os.fsencode(path)) or ""
+
+    def put_note(self, table: str, path: Path, text: str) -> None:
+        """Store a text for a folder or file in the table "fields" or "metadata"."""
+        place = os.fsencode(path)
+        self._run(f"DELETE FROM {table} WHERE path = ?", (place,))
+        self._run(f"INSERT INTO {table} VALUES (?, ?)", (place, text))
 
     def all_fields(self) -> list[str]:
         """Return all stored rules for the fields of records, of all folders and files."""
-        rows = self._connection.execute("SELECT rules FROM fields")
-        return [rules for (rules,) in rows]
-
-    def put_fields(self, path: Path, rules: str) -> None:
-        """Store the rules for the fields of records in a folder or file."""
-        place = os.fsencode(path)
-        self._connection.execute("DELETE FROM fields WHERE path = ?", (place,))
-        self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
-
-    def metadata_at(self, path: Path) -> str:
-        """Return the metadata that was given for a folder or file, as JSON; "" without any."""
-        row = self._connection.execute(
-            "SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)
-        ).fetchone()
-        return row[0] if row else ""
-
-    def put_metadata(self, path: Path, given: str) -> None:
-        """Store the metadata that was given for a folder or file, as JSON."""
-        place = os.fsencode(path)
-        self._connection.execute("DELETE FROM metadata WHERE path = ?", (place,))
-        self._connection.execute("INSERT INTO metadata VALUES (?, ?)", (place, given))
+        return self._column("SELECT rules FROM fields")
 
     def file(self, label: str) -> JournalFile | None:
         """Return the file with this label; None if the journal does not know it."""
@@ -165,32 +135,28 @@ class Journal:
         query = f"SELECT label, path, stamp FROM files WHERE {_WITHIN} ORDER BY label"
         return [
             JournalFile(label, _path(place), stamp)
-            for label, place, stamp in self._connection.execute(query, _within(path))
+            for label, place, stamp in self._run(query, _within(path))
         ]
 
     def _holds_files(self, path: Path) -> bool:
         query = f"SELECT 1 FROM files WHERE {_WITHIN} LIMIT 1"
-        return self._connection.execute(query, _within(path)).fetchone() is not None
+        return self._value(query, *_within(path)) is not None
 
     def put_file(self, label: str, path: Path, stamp: str) -> None:
         """Store a file's entry. It replaces entries with the same label or path."""
         place = os.fsencode(path)
-        self._connection.execute(
-            "DELETE FROM files WHERE label = ? OR path = ?", (label, place)
-        )
-        self._connection.execute(
-            "INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp)
-        )
+        self._run("DELETE FROM files WHERE label = ? OR path = ?", (label, place))
+        self._run("INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp))
 
     def put_upload(self, path: Path, data: bytes) -> None:
         """Store the bytes of an uploaded file."""
         with self._database.named_errors():
-            put_upload(self._connection.begin(), path, data)
+            self.begin().uploads.put(path, data)
 
     def _drop_upload(self, label: str) -> None:
         if known := self.file(label):
             with self._database.named_errors():
-                drop_upload(self._connection.begin(), known.path)
+                self.begin().uploads.forget(known.path)
 
     def drop_file(self, label: str) -> None:
         """Delete a file's entry, its own metadata and its bytes."""
@@ -198,43 +164,41 @@ class Journal:
         own = (
             "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
         )
-        self._connection.execute(own, (label,))
-        self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
-        leave_remains(self._connection.begin())
+        self._run(own, (label,))
+        self._run("DELETE FROM files WHERE label = ?", (label,))
+        self.leave_remains()
 
     def document(self, name: str) -> JournalEntry | None:
-        """Return the document with this id; None if the journal does not know it."""
-        row = self._connection.execute(
-            f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)
-        ).fetchone()
-        return JournalEntry(*row) if row else None
+        """Return the document with this id, or None."""
+        return self._document("id = ?", name)
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
-        """Return the document with the id `own` in a file; None if the journal does not know it."""
-        query = f"SELECT {_ENTRY} FROM documents WHERE file = ? AND own = ?"
-        row = self._connection.execute(query, (file, own)).fetchone()
+        """Return the document with the id `own` in a file, or None."""
+        return self._document("file = ? AND own = ?", file, own)
+
+    def _document(self, condition: str, *values: str) -> JournalEntry | None:
+        query = f"SELECT {_ENTRY} FROM documents WHERE {condition}"
+        row = self._run(query, values).fetchone()
         return JournalEntry(*row) if row else None
 
     def ids_from(self, first: str, end: str) -> list[str]:
         """Return the ids of the documents from `first` up to, but not including, `end`."""
-        rows = self._connection.execute(
-            "SELECT id FROM documents WHERE id >= ? AND id < ?", (first, end)
-        )
-        return [name for (name,) in rows]
+        query = "SELECT id FROM documents WHERE id >= ? AND id < ?"
+        return self._column(query, first, end)
 
     def put_document(
         self, name: str, file: str, own: str, place: str, digest: bytes
     ) -> None:
         """Store a document's entry, and that this run saw it."""
         values = (name, file, own, place, digest, self.run)
-        self._connection.execute(_PUT_DOCUMENT, values)
+        self._run(_PUT_DOCUMENT, values)
 
     def drop_document(self, name: str) -> None:
         """Delete a document's entry, and the bytes of the upload that contained it."""
         if known := self.document(name):
             self._drop_upload(known.file)
-        self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
-        leave_remains(self._connection.begin())
+        self._run("DELETE FROM documents WHERE id = ?", (name,))
+        self.leave_remains()
 
     def forget_document(self, name: str) -> None:
         """Delete a document and the stamp of its file, so that the next run indexes it again if it still exists."""
@@ -242,12 +206,8 @@ class Journal:
         self.drop_document(name)
         if known is None:
             return
-        if self._connection.execute(
-            "SELECT 1 FROM documents WHERE file = ? LIMIT 1", (known.file,)
-        ).fetchone():
-            self._connection.execute(
-                "UPDATE files SET stamp = '' WHERE label = ?", (known.file,)
-            )
+        if self._value("SELECT 1 FROM documents WHERE file = ?", known.file):
+            self._run("UPDATE files SET stamp = '' WHERE label = ?", (known.file,))
         else:
             self.drop_file(known.file)
 
@@ -259,11 +219,11 @@ class Journal:
         """
         latest = self.run - 1 if unseen else self.run
         query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
-        return [name for (name,) in self._connection.execute(query, (file, latest))]
+        return self._column(query, file, latest)
 
     def _file(self, column: str, value: object) -> JournalFile | None:
         query = f"SELECT label, path, stamp FROM files WHERE {column} = ?"
-        row = self._connection.execute(query, (value,)).fetchone()
+        row = self._run(query, (value,)).fetchone()
         return JournalFile(row[0], _path(row[1]), row[2]) if row else None
 
     def compare(self) -> None:
@@ -276,55 +236,39 @@ class Journal:
             self._compared = True
             self._database.check(("sources", "files", "documents"))
 
-    def begin(self) -> None:
-        """Begin the transaction that `commit` ends, unless one has begun already."""
-        self._connection.begin()
+    def begin(self) -> Transaction:
+        """Begin the transaction that `commit` ends, and store the run's number, unless one has begun already."""
+        if self._transaction is None:
+            self._transaction = self._held.enter_context(self._database.writing())
+            with self._database.named_errors():
+                self._transaction.state.put_run(self.run)
+        return self._transaction
 
     def commit(self) -> None:
         """Store everything written since `begin`."""
-        self._connection.commit()
-
-    def rollback(self) -> None:
-        """Discard everything written since `begin`."""
-        self._connection.rollback()
-
-
-class _Unit:
-    """Transactions of a database, one after another. Each begins with its first write, and stores the run's number."""
-
-    def __init__(self, database: Database, run: int) -> None:
-        self._database = database
-        self._run = run
-        self._held = ExitStack()
-        self._connection: Connection | None = None
-
-    def execute(self, query: str, values: Any = (), /) -> Any:
-        if self._connection is None and query.lstrip().startswith("SELECT"):
-            with self._database.reading() as connection:
-                return _Rows(connection.execute(query, values).fetchall())
-        with self._database.named_errors():
-            return self._begun().execute(query, values)
-
-    def begin(self) -> Connection:
-        return self._begun()
-
-    def commit(self) -> None:
-        self._begun()
-        self._connection = None
+        self.begin()
+        self._transaction = None
         self._held.close()
 
     def rollback(self) -> None:
-        if self._connection is not None:
-            self._connection = None
+        """Discard everything written since `begin`."""
+        if self._transaction is not None:
+            self._transaction = None
             with suppress(_TakenBack):
                 self._held.__exit__(_TakenBack, _TakenBack(), None)
 
-    def _begun(self) -> Connection:
-        if self._connection is None:
-            self._connection = self._held.enter_context(self._database.writing())
-            with self._database.named_errors():
-                self._connection.execute("UPDATE index_state SET run = ?", (self._run,))
-        return self._connection
+    def execute(self, query: str, values: Any = (), /) -> Any:
+        """Run a statement. The first one that writes begins a transaction; reads before it need none."""
+        if self._transaction is None and query.lstrip().startswith("SELECT"):
+            with self._database.reading() as transaction:
+                return _Rows(transaction.execute(query, values).fetchall())
+        with self._database.named_errors():
+            return self.begin().execute(query, values)
+
+    def executemany(self, query: str, rows: Any, /) -> Any:
+        """Run a statement for each of `rows`."""
+        with self._database.named_errors():
+            return self.begin().executemany(query, rows)
 
 
 class _Rows(list[Any]):
@@ -349,13 +293,7 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
     Without a database, the journal is an empty one in memory.
     """
     if database is None:
-        database = SqliteDatabase()
-        with database.writing() as connection:
-            for statement in (*PASSAGES, *JOURNAL, *UPLOADS):
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, '')"
-            )
+        database = memory_database(beginning(0, ""))
     with database.alone():
         journal = Journal(database)
         try:

@@ -1,0 +1,374 @@
+"""Rows of a knowledge graph within a transaction: its state, its names, what was read in passages, and edits of persons.
+
+A name is given by its number, and a reading, which is all that was read in one version of a passage, by its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.text.normal_form import storable
+from ras_agent.tools.store.statements import Rows
+
+
+class ReadingColumns(NamedTuple):
+    """Columns of the table `kg_passages`, a value for each reading; schema.py says what they mean."""
+
+    number: list[int]
+    passage: list[str]
+    text: list[int]
+    cell: list[int]
+    digest: list[bytes]
+    reader: list[str]
+
+
+class FactRow(NamedTuple):
+    """The columns of the table `kg_facts`; schema.py says what they mean."""
+
+    reading: int
+    place: int
+    subject: int
+    predicate: int
+    object: int
+    start: int
+    stop: int
+    attributes: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    source: str | None = None
+
+
+_MANY = 500
+"""The number of values above which a column is read whole."""
+_NOTE = FactRow._fields[-4:]
+"""The columns that hold a note about a fact and its place."""
+
+
+class GraphStateRows(Rows):
+    """The row that says which rows of the graph readers see."""
+
+    def read(self) -> tuple[Any, ...] | None:
+        """Return published, stamp, changes, made, names and settings, or None if no graph was begun."""
+        query = "SELECT published, stamp, changes, made, names, settings FROM kg_state"
+        row: tuple[Any, ...] | None = self._run(query).fetchone()
+        return row
+
+    def begin(self, settings: str) -> None:
+        """Store the state of a new, empty graph, unless there is a state already."""
+        query = """INSERT INTO kg_state VALUES (1, 0, ?, 0, -1, 0, ?)
+            ON CONFLICT DO NOTHING"""
+        self._run(query, (_stamp(), settings))
+
+    def publish(self, settings: str) -> int:
+        """Make everything that was read visible to readers, as the next graph. Returns the stamp of that graph."""
+        stamp = _stamp()
+        query = """UPDATE kg_state SET published = published + 1, stamp = ?,
+            changes = changes + 1, made = changes + 1, settings = ?"""
+        self._run(query, (stamp, settings))
+        self.advance()
+        return stamp
+
+    def change(self) -> None:
+        """Count a change of rows that readers do not see yet."""
+        self._run("UPDATE kg_state SET changes = changes + 1")
+
+    def change_visibly(self) -> None:
+        """Count a change of the graph that readers see, which gets a new stamp."""
+        query = """UPDATE kg_state SET stamp = ?, changes = changes + 1,
+            made = CASE WHEN made = changes THEN made + 1 ELSE made END"""
+        self._run(query, (_stamp(),))
+        self.advance()
+
+
+def _stamp() -> int:
+    return secrets.randbits(60) | 1 << 60
+
+
+class NameRows(Rows):
+    """The names of entities and relations, by number; a number is never used again."""
+
+    def end(self) -> int:
+        """Return the number of the next new name."""
+        return self._value("SELECT names FROM kg_state") or 0
+
+    def numbers_of(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the number of each of the given names that is stored."""
+        query = "SELECT name, number FROM kg_names WHERE name"
+        return dict(self._having(query, names))
+
+    def names_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return each of the names with the given numbers that is stored."""
+        query = "SELECT number, name FROM kg_names WHERE number"
+        return dict(self._having(query, numbers))
+
+    def add(self, keys: Mapping[str, str]) -> dict[str, int]:
+        """Store names that are not stored yet, given with their canonical keys; return their new numbers."""
+        first = self.end()
+        rows = [(first + at, *pair) for at, pair in enumerate(keys.items())]
+        self._run_for_each("INSERT INTO kg_names VALUES (?, ?, ?)", rows)
+        self._run("UPDATE kg_state SET names = ?", (first + len(rows),))
+        return {name: number for number, name, _ in rows}
+
+    def all(self) -> tuple[list[int], list[str], list[str]]:
+        """Return the number, the name and the canonical key of each name, sorted by key."""
+        query = "SELECT number, name, key FROM kg_names ORDER BY key, number"
+        numbers, names, keys = self._columns(query, width=3)
+        return numbers, names, keys
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Delete names, with their vectors and their lists of nearest names."""
+        if self._delete("kg_names WHERE number", numbers):
+            self.leave_remains()
+
+
+class ReadingRows(Rows):
+    """The readings of passages, with their facts and mentions, which FactRows reads."""
+
+    def all(self, upto: int | None = None) -> ReadingColumns:
+        """Return the columns of all readings by number.
+
+        upto: the number of a published graph, for the readings that it shows.
+        """
+        shown = "" if upto is None else f"WHERE since <= {upto:d}"
+        names = ", ".join(ReadingColumns._fields)
+        query = f"SELECT {names} FROM kg_passages {shown} ORDER BY number"
+        return ReadingColumns._make(self._columns(query, width=6))
+
+    def of_passages(self, passages: Iterable[str]) -> dict[int, str]:
+        """Return the passage of each reading of the given passages."""
+        query = "SELECT number, passage FROM kg_passages WHERE passage"
+        return dict(self._having(query, passages))
+
+    def superseded(self) -> list[int]:
+        """Return the older readings of passages that were read again."""
+        return self._column(
+            """SELECT number FROM kg_passages AS earlier WHERE EXISTS (
+            SELECT 1 FROM kg_passages WHERE passage = earlier.passage AND since > earlier.since)"""
+        )
+
+    def moved(self) -> dict[str, int]:
+        """Return the passages whose cell is no longer in the index, each with the hash of the text that was read."""
+        query = """SELECT passage, text FROM kg_passages
+            WHERE cell NOT IN (SELECT cell FROM passages) ORDER BY number"""
+        return dict(self._run(query).fetchall())
+
+    def gone(self) -> list[str]:
+        """Return the ids of the passages that were read but are no longer in the index."""
+        return self._column(
+            "SELECT passage FROM kg_passages WHERE passage NOT IN (SELECT id FROM passages)"
+        )
+
+    def put_places(self, rows: Iterable[tuple[int, int, str]]) -> None:
+        """Update the hash of the text and the cell of passages. rows: both, then the passage's id."""
+        query = "UPDATE kg_passages SET text = ?, cell = ? WHERE passage = ?"
+        self._run_for_each(query, rows)
+
+    def add(
+        self, passage: str, since: int, text: int, cell: int, digest: bytes, reader: str
+    ) -> int:
+        """Store a reading without facts, and return its number. It replaces an earlier one of the same `since`."""
+        query = "SELECT number FROM kg_passages WHERE passage = ? AND since = ?"
+        self.forget(self._column(query, passage, since))
+        last = self._value("SELECT MAX(number) FROM kg_passages")
+        number = 0 if last is None else int(last) + 1
+        row = (number, passage, since, text, cell, digest, reader)
+        self._run("INSERT INTO kg_passages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return number
+
+    def forget(self, numbers: Iterable[int]) -> set[int]:
+        """Delete readings, with their facts and mentions; return the names in these."""
+        listed = list(numbers)
+        query = "SELECT subject, predicate, object FROM kg_facts WHERE reading"
+        names = set(chain.from_iterable(self._having(query, listed)))
+        query = "SELECT name FROM kg_mentions WHERE reading"
+        names.update(chain.from_iterable(self._having(query, listed)))
+        if self._delete("kg_passages WHERE number", listed):
+            self.leave_remains()
+        return names
+
+
+class FactRows(Rows):
+    """The facts and mentions of readings, and the edges and nodes of an imported graph that no document states."""
+
+    def add(
+        self, reading: int, facts: Sequence[FactRow], mentions: Mapping[int, int]
+    ) -> None:
+        """Store the facts of a reading, and how often it mentions each name."""
+        marks = ", ".join("?" * len(FactRow._fields))
+        self._run_for_each(f"INSERT INTO kg_facts VALUES ({marks})", facts)
+        rows = [(reading, name, count) for name, count in mentions.items()]
+        self._run_for_each("INSERT INTO kg_mentions VALUES (?, ?, ?)", rows)
+
+    def all(self) -> Iterable[tuple[int, int, int]]:
+        """Return the numbers of all facts by reading and place: reading and subject, predicate and object, start and
+        end.
+
+        The two numbers of a pair are the upper and the lower 31 bits of one, so that there are half as many objects to
+        make.
+        """
+        rows: Iterable[tuple[int, int, int]] = self._run(
+            """SELECT (reading << 31) | subject, (predicate << 31) | object, (start << 31) | stop
+            FROM kg_facts ORDER BY reading, place"""
+        )
+        return rows
+
+    def noted(self) -> Iterable[tuple[Any, ...]]:
+        """Return the reading, the place and the columns of the note of each fact that has one."""
+        some = " OR ".join(f"{name} IS NOT NULL" for name in _NOTE)
+        query = f"SELECT reading, place, {', '.join(_NOTE)} FROM kg_facts WHERE {some}"
+        rows: Iterable[tuple[Any, ...]] = self._run(query)
+        return rows
+
+    def mentions(self) -> Iterable[tuple[int, int]]:
+        """Return all mentions: reading and name as one number, as in `all`, and the count."""
+        query = "SELECT (reading << 31) | name, count FROM kg_mentions"
+        rows: Iterable[tuple[int, int]] = self._run(query)
+        return rows
+
+    def edges(self) -> list[tuple[int, int, int, float | None]]:
+        """Return the edges that no document states: subject, predicate, object, similarity."""
+        query = "SELECT subject, predicate, object, similarity FROM kg_edges"
+        return list(self._run(query).fetchall())
+
+    def replace_edges(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Replace the edges that no document states. rows: the columns of the table `kg_edges`."""
+        self._run("DELETE FROM kg_edges")
+        self._run_for_each("INSERT INTO kg_edges VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def forget_edges(self, column: str, names: Iterable[int], bit: int) -> None:
+        """Delete the edges with one of the names in a column, unless the bit is set in `unnamed`."""
+        if self._delete(f"kg_edges WHERE unnamed & {bit:d} = 0 AND {column}", names):
+            self.leave_remains()
+
+    def holding(self, table: str, column: str, numbers: set[int]) -> set[int]:
+        """Return which of the given numbers occur in a column of a table."""
+        query = f"SELECT DISTINCT {column} FROM {table}"
+        if len(numbers) > _MANY:
+            return numbers.intersection(self._column(query))
+        rows = self._having(f"{query} WHERE {column}", numbers)
+        return set(chain.from_iterable(rows))
+
+    def others(self) -> str | None:
+        """Return the nodes that are neither entities nor documents, as JSON, or None if there are none."""
+        data: str | None = self._value("SELECT data FROM kg_others")
+        return data
+
+    def replace_others(self, data: str | None) -> None:
+        """Replace the nodes that are neither entities nor documents."""
+        self._run("DELETE FROM kg_others")
+        if data is not None:
+            self._run("INSERT INTO kg_others VALUES (1, ?)", (data,))
+
+
+class EditRows(Rows):
+    """The edits that persons made, as JSON, and the paths that files of triples were added from."""
+
+    def all(self) -> list[tuple[int, str]]:
+        """Return the number of each edit and the edit, in order."""
+        query = "SELECT number, edit FROM kg_edits ORDER BY number"
+        return list(self._run(query).fetchall())
+
+    def replace(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Replace the stored edits."""
+        self._run("DELETE FROM kg_edits")
+        self._run_for_each("INSERT INTO kg_edits VALUES (?, ?)", rows)
+        self.leave_remains()
+
+    def origin_of(self, file: str) -> str:
+        """Return the path that a file of triples was added from, or "" if no file of this name was added."""
+        return self._value("SELECT path FROM kg_files WHERE name = ?", file) or ""
+
+    def put_origins(self, origins: Mapping[str, str]) -> None:
+        """Store the paths that files of triples were added from, by file name."""
+        query = """INSERT INTO kg_files VALUES (?, ?)
+            ON CONFLICT (name) DO UPDATE SET path = excluded.path"""
+        self._run_for_each(query, origins.items())
+
+    def forget_origins(self) -> None:
+        """Delete the paths of files of triples of which the index no longer has passages."""
+        query = "DELETE FROM kg_files WHERE name NOT IN (SELECT document FROM passages)"
+        if self._run(query).rowcount:
+            self.leave_remains()
+
+
+class VectorRows(Rows):
+    """Vectors of names and of other texts by the embedder that made them (`maker`), and the nearest names of each."""
+
+    def put(self, maker: int, names: Iterable[int], vectors: npt.NDArray[Any]) -> None:
+        """Store the vectors (n, d) of names, as 16-bit floats."""
+        query = """INSERT INTO kg_vectors VALUES (?, ?, ?)
+            ON CONFLICT (name, maker) DO UPDATE SET data = excluded.data"""
+        data = [vector.tobytes() for vector in np.ascontiguousarray(vectors, "<f2")]
+        rows = [(name, maker, one) for name, one in zip(names, data, strict=True)]
+        self._run_for_each(query, rows)
+
+    def of_names(
+        self, maker: int, names: Sequence[int] | None
+    ) -> list[tuple[int, bytes]]:
+        """Return the names that have a vector, each with it. names: the names to look for, None for all."""
+        query = f"SELECT name, data FROM kg_vectors WHERE maker = {maker:d}"
+        if names is None:
+            return list(self._run(query).fetchall())
+        return list(self._having(f"{query} AND name", names))
+
+    def forget_others(self, maker: int) -> None:
+        """Delete the vectors of names by other embedders."""
+        self._run("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
+
+    def near(self) -> tuple[list[int], list[bytes]]:
+        """Return the names that have a list of nearest names, ascending, and the lists."""
+        query = "SELECT name, data FROM kg_near ORDER BY name"
+        names, lists = self._columns(query, width=2)
+        return names, lists
+
+    def put_near(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Store lists of nearest names."""
+        query = """INSERT INTO kg_near VALUES (?, ?)
+            ON CONFLICT (name) DO UPDATE SET data = excluded.data"""
+        self._run_for_each(query, rows)
+
+    def forget_near(self, names: Iterable[int] | None) -> None:
+        """Delete the lists of nearest names of the given names, None for all."""
+        if names is None:
+            self._run("DELETE FROM kg_near")
+        else:
+            self._delete("kg_near WHERE name", names)
+
+    def of_texts(self, maker: int) -> dict[int, npt.NDArray[np.float32]]:
+        """Return the vectors of texts by one maker, by the hashes of the texts."""
+        query = "SELECT text, data FROM kg_texts WHERE maker = ?"
+        rows = self._run(query, (maker,))
+        return {text: np.frombuffer(data, "<f4") for text, data in rows}
+
+    def put_texts(
+        self, maker: int, texts: Iterable[tuple[int, str, npt.NDArray[np.float32]]]
+    ) -> None:
+        """Store vectors of texts.
+
+        Args:
+            maker: the number of the use and the embedder.
+            texts: for each text its hash, its owner (the name or passage that it is about), and its vector.
+        """
+        query = """INSERT INTO kg_texts VALUES (?, ?, ?, ?)
+            ON CONFLICT (maker, text) DO UPDATE SET owner = excluded.owner, data = excluded.data"""
+        rows = []
+        for text, owner, vector in texts:
+            data = np.ascontiguousarray(vector, "<f4").tobytes()
+            rows.append((maker, text, storable(owner), data))
+        self._run_for_each(query, rows)
+
+    def forget_texts_of(self, owners: Iterable[str]) -> None:
+        """Delete the vectors of texts about the given names or passages."""
+        if self._delete("kg_texts WHERE owner", map(storable, owners)):
+            self.leave_remains()
+
+    def forget_texts(self, maker: int, texts: Iterable[int]) -> None:
+        """Delete the vectors of the texts with these hashes by one maker."""
+        if self._delete(f"kg_texts WHERE maker = {maker:d} AND text", texts):
+            self.leave_remains()

@@ -49,10 +49,11 @@ _LATER = 0.05  # what a rank lower costs in worth
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer that a text gives to a question. worth: the log of the probability that it is right, at most 0."""
+    """Holds an answer that a text gives to a question."""
 
     text: str
     worth: float
+    """The log of the probability that it is right, at most 0."""
     sentence: Sentence
     in_row: bool = False
     """Whether the answer is the cell of a table, which did not have to be read out of a text."""
@@ -60,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A part of a question that describes something, and the answer found for it."""
+    """Holds a part of a question that describes something, and the answer found for it."""
 
     description: str
     found: Found
@@ -68,18 +69,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The answers found so far.
-
-    question: the whole question with the answers in place of its descriptions.
-    links: the descriptions with their answers.
-    open: the question whose answer is needed next and has not been searched for; "" if there is none.
-    end: the answer to `question`, if that was searched for and read; without links only a cell of a table.
-    """
+    """Holds the answers found so far for a question of several parts."""
 
     question: str
+    """The whole question with the answers in place of its descriptions."""
     links: tuple[Link, ...] = ()
+    """The descriptions with their answers."""
     open: str = ""
+    """The question that has to be searched for next; "" if there is no such question."""
     end: Found | None = None
+    """The answer to `question`, if that was searched for and read; without links only a cell of a table."""
 
     @property
     def worth(self) -> float:
@@ -90,7 +89,7 @@ class Chain:
 
     @property
     def answered(self) -> Found | None:
-        """Return the end, if the chain is likely enough to be right that nothing else has to be asked; else None."""
+        """Return the end, if the chain is likely enough to be right that nothing else has to be asked; otherwise None."""
         return self.end if self.worth > _SURE else None
 
 
@@ -103,7 +102,10 @@ def follow(
     """Return the chain of a question as far as the steps have searched for it.
 
     Passages found earlier are read before a part is searched for, and suffice if their answer is sure.
-    passages: those that may be read, by id.
+
+    Args:
+        steps: the searches made so far.
+        passages: the passages that may be read, by id.
     """
     searched = {canonical_key(step.subquery): step for step in steps}
     every = list(passages.values())
@@ -189,7 +191,9 @@ _PREDICATE = re.compile(r" (?:is|was|are|were)(?: \w+)?$")
 
 
 def innermost(question: str, reader: Reader) -> str:
-    """Return the part of a question that describes something and contains no such part itself; "" if there is none."""
+    """Return the part of a question that describes something and contains no such part itself; "" if there is no such
+    part.
+    """
     inner = ""
     outer = question
     for _ in range(_MOST_INSIDE):
@@ -289,8 +293,8 @@ def leading_to(
 ) -> tuple[Sentence, ...]:
     """Return the sentences of other passages through which a question leads to an answer's passage.
 
-    Each names the subject of the next passage, and contains words of the question that the passages after it do not.
-    Return () if the question itself names the subject of the answer's passage.
+    Each names the subject of the next passage, and contains words of the question that the passages after it do
+    not. Return () if the question itself names the subject of the answer's passage.
     """
     leads: list[Sentence] = []
     home = answer.sentence.passage
@@ -320,7 +324,7 @@ def _naming(
 
 
 def is_left_out(sentence: Sentence) -> bool:
-    """Return whether a sentence, or its end, is beyond the part of a passage that pairs include."""
+    """Return whether a sentence, or its end, is beyond the part of a passage that is read in pairs."""
     return _titled(sentence.passage) + sentence.start + len(sentence.text) > _LEAD
 
 
@@ -338,8 +342,9 @@ def _in_passage(
 ) -> Iterator[Found]:
     """Yield the answers that spans of a passage give, likeliest first; spans in the title are skipped.
 
-    offset: where the passage's text begins in the text that was read.
-    rank: the passage's rank, which lowers the worth.
+    Args:
+        offset: where the passage's text begins in the text that was read.
+        rank: the passage's rank, which lowers the worth.
     """
     for span in spans:
         start = span.start - offset

@@ -1,4 +1,4 @@
-"""The English word lists of the offline mode, and how its roles reject texts in another language.
+"""Holds the English word lists of the offline mode, and rejects texts in another language for its roles.
 
 ras_agent/data/english.toml contains the words by class.
 """
@@ -20,7 +20,7 @@ _TABLES = tomllib.loads((files("ras_agent.data") / "english.toml").read_text("ut
 
 
 def words(table: str) -> dict[Any, frozenset[str]]:
-    """Return the word lists in a table, by their keys."""
+    """Return the word lists in a table of english.toml, by their keys."""
     return {key: word_set(listed) for key, listed in _TABLES[table].items()}
 
 
@@ -51,13 +51,11 @@ def is_third_person(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EnglishOnly:
-    """A filter for texts that an offline role cannot read.
-
-    language: the language of the texts, if their owner stated it; else "".
-    """
+    """Rejects questions and passages that an offline role cannot read."""
 
     role: str
     language: str = ""
+    """The language of the texts, if their owner stated it; otherwise ""."""
 
     def refusal(self, question: str) -> str:
         """Return why this role cannot answer a question, with advice; "" if it can, since everything is English."""

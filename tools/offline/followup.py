@@ -73,11 +73,12 @@ _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "national
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """A thing that an earlier turn was about. noun: the question's word for it, case-folded: ("river",)."""
+    """A thing that an earlier turn was about."""
 
     name: str
     type: AnswerType | None = None
     noun: tuple[str, ...] = ()
+    """The question's word for it, case-folded: ("river",)."""
 
 
 class _Unclear(Exception):
@@ -85,17 +86,17 @@ class _Unclear(Exception):
 
 
 def offline_rewriter(embeddings: str, options: RoleOptions) -> OfflineRewriter:
-    """Return the rewriter of this module; neither embeddings nor options change it."""
+    """Build the rewriter of this module. Neither of the arguments changes it."""
     return OfflineRewriter()
 
 
 class OfflineRewriter:
-    """A rewriter of follow-up questions by the rules of this module."""
+    """Completes follow-up questions by the rules of this module."""
 
     name = "offline"
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn; unchanged if it needs none already, or is unclear.
+        """Return the question in words that need no earlier turn; unchanged if it needs no change, or is unclear.
 
         >>> OfflineRewriter().rewrite("Where was he born?", [Exchange("Who patented the telephone?", "Bell")])
         'Where was Bell born?'

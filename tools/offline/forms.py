@@ -1,4 +1,4 @@
-"""Forms in passages: lines such as "Clerk: Bo Tellis", which are read like the rows of a table.
+"""Reads forms in passages: lines such as "Clerk: Bo Tellis", which are read like the rows of a table.
 
 Ticket 5521           the heading of a record
 Reporter: Jana Holt   a field: its label and its value
@@ -20,16 +20,14 @@ _STOPS = (".", "?", "!", ":")
 
 @dataclass
 class Record:
-    """One record of a form.
-
-    headings: the lines above its fields.
-    fields: label -> value.
-    lines: label -> (offset of the line, the line).
-    """
+    """Holds one record of a form."""
 
     headings: list[str] = field(default_factory=list)
+    """The lines above its fields."""
     fields: dict[str, str] = field(default_factory=dict)
+    """Label -> value."""
     lines: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Label -> (offset of the line, the line)."""
 
 
 def records_of(text: str) -> Iterator[Record]:
@@ -56,7 +54,7 @@ def records_of(text: str) -> Iterator[Record]:
 
 
 def is_heading(line: Line) -> bool:
-    """Return whether a line is short, without label or final stop, so that it may name what later lines describe."""
+    """Return whether a line is short, without label or final stop, so that it may be a heading of later lines."""
     if line.label or ":" in line.text or line.text[0].islower():
         return False
     return _is_short(line, _LONGEST_HEADING)

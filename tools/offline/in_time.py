@@ -1,4 +1,4 @@
-"""Questions about a time, and the sentences of passages that hold at that time.
+"""Reads the time that a question asks about, and finds the sentences of passages that hold at that time.
 
 Who is the director?            not "Ada Brenn was director from 2012 to 2018."
 Who was director in 2014?       "Ada Brenn was director from 2012 to 2018.", and asked without the year
@@ -69,7 +69,7 @@ def in_its_time(
 
 
 def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Return whether a sentence of a proof states a period that includes the time a question asks about."""
+    """Return whether a sentence of a proof states a period that includes the time that a question asks about."""
     asked = _asked_in(question)
     if asked is None:
         return False

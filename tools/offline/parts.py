@@ -1,4 +1,4 @@
-"""The parts of a sentence that say the same about several things: each has its own answer.
+"""Splits a sentence into the parts that say the same about several things: each part has its own answer.
 
 Who designed the tower?              "Ann Lee designed the bridge and | Bob Ray designed the tower."
 How much is a ticket for children?   "Tickets are 12 euros for adults and | 6 euros for children."
@@ -27,7 +27,7 @@ _LAST_WORD = re.compile(r"(?P<word>[\w'’-]+)\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a sentence: its characters from `start` to `end`."""
+    """Holds a part of a sentence: its characters from `start` to `end`."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class Part:
 
 
 def in_its_part(question: str, answer: str, sentence: str) -> str:
-    """Return the text that takes the answer's place in that part of a sentence which has the question's words.
+    """Return the text in the answer's place in that part of a sentence which has the question's words.
 
     Return the answer itself if there is no such part, or if it contains nothing of the answer's kind.
 

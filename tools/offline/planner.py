@@ -1,4 +1,4 @@
-"""The planner of the offline mode, and IRCoT's reasoner: they choose the next search by the passages found so far."""
+"""Chooses the next search by the passages found so far: the planner of the offline mode, and IRCoT's reasoner."""
 
 from __future__ import annotations
 
@@ -34,17 +34,13 @@ _ALREADY_READ = -1.0
 
 
 class OfflinePlanner:
-    """A planner that takes the question apart with the reader and, if that leads to no answer, goes on by rules.
+    """Takes the question apart with the reader and, if that leads to no answer, searches for names in the passages.
 
-    The things that the question describes are asked for, the innermost first, and replaced by their answers. Then the
-    whole question is asked. If its answer is sure, the search ends. If it compares things ("Who is older, A or B?"),
-    each is looked up. Otherwise the planner follows bridges: names in the passages, each searched for together with the
-    question's words that its passage does not contain, until two linked passages explain the question, `most_bridges`
-    have been followed, or no name is left.
-
-    language: the language of the texts, if it is known; if it is not English, the question is searched for once,
-        unchanged.
-    enough: the confidence of an answer at which the search ends.
+    The things that the question describes are asked for, the innermost first, and replaced by their answers. Then
+    the whole question is asked. If its answer is sure, the search ends. If it compares things ("Who is older, A or
+    B?"), each is looked up. Otherwise the planner follows bridges: names in the passages, each searched for
+    together with the question's words that its passage does not contain, until two linked passages explain the
+    question, `most_bridges` have been followed, or no name is left.
     """
 
     name = "offline"
@@ -57,6 +53,14 @@ class OfflinePlanner:
         language: str = "",
         enough: float = LEAST_CONFIDENCE,
     ) -> None:
+        """Take the reader and the limits of the search.
+
+        Args:
+            most_bridges: the maximum number of bridges.
+            language: the language of the texts, if it is known; if it is not English, the question is searched for
+                once, unchanged.
+            enough: the confidence of an answer at which the search ends.
+        """
         self._reader = reader
         self._most_bridges = most_bridges
         self._english = EnglishOnly("planner", language)
@@ -155,15 +159,15 @@ def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
 
 
 class OfflineReasoner:
-    """A reasoner that quotes the sentence with most of the question that also names something new.
+    """Quotes, as the next thought, the sentence with most of the question that also names something new.
 
     The last sentence of the chain contains "answer is".
-    language: the language of the texts, if it is known.
     """
 
     name = "offline"
 
     def __init__(self, language: str = "") -> None:
+        """Take the language of the texts, if it is known; "" otherwise."""
         self._english = EnglishOnly("planner", language)
 
     def next_sentence(
@@ -215,19 +219,18 @@ def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The question, the weights of its stems, and the passages read, by id, in order of retrieval.
-
-    weights: question stem -> weight; stems that are rare among the passages or part of a name weigh more; they sum
-        to 1.
-    plain: the stems outside names, which state relations and classes ("director", "conference").
-    ranks: passage id -> its rank in the hop that found it, 0 for the first.
-    """
+    """Holds the question, the weights of its stems, and the passages read, by id, in order of retrieval."""
 
     asked: QuestionAnalysis
     weights: dict[str, float]
+    """The weight of each question stem. Stems that are rare among the passages or part of a name weigh more; they sum
+    to 1.
+    """
     plain: frozenset[str]
+    """The stems outside names, which state relations and classes ("director", "conference")."""
     passages: dict[str, ReadPassage]
     ranks: dict[str, int]
+    """For each passage id its rank in the hop that found it, 0 for the first."""
 
     def coverage(self, words: Set[str]) -> float:
         """Return the total weight, in 0..1, of the question's stems that are among `words`."""
@@ -288,7 +291,7 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A name worth looking up, the fact that suggests it, and the question's words that its passage lacks."""
+    """Holds a name worth looking up, the fact that suggests it, and the question's words that its passage lacks."""
 
     name: str
     fact: Triple
@@ -297,6 +300,7 @@ class Bridge:
 
     @property
     def subquery(self) -> str:
+        """Return the sub-query for it: the name and the missing words."""
         return " ".join((self.name, *self.missing))
 
 

@@ -1,4 +1,4 @@
-"""The form of a question, read off its words: its kind, its names, those it compares, and the type of its answer."""
+"""Analyses a question by its words: its kind, its names, those it compares, and the type of its answer."""
 
 from __future__ import annotations
 
@@ -57,19 +57,17 @@ _APPOSITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnalysis:
-    """The form of a question.
-
-    kind: "yes_no"; "choice" asks for one of `compared`; any other is "open".
-    compared: two names, also if a question asks what they have in common; else ().
-    answer_type: None if the words do not tell.
-    answer_noun: the case-folded words for what the answer is ("drama series"); () for who, when and where.
-    """
+    """Holds the form of a question."""
 
     question: str
     kind: Kind
+    """"yes_no"; "choice" if it asks for one of `compared`; otherwise "open"."""
     compared: tuple[str, ...]
+    """Two names, also if a question asks for something that they have in common; otherwise ()."""
     answer_type: AnswerType | None
+    """None if the words do not show it."""
     answer_noun: tuple[str, ...]
+    """The case-folded noun for the answer ("drama series"); () for who, when and where."""
 
 
 def analyse(question: str) -> QuestionAnalysis:
@@ -205,7 +203,7 @@ _NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
 def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
-    """Return the type of a question's answer, None if its words do not tell, and the case-folded noun for it.
+    """Return the type of a question's answer, None if its words do not show it, and the case-folded noun for it.
 
     >>> expected_answer("What is the name of the pop band founded in 1990?")
     ('organisation', ('pop', 'band'))
@@ -260,7 +258,7 @@ def noun_of(rest: str) -> tuple[str, ...]:
 
 
 def type_of(noun: tuple[str, ...]) -> AnswerType | None:
-    """Return the type that a noun phrase's last two words tell, the last one first: "New York city" is a place.
+    """Return the type that a noun phrase's last two words show, the last one first: "New York city" is a place.
 
     Return None for "name", which could name anything, and without a noun.
     """

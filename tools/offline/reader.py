@@ -1,10 +1,10 @@
-"""The reader of the offline mode: a MiniLM fine-tuned in this repository, in numpy.
+"""The reader of the offline mode finds answers in texts: a MiniLM fine-tuned in this repository, in numpy.
 
-It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and one of ending the answer; those at
-[CLS] mean that the text contains no answer (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Without a text the
-tokens mark the part of the question that describes something without naming it. [CLS] also tells whether a text affirms
-a question, denies it or says neither. `lab.weights.reader.train` made the weights; the JSON card next to them names the
-data.
+It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and one of ending the answer; those
+at [CLS] mean that the text contains no answer (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Without a
+text the tokens mark the part of the question that describes something without naming it. [CLS] also shows whether a
+text affirms a question, denies it or says neither. `lab.weights.reader.train` made the weights; the JSON card next
+to them names the data.
 """
 
 from __future__ import annotations
@@ -37,21 +37,25 @@ _REMEMBERED = 512  # cached readings; planner and answerer share them
 
 
 class Reading(NamedTuple):
-    """The reading of a text for a question: its likeliest answers, best first, and its verdict."""
+    """Holds a text's likeliest answers to a question, best first, and its verdict."""
 
     spans: tuple[Span, ...]
     verdict: Verdict
 
 
 class Reader:
-    """A reader of texts for a question; implements `SpanReader`. Weights load at the first use. Thread safe.
+    """Finds the answers to a question in texts, and judges yes-or-no questions. Thread safe.
 
-    weights: a .safetensors file to use instead of the packaged weights.
-    spans: the maximum number of answers for each text.
-    Raises WeightsError, at the first use, for a file that contains no reader.
+    Weights are loaded at the first use, which raises WeightsError for a file that contains no reader.
     """
 
     def __init__(self, weights: Path | str | None = None, spans: int = 5) -> None:
+        """Choose the weights.
+
+        Args:
+            weights: a .safetensors file to use instead of the packaged weights.
+            spans: the maximum number of answers for each text.
+        """
         self._weights = None if weights is None else Path(weights)
         self._spans = spans
         self._loading = Lock()
@@ -78,7 +82,7 @@ class Reader:
         )
 
     def described(self, question: str) -> Span | None:
-        """Return the part of a question that describes something without naming it; None if there is none.
+        """Return the part of a question that describes something without naming it; None if no part does.
 
         Its margin, in logits, says how much likelier this is than that the question describes nothing.
         """
@@ -97,12 +101,10 @@ class Reader:
 
 
 class _Window(NamedTuple):
-    """Tokens of a text that are read together, with their offsets in the text.
-
-    text: the index of the text.
-    """
+    """Tokens of a text that are read together, with their offsets in the text."""
 
     text: int
+    """The index of the text."""
     ids: list[int]
     offsets: list[tuple[int, int]]
 
@@ -190,7 +192,11 @@ class _Network:
                     yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
 
     def _states(self, rows: Sequence[Sequence[int]], first: int) -> list[Floats]:
-        """Return the last states (T, 384) of each row. first: the position at which the second segment begins."""
+        """Return the last states (T, 384) of each row.
+
+        Args:
+            first: the position at which the second segment begins.
+        """
         found: list[Floats] = [np.empty((0, WIDTH), np.float32)] * len(rows)
         if not rows:
             return found
@@ -236,8 +242,9 @@ def best_spans(
 ) -> list[tuple[int, int, float]]:
     """Return the `count` best spans without overlaps, best first: (first token, last token, sum of their logits).
 
-    start, end: (T,), the logits of the tokens.
-    longest: the maximum number of tokens of a span.
+    Args:
+        start, end: (T,), the logits of the tokens.
+        longest: the maximum number of tokens of a span.
     """
     scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
     allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(

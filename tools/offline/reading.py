@@ -1,4 +1,4 @@
-"""The retrieved passages, each parsed once for every role and step: its words, its sentences, their names."""
+"""Parses the retrieved passages, each once for every role and step: its words, its sentences, their names."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word at characters `start` to `end`. stem: the stem of a content word, "" for a function word."""
+    """Holds a word at characters `start` to `end`."""
 
     start: int
     end: int
     word: str
     stem: str
+    """The stem of a content word; "" for a function word."""
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
@@ -60,7 +61,8 @@ def nearness(
 ) -> float:
     """Return how near wanted words are to some places: the sum of 1 / (1 + distance in words) over the wanted words.
 
-    places: the indices of the first and last word of each place.
+    Args:
+        places: the indices of the first and last word of each place.
     """
     gaps: dict[str, int] = {}
     for at, word in enumerate(words):
@@ -72,7 +74,7 @@ def nearness(
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """A sentence of a passage: its index there, from 0, the offset of its first character, and its text.
+    """Holds a sentence of a passage: its index there, from 0, the offset of its first character, and its text.
 
     Its words, names and figures are computed when they are first needed.
     """
@@ -89,14 +91,17 @@ class Sentence:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
+        """Return the words."""
         return tokens_of(self.text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
+        """Return the stems of the content words."""
         return frozenset(token.stem for token in self.tokens if token.stem)
 
     @cached_property
     def names(self) -> tuple[tuple[int, int], ...]:
+        """Return the spans (start, end) of names."""
         return tuple(name_spans(self.text))
 
     @property
@@ -136,13 +141,15 @@ class Sentence:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
+        """Return the figures: numbers and dates."""
         return tuple(figures_in(self.text))
 
 
 class ReadPassage:
-    """A passage and the parts parsed from it, each when it is first needed. It is never changed."""
+    """Holds a passage and the parts parsed from it, each when it is first needed. It is never changed."""
 
     def __init__(self, passage: Passage) -> None:
+        """Take a passage."""
         self._passage = passage
         self.id = passage.id
         self.title = passage.title
@@ -208,6 +215,7 @@ class ReadPassage:
 
     @cached_property
     def key(self) -> str:
+        """Return the canonical key of the topic."""
         return canonical_key(self.topic)
 
     @cached_property
@@ -218,6 +226,7 @@ class ReadPassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
+        """Return the stems of the title and headings."""
         return frozenset(stems(self.heading))
 
     @cached_property

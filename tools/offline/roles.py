@@ -1,8 +1,8 @@
-"""Factories of the roles that need no model, named `offline`.
+"""Builds the roles that need no model, named `offline`.
 
 Planner and answerer share one reader and its caches. Every factory takes the part after the colon of a role's name,
-which must be empty here (else UnknownName is raised), and the options. Their language is that of the texts, if it is
-known; the roles understand only English.
+which must be empty here (else UnknownName is raised), and the options. Their language is that of the texts, if it
+is known; the roles understand only English.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _packaged_reader = cache(Reader)
 def offline_planner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflinePlanner:
-    """Return the planner that asks for the things that a question describes, innermost first, else follows bridges."""
+    """Build the planner that asks for the things which a question describes, innermost first, else follows bridges."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
     return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
@@ -33,7 +33,7 @@ def offline_planner(
 def offline_answerer(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> Answerer:
-    """Return the answerer. In the layout "chain" it reads only the facts, in "chain-of-text" only the passages."""
+    """Build the answerer. In the layout "chain" it reads only the facts, in "chain-of-text" only the passages."""
     _refuse(variant)
     least = (
         LEAST_CONFIDENCE
@@ -49,7 +49,7 @@ def offline_answerer(
 def offline_extractor(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflineExtractor:
-    """Return the extractor, which reads facts off the grammar of sentences."""
+    """Build the extractor, which finds facts by the grammar of sentences."""
     _refuse(variant)
     return OfflineExtractor(options.language)
 
@@ -57,7 +57,7 @@ def offline_extractor(
 def offline_reasoner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflineReasoner:
-    """Return the reasoner, which picks the next sentence by its words."""
+    """Build the reasoner, which picks the next sentence by its words."""
     _refuse(variant)
     return OfflineReasoner(options.language)
 

@@ -1,4 +1,4 @@
-"""Answers that are more than one name: a whole list, or the sentences that give a reason, a summary or steps."""
+"""Answers by more than one name: by a whole list, or by the sentences that give a reason, a summary or steps."""
 
 from __future__ import annotations
 
@@ -99,8 +99,9 @@ def _section(
 ) -> list[Sentence]:
     """Return the first sentences below the best heading in the passage with most of the asked words.
 
-    asks_for_all: whether a summary is asked for. If no heading fits, a summary is the passage's beginning;
-        otherwise the sentences with the asked words are returned.
+    Args:
+        asks_for_all: whether a summary is asked for. If no heading fits, a summary is the passage's beginning;
+            otherwise the sentences with the asked words are returned.
     """
     passage = max(passages, key=lambda one: len(asked & one.stems), default=None)
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
@@ -207,7 +208,8 @@ _LONGEST_GAP = 80  # most characters between two names of a list
 def all_of_list(
     question: str, answer: str, sentence: Sentence
 ) -> tuple[str, tuple[Sentence, ...]]:
-    """Return the whole list of names that contains an answer, and its sentences; the answer itself if it is in no list.
+    """Return the whole list of names that contains an answer, and its sentences; the answer itself if it is in no
+    list.
 
     The names of a list are joined by commas, "and" or bullets. Lists answer questions with "who", or "which" and a
     plural.

@@ -45,11 +45,12 @@ _LIGHT = stem_set(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. cells: column -> text, beginning with the column that names the row."""
+    """Holds a row of a table."""
 
     table: str
     key: str
     cells: Mapping[str, str]
+    """The text under each column, beginning with the column that names the row."""
     about: frozenset[str]
     """Stems of the passage's title, and of the headings above the table."""
     all_rows: int
@@ -63,18 +64,20 @@ class Row:
 
     @property
     def key_column(self) -> str:
+        """Return the column that names the row."""
         return next(iter(self.cells))
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer, and the rows that give it."""
+    """Holds an answer, and the rows that give it."""
 
     text: str
     rows: tuple[Row, ...]
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
+        """Return the sentence of each row."""
         return tuple(row.sentence for row in self.rows)
 
 
@@ -83,7 +86,7 @@ _Anchors = Mapping[str, frozenset[str]]
 
 
 def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
-    """Return the answer from the rows of tables in the passages; None if there is none, or if tables disagree."""
+    """Return the answer from the rows of tables in the passages; None without one, or if tables disagree."""
     tables = _tables(passages)
     if not tables or _ASKS_FOR_SUM.search(question):
         return None

@@ -1,4 +1,5 @@
-"""Evidence in another form for an answerer: only the facts, only the passages, or passages corrected by a person.
+"""Gives an answerer the evidence in another form: only the facts, only the passages, or passages corrected by a
+person.
 
 Facts are written as sentences in passages; a fact that an answer cites is cited where it was first read.
 """
@@ -27,16 +28,20 @@ from ras_agent.tools.index.stated_facts import sentence_of
 
 
 class Retold:
-    """An answerer that gives another answerer the evidence in another form, and cites the original passages.
+    """Wraps an answerer, which reads the evidence in another form, and cites the original passages.
 
-    layout: "chain" shows only the graph's facts, as sentences about their subjects, "chain-of-text" only the
-        passages, any other layout both. Sentences with a fact that a person removed or corrected are left out; their
-        other facts are kept.
+    Sentences with a fact that a person removed or corrected are left out; their other facts are kept.
     """
 
     name = "offline"
 
     def __init__(self, answerer: Answerer, layout: EvidenceLayout | None) -> None:
+        """Wrap an answerer.
+
+        Args:
+            layout: "chain" shows only the graph's facts, as sentences about their subjects, "chain-of-text" only
+                the passages, any other layout both.
+        """
         self._answerer = answerer
         self._layout = layout
 

@@ -1,4 +1,4 @@
-"""The answerer of the offline mode: it reads, judges or compares, and cites the sentences that support the answer."""
+"""Answers without a language model: reads, judges or compares, and cites the sentences that support the answer."""
 
 from __future__ import annotations
 
@@ -90,14 +90,9 @@ _AGAINST_ITS_VALUES = 0.25
 
 
 class OfflineAnswerer:
-    """An answerer that implements `Answerer` without a language model. Thread safe.
+    """Answers questions without a language model. Thread safe.
 
-    A reader answers and judges; rules decide which of two things is first or has most.
-    may_abstain: False to always give the best guess.
-    least_confidence: an answer with less confidence abstains, and suggests its text only if that is more likely
-        right than wrong.
-    language: the language of the texts, if it is known; if it is not English, the answer only says why there is
-        none.
+    A small network, the reader, finds and judges answers; rules decide which of two things is first or has most.
     """
 
     name = "offline"
@@ -109,6 +104,15 @@ class OfflineAnswerer:
         least_confidence: float = LEAST_CONFIDENCE,
         language: str = "",
     ) -> None:
+        """Take the reader and the limits of abstaining.
+
+        Args:
+            may_abstain: False to always give the best guess.
+            least_confidence: an answer with less confidence abstains, and suggests its text only if that is more
+                likely right than wrong.
+            language: the language of the texts, if it is known; if it is not English, the answer only says why
+                there is no answer.
+        """
         self._reader = reader
         self._may_abstain = may_abstain
         self._least_confidence = least_confidence
@@ -293,10 +297,12 @@ class OfflineAnswerer:
     ) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and single ones; None without one.
 
-        Answers that overlap support each other; those from pairs count as much as those from single passages. A passage
-        without
-        a pair, or a part that pairs leave out, has to suffice alone: its answers count for both, slightly reduced.
-        led: canonical keys of the things that only lead to the answer.
+        Answers that overlap support each other; those from pairs count as much as those from single passages. A
+        passage without a pair, or a part that pairs leave out, has to suffice alone: its answers count for both,
+        slightly reduced.
+
+        Args:
+            led: canonical keys of the things that only lead to the answer.
         """
         pairs = _told_apart(answers_in_pairs(question, self._reader, passages), led)
         alone = _told_apart(answers(question, self._reader, passages), led)
@@ -476,7 +482,8 @@ def _in_its_words(
 ) -> Reply | None:
     """Return "yes" or "no" if a sentence repeats the words of a yes-or-no question and so decides it, else None.
 
-    links: earlier sentences, which are cited before that sentence.
+    Args:
+        links: earlier sentences, which are cited before that sentence.
     """
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     return (

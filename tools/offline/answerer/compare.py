@@ -1,4 +1,4 @@
-"""Comparisons of two things: which one is first, has most or is meant, and does something hold for both?
+"""Compares two things: which one is first, has most or is meant, and whether something holds for both.
 
 Dates, numbers and words decide; whether something holds for both, the reader is asked too.
 """
@@ -83,7 +83,7 @@ _GUESSED = 0.1  # if no passage is about one of them
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer, the sentences that support it, and the probability that it is right, if that is known."""
+    """Holds an answer, the sentences that support it, and the probability that it is right, if that is known."""
 
     text: str
     grounds: tuple[Sentence, ...]
@@ -92,18 +92,20 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the things compared: its name, and the sentences about it, () if there are none.
-
-    titled: whether the sentences are really about the thing, since their passage's title is its name or it is their
-        subject; otherwise their passage's first words or title only mention it.
-    """
+    """Holds one of the things compared: its name, and the sentences about it, () if there are no sentences."""
 
     name: str
     sentences: tuple[Sentence, ...] = ()
     titled: bool = False
+    """Whether the sentences are really about the thing, since their passage's title is its name or it is their
+    subject.
+
+    Otherwise their passage's first words or title only mention it.
+    """
 
     @property
     def stems(self) -> frozenset[str]:
+        """Return the stems of all words in the sentences."""
         return frozenset(root for sentence in self.sentences for root in sentence.stems)
 
     def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
@@ -170,9 +172,10 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
 def in_common(
     asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader
 ) -> Reply | None:
-    """Return the answer that the texts about both sides share, in the shorter wording; None if they share none.
+    """Return the answer that the texts about both sides share, in the shorter wording; None if they share no answer.
 
-    An answer that is a list counts as each of its parts: a "poet and novelist" and a "Scottish poet" are both poets.
+    An answer that is a list counts as each of its parts: a "poet and novelist" and a "Scottish poet" are both
+    poets.
     """
     told = [
         [
@@ -302,10 +305,12 @@ def _figure(
 ) -> _Told | None:
     """Return the side's date, or number, that is nearest to the words asked about; None without one.
 
-    Without a number, it counts the names in the sentence about the side's members or parts, else in its first sentence.
-    Of dates that are equally near, those in the passage's first sentence come first; of these the earliest, or for a
-    death the latest.
-    names: the names of all sides.
+    Without a number, it counts the names in the sentence about the side's members or parts, else in its first
+    sentence. Of dates that are equally near, those in the passage's first sentence come first; of these the
+    earliest, or for a death the latest.
+
+    Args:
+        names: the names of all sides.
     """
     way = 1 if about & _DEATH else -1
     figures: list[tuple[float, bool, float, Sentence, Figure]] = []
@@ -420,8 +425,9 @@ def _shared(
 ) -> tuple[bool, tuple[Sentence, ...], bool]:
     """Return whether the sides have a name in common, the sentences read for it, and whether all are on the topic.
 
-    behind: the words after "same", such as "architect".
-    about: the stems of the whole question.
+    Args:
+        behind: the words after "same", such as "architect".
+        about: the stems of the whole question.
     """
     wanted = stem_set(behind) & about or about
     kind = type_of(noun_of(behind))
@@ -466,10 +472,12 @@ def _named(
 ) -> frozenset[str]:
     """Return the keys of the names that a sentence states for a side, without its own, or of numbers if asked for.
 
-    kind: the type of the thing that should be the same. If it is a person, names after "in" or "at" do not count.
-
     A name after a comma ("Nantong, Jiangsu") counts only if the widest place is asked for, since two cities of one
     country need not be in the same province.
+
+    Args:
+        kind: the type of the thing that should be the same. If it is a person, names after "in" or "at" do not
+            count.
     """
     text = sentence.text
     own = canonical_key(side.name)
@@ -518,7 +526,10 @@ def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
 def sides_of(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage]
 ) -> tuple[Side, ...]:
-    """Return the sides in the order of the question. No passage is used, by its title, for two of them."""
+    """Return the things that a question compares, in its order, with the sentences about them.
+
+    No passage is used, by its title, for two of them.
+    """
     wanted = stem_set(asked.question)
     left = list(passages)
     sides = []
@@ -596,7 +607,8 @@ def _about(
 ) -> ReadPassage | None:
     """Return the passage that names a thing in its title, else in its first words; of namesakes the nearest.
 
-    wanted: the stems of the question, which decide between namesakes.
+    Args:
+        wanted: the stems of the question, which decide between namesakes.
     """
 
     def score(passage: ReadPassage) -> tuple[float, int]:

@@ -1,4 +1,5 @@
-"""How likely an answer to an open question is to be right, from a few signals that mean the same for all texts.
+"""Computes how likely an answer to an open question is to be right, from a few signals that mean the same for all
+texts.
 
 `python -m lab.calibration --fit DATA` fits their weights, ras_agent/data/confidence.json, on data sets of several
 kinds.
@@ -18,10 +19,10 @@ OFFSET = "offset"
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The signals of an answer, each a number."""
+    """Holds the signals of an answer, each a number. Its proof is the sentences that support it."""
 
     borne: float
-    """The margin by which the sentences of the proof, read alone, give the answer."""
+    """The margin by which the sentences of the proof, read without other sentences, give the answer."""
     first: float
     """1 if they give no other answer before it."""
     likely: float

@@ -1,9 +1,11 @@
-"""How similar the words of a question are, each in its context, to those of the proof of an answer.
+"""Compares the words of a question, each in its context, with those of the proof of an answer.
 
 A proof may use other words than the question, but then some of them are similar to those of the question.
 
-What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is like none
-What antenna was employed for the flights?    the same                                         "employed" is like "used"
+What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is unlike
+all
+What antenna was employed for the flights?    the same                                         "employed" is like
+"used"
 """
 
 from __future__ import annotations

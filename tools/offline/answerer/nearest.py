@@ -1,4 +1,4 @@
-"""The sentences that share most with a question, shown if no answer can be read out of the passages."""
+"""Finds the sentences that share most with a question, shown if no answer can be read in the passages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ABOVE = 0.5  # weight of a word that only the headings above a sentence contain
 def nearest_sentences(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
     """Return the sentences with most of the question's words, best first; [] if no sentence has enough.
 
-    A word that occurs in few of the passages counts for more than one that occurs in all. A sentence that is itself a
-    question or ends in a colon is followed by the next sentence.
+    A word that occurs in few of the passages counts for more than one that occurs in all. A sentence that is itself
+    a question or ends in a colon is followed by the next sentence.
     """
     weights = rarity(stem_set(question), passages)
     needed = _LEAST * sum(weights.values())

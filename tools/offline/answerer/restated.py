@@ -1,4 +1,4 @@
-"""Sentences that restate a question, with the answer in place of its question word.
+"""Recognises sentences that restate a question, with the answer in place of its question word.
 
 Where is Tarn Hall?        "Tarn Hall is in Orvena."
 Who built Tarn Hall?       "Tarn Hall was built by Mo Fell."
@@ -27,8 +27,9 @@ _WAS = re.compile(r"(?i)\b(?:was|were|been|former|formerly)\b")
 def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bool:
     """Return whether a sentence has the question's words in their order, with the answer for the question word.
 
-    sort: stems of the nouns that name the answer's sort ("town" in "In which town ..."), which the sentence may
-        lack.
+    Args:
+        sort: stems of the nouns that name the answer's sort ("town" in "In which town ..."), which the sentence may
+            lack.
 
     >>> is_restated("Where is Tarn Hall?", "Orvena", "Tarn Hall is in Orvena.", frozenset())
     True

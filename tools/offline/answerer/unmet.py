@@ -60,6 +60,9 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     """Return whether a proof lacks a figure or all names of the question, or contradicts it in one of the ways above.
 
     One of several names is enough, since a proof may name things differently ("Bill Clinton").
+
+    Args:
+        grounds: the sentences of the proof.
     """
     text = " ".join(_told(grounds))
     words = Words(text, Writing.ENGLISH)

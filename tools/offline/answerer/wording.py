@@ -1,4 +1,4 @@
-"""Whether a sentence affirms a yes-or-no question in the question's own words, or has another value in its place.
+"""Decides whether a sentence affirms a yes-or-no question in its own words, or has another value in its place.
 
 Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
                                    "The mill was built in 1847."                      no
@@ -44,24 +44,23 @@ _LONGEST_GAP = 12  # words that may come between two of the question's
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it is compared.
-
-    value: the number of the name or figure that the word belongs to, -1 for none.
-    sort: "name", or the kind of the figure.
-    """
+    """A word as it is compared."""
 
     stem: str
     value: int = -1
+    """The number of the name or figure that the word belongs to, -1 for none."""
     sort: str = ""
+    """"name", or the kind of the figure."""
 
 
 def wording(
     question: str, passages: Sequence[ReadPassage]
 ) -> tuple[Wording, Sentence] | None:
-    """Return the answer in the question's words, and the sentence; None if no sentence has these words in order.
+    """Return the answer in the question's words, and the sentence that gives it; None if no sentence has the words in
+    order.
 
     A sentence may have more words between them, but no denial, doubt, name or figure. Another figure means "no";
-    another name means only "hardly yes", since for example whoever was born in Edinburgh was also born in Scotland.
+    another name means only "hardly yes", since for example a person born in Edinburgh was also born in Scotland.
     """
     asked = _words(_without_auxiliary(question))
     affirmed = [one for one in asked if one.stem != "not"]

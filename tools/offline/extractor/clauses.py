@@ -1,9 +1,10 @@
-"""From the chunks of a sentence to its facts: the subject, the words between, and every phrase that could be an answer.
+"""Finds the facts in the chunks of a sentence: the subject, the words between, and every phrase that could be an
+answer.
 
 The reader goes through the chunks with a current frame: the clause's subject, its verb, and the words so far. Noun
 phrases become objects of the frame. Relative clauses and appositions of names open a separate frame, which the next
-comma closes. In "In 1999, his wife Ann, a nurse from Leeds, moved", the clause's subject is between an introduction and
-an apposition, and is found by the verb after it.
+comma closes. In "In 1999, his wife Ann, a nurse from Leeds, moved", the clause's subject is between an introduction
+and an apposition, and is found by the verb after it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _LONGEST_PREDICATE = 10
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
-    """Yield the facts of one sentence. Pronouns, "the film" and short names in subject position stand for the topic."""
+    """Yield the facts of one sentence. Pronouns, "the film" and short names in subject position refer to the topic."""
     reader = _Reader(chunks, topic)
     at = reader.begin(0)
     while at < len(chunks):
@@ -52,20 +53,21 @@ def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
 
 @dataclass(slots=True)
 class _Frame:
-    """Holds the subject of a clause, and the parts of its predicates.
-
-    prefix: words between the subject and its verb ("population"). verb: the verb with its auxiliaries. direct: the
-    verb's object. near: the last preposition with its phrase, if that is a common noun. copula: whether the verb is
-    only a form of "be". until_comma: whether the clause ends at the next comma.
-    """
+    """Holds the subject of a clause, and the parts of its predicates."""
 
     subject: str
     prefix: str = ""
+    """Words between the subject and its verb ("population")."""
     verb: str = ""
+    """The verb with its auxiliaries."""
     direct: str = ""
+    """The verb's object."""
     near: str = ""
+    """The last preposition with its phrase, if that is a common noun."""
     copula: bool = False
+    """Whether the verb is only a form of "be"."""
     until_comma: bool = False
+    """Whether the clause ends at the next comma."""
 
     def predicate(self, preposition: str, *, near: bool = True) -> str:
         """Return the words that lead to an object; a predicate that is too long loses words in the middle, where they
@@ -99,8 +101,11 @@ class _Reader:
         self.mark = ""  # "," or "and" since the last phrase
 
     def step(self, at: int, *, clauses: bool = True) -> int:
-        """Read the chunk at `at`, and return the number of the chunk to continue with. clauses: whether a clause may
-        begin here."""
+        """Read the chunk at `at`, and return the number of the chunk to continue with.
+
+        Args:
+            clauses: whether a clause may begin here.
+        """
         chunk = self.chunks[at]
         if chunk.np is not None:
             if clauses and self.mark and self._starts_clause(at):
@@ -357,22 +362,22 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Holds the subject of a clause.
-
-    label: the entity. prefix: words of the subject that lead to its objects. first, last: the subject is the chunks
-    `first` up to, but not including, `last`. verb: the chunk of its verb; chunks between `last` and `verb` are
-    appositions. also: further subjects after "and". facts: those in the subject's own words ("his wife Ann"). kin:
-    whether these facts already cover everything before the subject ("His wife, Ann").
-    """
+    """Holds the subject of a clause, which is the chunks `first` up to, but not including, `last`."""
 
     label: str
+    """The entity."""
     prefix: str
+    """Words of the subject that lead to its objects."""
     first: int
     last: int
     verb: int
+    """The chunk of its verb; chunks between `last` and `verb` are appositions."""
     also: tuple[str, ...] = ()
+    """Further subjects after "and"."""
     facts: tuple[Fact, ...] = ()
+    """The facts in the subject's own words ("his wife Ann")."""
     kin: bool = False
+    """Whether these facts already cover everything before the subject ("His wife, Ann")."""
 
 
 def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
@@ -383,7 +388,7 @@ def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
 def subject_of(
     chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic
 ) -> Subject | None:
-    """Return the subject of the clause that begins at chunk `start`, or None if none of the `verbs` heads it."""
+    """Return the subject of the clause that begins at chunk `start`; None if it is headed by no verb among `verbs`."""
     verb = next(
         (at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)),
         None,

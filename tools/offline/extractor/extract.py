@@ -1,4 +1,4 @@
-"""An extractor without a model: reads facts in encyclopaedic and news English, by the closed classes of its grammar."""
+"""Extracts facts without a model, from encyclopaedic and news English, by the closed classes of its grammar."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ _PRONOUNS = word_set(
 
 
 class OfflineExtractor:
-    """Extracts triples with rules of English; knows no entities, relations or questions in advance."""
+    """Extracts triples by rules of English; knows no entities, relations or questions in advance."""
 
     name = "offline"
 
     def __init__(self, language: str = "") -> None:
-        """language: the language of the texts, if it is known."""
+        """Take the language of the texts, if it is known; "" otherwise."""
         self._english = EnglishOnly("extractor", language)
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of each sentence, each with the sentence's span.
 
-        Text without words that the extractor can read has no facts. Text that seems to be in another language is a
-        failure.
+        A text without words that the extractor can read has no facts. A text that seems to be in another language
+        is a Failure.
         """
         if refusal := self._english.refusal(subquery):
             return Extraction((), (Failure("extractor", refusal),))
@@ -169,7 +169,11 @@ def _is_title(heading: str) -> bool:
 def _facts(
     line: Line, topic: Topic, above: str, titles: re.Pattern[str] | None, first: bool
 ) -> Iterator[Fact]:
-    """Yield the facts in a line. above: the topic or, without one, the heading of the form to which a label belongs."""
+    """Yield the facts in a line.
+
+    Args:
+        above: the topic or, without one, the heading of the form to which a label belongs.
+    """
     sentence = line.text
     if line.label and topic.label.startswith(line.label):
         sentence = f"{line.label}: {sentence}"

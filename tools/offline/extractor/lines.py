@@ -1,4 +1,4 @@
-"""The lines of a sentence in everyday papers, without bullets, numbers and times, and the label at their beginning.
+"""Splits a sentence of everyday papers into lines, without bullets, numbers and times, and finds the label of each.
 
 - [08:03] Arne: he is on the ferry      "he is on the ferry", of the label "Arne"
 Dunmere, 9 November 2022.               nothing
@@ -46,15 +46,17 @@ _BREAK = re.compile(r"\n| {3,}(?=[A-Z][\w ]{0,30}: )")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a sentence. label: the words before a colon at its beginning, or ""."""
+    """Holds a line of a sentence."""
 
     text: str
     label: str = ""
+    """The words before a colon at its beginning; "" without a label."""
 
 
 def lines_of(sentence: str) -> Iterator[Line]:
     """Yield the lines of a sentence that state something, without questions and without the place and date of a
-    letter."""
+    letter.
+    """
     for whole in _unwrapped(sentence):
         text = _bare(whole)
         labelled = _CELLS.fullmatch(text) or _LABEL.match(text)

@@ -1,4 +1,4 @@
-"""Which words of a text may be a thing in a graph: not a clock time, a greeting, a question or a single letter."""
+"""Decides which words of a text may be an entity: not a clock time, a greeting, a question or a single letter."""
 
 from __future__ import annotations
 

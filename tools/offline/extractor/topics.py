@@ -1,5 +1,7 @@
-"""The topic of a passage, which its pronouns, its short names and phrases such as "the film" stand for; and the facts
-in brackets."""
+"""Finds the topic of a passage, to which its pronouns, its short names and phrases such as "the film" refer.
+
+It also reads the facts in brackets.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,16 @@ _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Holds the topic of a passage.
-
-    label: the entity's name, "" for an untitled passage. words: the folded words in the first part of its name. person:
-    whether the passage is about a person. aliases: its other names in the passage, as folded words.
-    """
+    """Holds the topic of a passage."""
 
     label: str
+    """The entity's name; "" for an untitled passage."""
     words: tuple[str, ...]
+    """The folded words in the first part of its name."""
     person: bool
+    """Whether the passage is about a person."""
     aliases: frozenset[tuple[str, ...]] = frozenset()
+    """Its other names in the passage, as folded words."""
 
     def same(self, name: str) -> bool:
         """Return whether `name` is a name of the topic, the last part of one ("Hetfield"), or a person's first name."""
@@ -55,7 +57,7 @@ class Topic:
         )
 
     def resolved(self, name: str) -> str:
-        """Return the topic's label for a name of the topic, and any other name unchanged."""
+        """Return the topic's label for a name of the topic; return any other name unchanged."""
         return self.label if self.same(name) else name
 
     def called(self, name: str) -> Topic:
@@ -73,7 +75,7 @@ def topic_of(title: str, text: str) -> Topic:
 
 
 def defined_name(sentence: str, topic: Topic) -> int:
-    """Return where the name at the beginning of a passage's first sentence ends, or 0 if it is not a fuller name of the
+    """Return where the name at the beginning of a passage's first sentence ends; 0 if it is not a fuller name of the
     topic.
 
     "Ulf Dietrich Merbold is a German physicist", "Onika Tanya Maraj, known as Nicki Minaj, is a rapper".
@@ -126,8 +128,10 @@ _SHORTEST_LIFE = 15
 
 
 def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
-    """Return the sentence with its brackets replaced by spaces, which keeps offsets, and the text in each round bracket
-    with the offset of the bracket."""
+    """Return the sentence without brackets, and the text in each round bracket with the offset of the bracket.
+
+    Brackets are replaced by spaces, so that offsets stay valid.
+    """
     asides = [
         (match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]
     ]
@@ -139,7 +143,9 @@ def facts_in(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the facts in a bracket after `subject`: dates of life, a year, other names, names.
 
-    person: whether `subject` is known to be a person; two dates that are far apart count as dates of life in any case.
+    Args:
+        person: whether `subject` is known to be a person; two dates that are far apart count as dates of life in
+            any case.
     """
     text = aside.strip(" ;,\"“”'")
     for predicate, object_ in _said_in(text, person):

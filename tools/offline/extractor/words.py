@@ -1,5 +1,6 @@
-"""The words of a sentence, each with a letter for its part of speech, and its phrases, found by patterns of these
-letters."""
+"""Tags the words of a sentence, each with a letter for its part of speech, and finds phrases by patterns of these
+letters.
+"""
 
 from __future__ import annotations
 
@@ -51,20 +52,20 @@ _LONGEST_CLAUSE = 60  # in words
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Holds a word, or a span that counts as one word; `text` is characters `start` to `end` of the sentence.
-
-    tag: E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like an
-    adjective, G "'s", x participle or regular past, g gerund, v other verb. For the letters of closed classes see
-    data/english.toml; "n" negates a verb.
-    """
+    """Holds a word, or a span that counts as one word; `text` is characters `start` to `end` of the sentence."""
 
     text: str
     start: int
     end: int
     tag: str
+    """E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like an
+    adjective, G "'s", x participle or regular past, g gerund, v other verb. For the letters of closed classes see
+    data/english.toml; "n" negates a verb.
+    """
 
     @property
     def low(self) -> str:
+        """Return the word in lower case."""
         return self.text.lower()
 
 
@@ -200,44 +201,46 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Holds the parts of a noun phrase as written: "the band's" + "American" "singer" + "Ann Lee".
-
-    text: the whole phrase without the article. name: the name or title at its end. description: the words before that
-    name. owner: the words before "'s". inner: the names in its description. opener: the article, possessive or
-    determiner in lower case; "" without one. tag: the letter of its last word; E for a name of several words, o for a
-    pronoun.
-    """
+    """Holds the parts of a noun phrase as written: "the band's" + "American" "singer" + "Ann Lee"."""
 
     text: str
+    """The whole phrase without the article."""
     opener: str
+    """The article, possessive or determiner in lower case; "" without one."""
     owner: str
+    """The words before "'s"."""
     description: str
+    """The words before that name."""
     name: str
+    """The name or title at its end."""
     inner: tuple[str, ...]
+    """The names in its description."""
     tag: str
+    """The letter of its last word; E for a name of several words, o for a pronoun."""
 
     @property
     def words(self) -> int:
+        """Return the number of words."""
         return len(self.text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Holds a piece of a sentence: characters `start` to `end`.
-
-    kind: "np" noun phrase, "vg" verb with its auxiliaries, otherwise the letter of the word: p, c, s, r or a comma. For
-    a verb, finite: it can head a clause; copula: it is only a form of "be"; bare: it is one participle without an
-    auxiliary.
-    """
+    """Holds a piece of a sentence: characters `start` to `end`."""
 
     kind: str
+    """"np" noun phrase, "vg" verb with its auxiliaries, otherwise the letter of the word: p, c, s, r or a comma. For a
+    verb, finite: it can head a clause.
+    """
     text: str
     start: int
     end: int
     np: NounPhrase | None = None
     finite: bool = False
     copula: bool = False
+    """It is only a form of "be"."""
     bare: bool = False
+    """It is one participle without an auxiliary."""
 
 
 # a participle is part of a noun phrase between its opener and a noun ("an animated film"), "and" between adjectives

@@ -42,11 +42,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:1]) + 1",
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
-    "tools/store/journal.py": {
+    "tools/store/statements.py": {
         (
             "return row[0] if row else None",
             "return row[ -1] if row else None",
         ): "the row has one column",
+    },
+    "tools/store/journal.py": {
         (
             "return whole, inside, inside[:-1] + bytes([inside[-1] + 1])",
             "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",

@@ -70,6 +70,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_index.py",
         "tests/tools/retrieve/test_tenants.py",
     ),
+    "tools/store/statements.py": (
+        "tests/tools/index/test_passages.py",
+        "tests/tools/index/test_journal.py",
+    ),
     "tools/store/passages.py": ("tests/tools/index/test_passages.py",),
     "tools/store/graph.py": (
         "tests/tools/kg/test_rows.py",

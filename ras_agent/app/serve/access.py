@@ -107,7 +107,7 @@ class Access:
 
 
 def read_access(host: str, file: Path | None, environment: Mapping[str, str]) -> Access:
-    """Return the tokens that a file and the environment variable RAS_AGENT_TOKEN define.
+    """Return the tokens that a file and the environment variable RAS_AGENT_SERVE_TOKEN define.
 
     Raises SettingsError for a file that cannot be used, for a short token, and if other machines can reach `host` and
     no token is set.

@@ -145,7 +145,7 @@ def _source(citation: JSON) -> str:
     quote = one_line(citation.get("quote", ""))
     doubt = ""
     if citation.get("supported") is False:
-        doubt = " (does not bear the answer)"
+        doubt = " (does not support the answer)"
     return f"[{citation['number']}] {title}{file}{doubt}" + (
         f': "{quote}"' if quote else ""
     )

@@ -7,7 +7,7 @@ const ENDED = {
   recursion_limit: "As many steps were made as are allowed.", static: "The searches that were planned at first have been made.", repeated_subquery: "The next search would have been one that was made already.", no_new_facts: "The last search found nothing new.",
   planner_failed: "What to search next could not be decided.", model_refused: "The model cannot be asked.",
 };
-const BEGINNING = ["The question is taken apart", "Passages are searched for and read", "The answer follows, with the sentences that bear it"];
+const BEGINNING = ["The question is taken apart", "Passages are searched for and read", "The answer follows, with the sentences that support it"];
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { get top() { return document.querySelector(".head").offsetHeight + 24; }, right: 60, bottom: 50, left: 24 } });
 const writeDetails = paneOf($("details"));
 const blank = () => ({

@@ -265,7 +265,7 @@
             make("ul", {}, step.new_triple_ids.map(sentence))))),
         make("li", { class: "end" }, end)),
       trace.citations.length ? make("h4", {}, "Cited") : "",
-      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, isolated(citation.title || citation.passage_id), " "), citation.quote, citation.supported === false ? make("span", { class: "warning" }, " does not bear the answer") : ""))),
+      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, isolated(citation.title || citation.passage_id), " "), citation.quote, citation.supported === false ? make("span", { class: "warning" }, " does not support the answer") : ""))),
       trace.failures.map((failure) => make("p", { class: "warning" }, `${failure.role}, hop ${failure.hop}: ${failure.message}`)));
   }
 

@@ -98,7 +98,7 @@ function reviewForm(review, decide) {
     box.value = review.answer;
     const citations = review.citations.map((citation) => {
       const input = make("input", { type: "checkbox", checked: true });
-      return { citation, input, label: make("label", {}, input, ` [${citation.number}] ${citation.quote || citation.title}${citation.supported === false ? " (does not bear the answer)" : ""}`) };
+      return { citation, input, label: make("label", {}, input, ` [${citation.number}] ${citation.quote || citation.title}${citation.supported === false ? " (does not support the answer)" : ""}`) };
     });
     const numbers = () => citations.filter(({ input }) => input.checked).map(({ citation }) => citation.number);
     const edited = () => box.value.trim() !== review.answer.trim() || numbers().length !== citations.length;

@@ -77,7 +77,7 @@ function storyOf(run, on) {
   /** Why an answer rests on nothing; "" where it does, and where there is none. */
   function doubt() {
     if (trace.grounded || trace.abstained || !trace.answer) return "";
-    if (trace.citations.length) return " not shown to be right: no cited sentence bears it";
+    if (trace.citations.length) return " not shown to be right: no cited sentence supports it";
     return trace.steps.length ? " not shown to be right: it cites nothing of what was found" : " from the model's memory: nothing was looked up";
   }
 
@@ -126,7 +126,7 @@ function storyOf(run, on) {
         make("li", { class: "end" }, make("b", { class: "answer-name" }, end), end === trace.answer ? " is the answer" : " is in the answer")) : "",
       chained && rest.length ? make("h2", { class: "also" }, trace.disputes?.length ? "Another document says" : "Cited as well") : "",
       ...rest.map((citation) => card(citation, [])),
-      others.length ? make("h2", { class: "also" }, "Cited, but does not bear the answer") : "",
+      others.length ? make("h2", { class: "also" }, "Cited, but does not support the answer") : "",
       ...others.map((citation) => card(citation, [])),
     ];
   }

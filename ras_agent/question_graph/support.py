@@ -166,7 +166,7 @@ def what_is_not_borne(answer: Answer) -> str:
     if not answer.citations:
         return f"the answer {said!r} cites nothing, so nothing shows that it is right: let the answerer cite passages"
     return (
-        f"no cited sentence bears the answer {said!r}: do not rely on it; search wider (k, max_hops), "
+        f"no cited sentence supports the answer {said!r}: do not rely on it; search wider (k, max_hops), "
         "or give the answerer a stronger model"
     )
 

@@ -219,7 +219,7 @@ def test_an_answer_that_no_cited_sentence_bears_is_not_grounded_and_a_failure_sa
     failure = out["failures"][-1]
     assert failure["role"] == "answerer"
     assert failure["message"].startswith(
-        "no cited sentence bears the answer 'Lyon': do not rely on it; search wider"
+        "no cited sentence supports the answer 'Lyon': do not rely on it; search wider"
     )
 
 

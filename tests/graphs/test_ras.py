@@ -359,7 +359,7 @@ def test_invented_citations_are_dropped_and_recorded(ras, enough):
     ]
     assert len(out["citations"][0]["triple_ids"]) == 1
     *dropped, unborne = [failure["message"] for failure in out["failures"]]
-    assert unborne.startswith("no cited sentence bears the answer")
+    assert unborne.startswith("no cited sentence supports the answer")
     assert [message.split(": ")[1] for message in dropped] == [
         "facts t000000000000 are not in the graph",
         "passage 'nowhere' was not retrieved",

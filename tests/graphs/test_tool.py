@@ -97,7 +97,7 @@ def test_a_citation_that_does_not_bear_the_answer_says_so_and_is_no_number_of_it
         {"answer": "Leith", "citations": [bears, other]}
     ).splitlines()
     assert lines[0] == "Leith [1]"
-    assert lines[-1] == '[2] Tay (does not bear the answer): "It is deep."'
+    assert lines[-1] == '[2] Tay (does not support the answer): "It is deep."'
 
 
 def test_its_text_is_the_answer_with_its_sources(agent):

@@ -44,7 +44,7 @@ def test_ras_answers_after_five_hops_in_every_window(
     expected = (
         "did not fit",
         "tokens of evidence",
-        "no cited sentence bears the answer",
+        "no cited sentence supports the answer",
     )
     assert [
         failure

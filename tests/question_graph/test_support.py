@@ -196,7 +196,7 @@ def test_a_reader_is_asked_about_each_quote_and_about_all() -> None:
 
 def test_what_is_borne_by_nothing_is_said_with_its_remedy() -> None:
     wrong, unclear = Citation(1, "bell", supported=False), Citation(2, "bell")
-    assert "no cited sentence bears the answer 'London'" in what_is_not_borne(
+    assert "no cited sentence supports the answer 'London'" in what_is_not_borne(
         Answer("London", (wrong,))
     )
     assert "cites nothing" in what_is_not_borne(Answer("London"))

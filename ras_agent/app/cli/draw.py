@@ -61,7 +61,7 @@ _LONGEST_NAME = 60
 _CITED = re.compile(r"\[\d+\]")
 _FROM_MEMORY = "from the model's memory: nothing was looked up"
 _CITES_NOTHING = "not shown to be right: it cites nothing of what was found"
-_NOT_BORNE = "not shown to be right: no cited sentence bears it"
+_NOT_BORNE = "not shown to be right: no cited sentence supports it"
 # stop reasons that are not printed, because the planner or the graph intended them
 _EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
 
@@ -260,7 +260,7 @@ class Drawing:
             headings = " > ".join(citation.headings)
             body.append(f" > {inert(headings)}")
         if citation.supported is False:
-            body.append(", which does not bear the answer", "yellow")
+            body.append(", which does not support the answer", "yellow")
         passage = self._passages.get(citation.passage_id)
         if citation.file:
             page = f", page {citation.page}" if citation.page else ""

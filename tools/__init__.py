@@ -1,1 +1,1 @@
-"""What the graphs call, a folder a stage."""
+"""The tools that graphs call, a folder for each stage."""

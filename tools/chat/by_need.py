@@ -41,7 +41,7 @@ class ByNeed:
 
     plain: Prompt
     examples: Prompt
-    """The prompt with worked examples; the same as `plain` if there are none, or if `plain` already has them."""
+    """The prompt with worked examples; the same as `plain` if that has them, or if there are no examples."""
     repair: Prompt
     example: str
     """A well-formed reply, shown when a reply has to be repaired."""
@@ -104,7 +104,7 @@ class ByNeed:
         problem: str,
         render: Callable[[Asking, int], Request],
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-        """Ask again after an unreadable reply: with more help, else with an explanation of what was wrong.
+        """Ask again after an unreadable reply: with more help, else with an explanation of the problem.
 
         Args:
             asking: how the first request was made.

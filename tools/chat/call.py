@@ -74,7 +74,7 @@ class Reply:
 
     @property
     def shortfall(self) -> str:
-        """Describe what is missing from the reply; return "" for a whole reply."""
+        """Describe the missing part of the reply; return "" for a whole reply."""
         return shortfall(self.ending, self.refusal)
 
 

@@ -69,7 +69,9 @@ class ChatSettings:
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:
-        """Return the chat settings for the settings of a run. What the user has not set is left to the model."""
+        """Return the chat settings for the settings of a run. Settings that the user has not made are left to the
+        model.
+        """
         chosen = settings.model_fields_set
         rates = Rates(
             settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight

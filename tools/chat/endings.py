@@ -120,7 +120,7 @@ def refusal_in(message: Any) -> str:
 
 
 def shortfall(reason: str, refusal: str = "") -> str:
-    """Describe what is missing from a reply that ended for `reason`; return "" for a whole reply."""
+    """Describe the missing part of a reply that ended for `reason`; return "" for a whole reply."""
     kind = kind_of(reason)
     if kind == "whole":
         return ""

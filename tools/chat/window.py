@@ -79,8 +79,8 @@ def estimate_turns(turns: Iterable[Turn]) -> int:
 
 @dataclass
 class Window:
-    """Holds what the refusals and replies of one endpoint have shown about its model, above all the window. Thread
-    safe.
+    """Holds the limits of a model that the refusals and replies of its endpoint have shown, above all the window.
+    Thread safe.
 
     All roles at the endpoint share it, so each of them learns from refusals of the others' requests.
     """

@@ -25,7 +25,9 @@ class Attached(Protocol):
     def forget(
         self, transaction: Transaction, database: Database, table: Table
     ) -> None:
-        """Delete, within a transaction, what depends on passages that are not in `table` or have another text there."""
+        """Delete, within a transaction, the rows that depend on passages which are not in `table` or have another text
+        there.
+        """
         ...
 
     def keep(self, database: Database, cache: Path | None) -> None:

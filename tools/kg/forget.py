@@ -23,7 +23,7 @@ from ras_agent.tools.store.transaction import Transaction
 
 
 def forget_passages(transaction: Transaction, database: Database, table: Table) -> None:
-    """Delete what the graph has read in passages that are not in `table`, or that have another text there.
+    """Delete the rows of the graph about passages that are not in `table`, or that have another text there.
 
     This includes names and edits that are based on nothing else, and all vectors.
 

@@ -58,7 +58,10 @@ class _Counts:
 def suggested(graph: KGIndex, least: int = 5) -> str:
     """Return a schema in TOML with the graph's relations, the most frequent first.
 
-    Predicates that differ only in auxiliaries are one relation. least: the least number of facts of a relation.
+    Predicates that differ only in auxiliaries are one relation.
+
+    Args:
+        least: the least number of facts of a relation.
     """
     relations: dict[str, _Counts] = {}
     for edge in graph.facts:

@@ -105,12 +105,12 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Kind of store: how the database of an index at a place is opened, made, and looked for."""
+    """Describes a kind of store: how the database of an index is opened, created, and looked for."""
 
     open: Callable[[Any], Database]
     """Returns the database of an existing index."""
     make: Callable[[Any, Statements], None]
-    """Makes a database by statements; if this fails, there is none."""
+    """Creates a database by statements; if this fails, there is no database."""
     exists: Callable[[Any], bool]
     """Returns whether a place holds an index. Raises StoreError for a database that cannot be reached."""
 
@@ -122,8 +122,9 @@ def driver_of(place: Path | Address) -> Driver:
 
 
 def holder() -> tuple[int, int]:
-    """Return the identity of a caller, whose transactions no other joins: its thread and, in an event loop, its
-    task."""
+    """Return the identity of a caller: its thread and, in an event loop, its task. No other caller joins its
+    transactions.
+    """
     task = None
     with suppress(RuntimeError):  # no event loop runs in this thread
         task = asyncio.current_task()
@@ -131,7 +132,7 @@ def holder() -> tuple[int, int]:
 
 
 def written_by_another_task(where: str) -> StoreError:
-    """Return the error for a task that writes while another one of its thread does, for which it cannot wait."""
+    """Return the error for a task that writes while another one of its thread does, since it cannot wait for it."""
     return StoreError(
         f"{where}: another task of this event loop is writing: write in a thread, with asyncio.to_thread"
     )

@@ -1,6 +1,8 @@
-"""Rows of a knowledge graph within a transaction: its state, its names, what was read in passages, and edits of persons.
+"""Reads and writes the rows of a knowledge graph in a transaction: its state, its names, its facts, and edits of
+persons.
 
-A name is given by its number, and a reading, which is all that was read in one version of a passage, by its own.
+A name is given by its number. A reading, the set of facts that were read in one version of a passage, has a number
+too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from ras_agent.tools.store.statements import Rows
 
 
 class ReadingColumns(NamedTuple):
-    """Columns of the table `kg_passages`, a value for each reading; schema.py says what they mean."""
+    """Holds columns of the table `kg_passages`, one value for each reading; schema.py describes them."""
 
     number: list[int]
     passage: list[str]
@@ -29,7 +31,7 @@ class ReadingColumns(NamedTuple):
 
 
 class FactRow(NamedTuple):
-    """The columns of the table `kg_facts`; schema.py says what they mean."""
+    """Holds the columns of the table `kg_facts`; schema.py describes them."""
 
     reading: int
     place: int
@@ -51,10 +53,10 @@ _NOTE = FactRow._fields[-4:]
 
 
 class GraphStateRows(Rows):
-    """The row that says which rows of the graph readers see."""
+    """Reads and writes the row that says which rows of the graph readers see."""
 
     def read(self) -> tuple[Any, ...] | None:
-        """Return published, stamp, changes, made, names and settings, or None if no graph was begun."""
+        """Return published, stamp, changes, made, names and settings; None if no graph was begun."""
         query = "SELECT published, stamp, changes, made, names, settings FROM kg_state"
         row: tuple[Any, ...] | None = self._run(query).fetchone()
         return row
@@ -91,7 +93,7 @@ def _stamp() -> int:
 
 
 class NameRows(Rows):
-    """The names of entities and relations, by number; a number is never used again."""
+    """Reads and writes the names of entities and relations, by number. A number is never used again."""
 
     def end(self) -> int:
         """Return the number of the next new name."""
@@ -103,12 +105,16 @@ class NameRows(Rows):
         return dict(self._having(query, names))
 
     def names_of(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return each of the names with the given numbers that is stored."""
+        """Return the name of each of the given numbers that is stored."""
         query = "SELECT number, name FROM kg_names WHERE number"
         return dict(self._having(query, numbers))
 
     def add(self, keys: Mapping[str, str]) -> dict[str, int]:
-        """Store names that are not stored yet, given with their canonical keys; return their new numbers."""
+        """Store names that are not stored yet. Returns their new numbers.
+
+        Args:
+            keys: the canonical key of each name.
+        """
         first = self.end()
         rows = [(first + at, *pair) for at, pair in enumerate(keys.items())]
         self._run_for_each("INSERT INTO kg_names VALUES (?, ?, ?)", rows)
@@ -128,7 +134,7 @@ class NameRows(Rows):
 
 
 class ReadingRows(Rows):
-    """The readings of passages, with their facts and mentions, which FactRows reads."""
+    """Reads and writes the readings of passages. FactRows reads their facts and mentions."""
 
     def all(self, upto: int | None = None) -> ReadingColumns:
         """Return the columns of all readings by number.
@@ -141,7 +147,7 @@ class ReadingRows(Rows):
         return ReadingColumns._make(self._columns(query, width=6))
 
     def of_passages(self, passages: Iterable[str]) -> dict[int, str]:
-        """Return the passage of each reading of the given passages."""
+        """Return, by number, the passage of each reading of the given passages."""
         query = "SELECT number, passage FROM kg_passages WHERE passage"
         return dict(self._having(query, passages))
 
@@ -165,14 +171,23 @@ class ReadingRows(Rows):
         )
 
     def put_places(self, rows: Iterable[tuple[int, int, str]]) -> None:
-        """Update the hash of the text and the cell of passages. rows: both, then the passage's id."""
+        """Store the hash of the text and the cell of passages.
+
+        Args:
+            rows: both, then the passage's id.
+        """
         query = "UPDATE kg_passages SET text = ?, cell = ? WHERE passage = ?"
         self._run_for_each(query, rows)
 
     def add(
         self, passage: str, since: int, text: int, cell: int, digest: bytes, reader: str
     ) -> int:
-        """Store a reading without facts, and return its number. It replaces an earlier one of the same `since`."""
+        """Store a reading without facts, which replaces an earlier one of the same `since`. Returns its number.
+
+        Args:
+            since: the number of the first published graph that shows it.
+            text, cell, digest, reader: see ras_agent.tools.kg.facts.PassageRecord.
+        """
         query = "SELECT number FROM kg_passages WHERE passage = ? AND since = ?"
         self.forget(self._column(query, passage, since))
         last = self._value("SELECT MAX(number) FROM kg_passages")
@@ -182,7 +197,7 @@ class ReadingRows(Rows):
         return number
 
     def forget(self, numbers: Iterable[int]) -> set[int]:
-        """Delete readings, with their facts and mentions; return the names in these."""
+        """Delete readings, with their facts and mentions. Returns the numbers of the names in these."""
         listed = list(numbers)
         query = "SELECT subject, predicate, object FROM kg_facts WHERE reading"
         names = set(chain.from_iterable(self._having(query, listed)))
@@ -194,7 +209,9 @@ class ReadingRows(Rows):
 
 
 class FactRows(Rows):
-    """The facts and mentions of readings, and the edges and nodes of an imported graph that no document states."""
+    """Reads and writes the facts and mentions of readings, and the edges and nodes of an imported graph that no
+    document states.
+    """
 
     def add(
         self, reading: int, facts: Sequence[FactRow], mentions: Mapping[int, int]
@@ -206,10 +223,10 @@ class FactRows(Rows):
         self._run_for_each("INSERT INTO kg_mentions VALUES (?, ?, ?)", rows)
 
     def all(self) -> Iterable[tuple[int, int, int]]:
-        """Return the numbers of all facts by reading and place: reading and subject, predicate and object, start and
-        end.
+        """Return all facts by reading and place, as three numbers: reading and subject, predicate and object, start
+        and end.
 
-        The two numbers of a pair are the upper and the lower 31 bits of one, so that there are half as many objects to
+        Each is a pair in the upper and the lower 31 bits of one number, so that there are half as many objects to
         make.
         """
         rows: Iterable[tuple[int, int, int]] = self._run(
@@ -242,7 +259,12 @@ class FactRows(Rows):
         self._run_for_each("INSERT INTO kg_edges VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def forget_edges(self, column: str, names: Iterable[int], bit: int) -> None:
-        """Delete the edges with one of the names in a column, unless the bit is set in `unnamed`."""
+        """Delete the edges with one of the names in a column.
+
+        Args:
+            column: "subject" or "object".
+            bit: edges with this bit in `unnamed` are kept.
+        """
         if self._delete(f"kg_edges WHERE unnamed & {bit:d} = 0 AND {column}", names):
             self.leave_remains()
 
@@ -255,19 +277,23 @@ class FactRows(Rows):
         return set(chain.from_iterable(rows))
 
     def others(self) -> str | None:
-        """Return the nodes that are neither entities nor documents, as JSON, or None if there are none."""
+        """Return the nodes that are neither entities nor documents, as JSON; None without any."""
         data: str | None = self._value("SELECT data FROM kg_others")
         return data
 
     def replace_others(self, data: str | None) -> None:
-        """Replace the nodes that are neither entities nor documents."""
+        """Replace the nodes that are neither entities nor documents.
+
+        Args:
+            data: the nodes as JSON; None to delete them.
+        """
         self._run("DELETE FROM kg_others")
         if data is not None:
             self._run("INSERT INTO kg_others VALUES (1, ?)", (data,))
 
 
 class EditRows(Rows):
-    """The edits that persons made, as JSON, and the paths that files of triples were added from."""
+    """Reads and writes the edits that persons made, as JSON, and the paths from which files of triples were added."""
 
     def all(self) -> list[tuple[int, str]]:
         """Return the number of each edit and the edit, in order."""
@@ -281,24 +307,26 @@ class EditRows(Rows):
         self.leave_remains()
 
     def origin_of(self, file: str) -> str:
-        """Return the path that a file of triples was added from, or "" if no file of this name was added."""
+        """Return the path from which a file of triples was added, by its name; "" if no file of this name was added."""
         return self._value("SELECT path FROM kg_files WHERE name = ?", file) or ""
 
     def put_origins(self, origins: Mapping[str, str]) -> None:
-        """Store the paths that files of triples were added from, by file name."""
+        """Store the paths from which files of triples were added, by file name."""
         query = """INSERT INTO kg_files VALUES (?, ?)
             ON CONFLICT (name) DO UPDATE SET path = excluded.path"""
         self._run_for_each(query, origins.items())
 
     def forget_origins(self) -> None:
-        """Delete the paths of files of triples of which the index no longer has passages."""
+        """Delete the paths of files of triples that have no passages in the index any longer."""
         query = "DELETE FROM kg_files WHERE name NOT IN (SELECT document FROM passages)"
         if self._run(query).rowcount:
             self.leave_remains()
 
 
 class VectorRows(Rows):
-    """Vectors of names and of other texts by the embedder that made them (`maker`), and the nearest names of each."""
+    """Reads and writes vectors of names and texts by the embedder that made them (`maker`), and the nearest names of
+    each name.
+    """
 
     def put(self, maker: int, names: Iterable[int], vectors: npt.NDArray[Any]) -> None:
         """Store the vectors (n, d) of names, as 16-bit floats."""
@@ -311,14 +339,18 @@ class VectorRows(Rows):
     def of_names(
         self, maker: int, names: Sequence[int] | None
     ) -> list[tuple[int, bytes]]:
-        """Return the names that have a vector, each with it. names: the names to look for, None for all."""
+        """Return the numbers of names that have a vector, each with its vector.
+
+        Args:
+            names: the names to look for; None for all.
+        """
         query = f"SELECT name, data FROM kg_vectors WHERE maker = {maker:d}"
         if names is None:
             return list(self._run(query).fetchall())
         return list(self._having(f"{query} AND name", names))
 
     def forget_others(self, maker: int) -> None:
-        """Delete the vectors of names by other embedders."""
+        """Delete the vectors of names that other embedders made."""
         self._run("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
 
     def near(self) -> tuple[list[int], list[bytes]]:
@@ -334,14 +366,14 @@ class VectorRows(Rows):
         self._run_for_each(query, rows)
 
     def forget_near(self, names: Iterable[int] | None) -> None:
-        """Delete the lists of nearest names of the given names, None for all."""
+        """Delete the lists of nearest names of the given names; None for all lists."""
         if names is None:
             self._run("DELETE FROM kg_near")
         else:
             self._delete("kg_near WHERE name", names)
 
     def of_texts(self, maker: int) -> dict[int, npt.NDArray[np.float32]]:
-        """Return the vectors of texts by one maker, by the hashes of the texts."""
+        """Return the vectors of texts that one maker made, by the hashes of the texts."""
         query = "SELECT text, data FROM kg_texts WHERE maker = ?"
         rows = self._run(query, (maker,))
         return {text: np.frombuffer(data, "<f4") for text, data in rows}
@@ -369,6 +401,6 @@ class VectorRows(Rows):
             self.leave_remains()
 
     def forget_texts(self, maker: int, texts: Iterable[int]) -> None:
-        """Delete the vectors of the texts with these hashes by one maker."""
+        """Delete the vectors that one maker made of the texts with these hashes."""
         if self._delete(f"kg_texts WHERE maker = {maker:d} AND text", texts):
             self.leave_remains()

@@ -75,7 +75,7 @@ class Journal(Rows):
         return {_path(path): name for path, name in rows}
 
     def source_at(self, path: Path) -> str | None:
-        """Return the name of the source at a path, or None."""
+        """Return the name of the source at a path; None if there is no source."""
         query = "SELECT name FROM sources WHERE path = ?"
         name: str | None = self._value(query, os.fsencode(path))
         return name
@@ -86,6 +86,7 @@ class Journal(Rows):
         return self._value(query, name) is not None
 
     def put_source(self, path: Path, name: str) -> None:
+        """Store a source with its name."""
         self._run("INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name))
 
     def move_source(self, old: Path, new: Path) -> None:
@@ -107,13 +108,21 @@ class Journal(Rows):
                     self._run(f"DELETE FROM {table} WHERE path = ?", (path,))
 
     def note_at(self, table: str, path: Path) -> str:
-        """Return the text that the table "fields" or "metadata" has for a folder or file, or ""."""
+        """Return the text stored for a folder or file; "" without any.
+
+        Args:
+            table: "fields" or "metadata".
+        """
         column = _NOTES[table]
         query = f"SELECT {column} FROM {table} WHERE path = ?"
         return self._value(query, os.fsencode(path)) or ""
 
     def put_note(self, table: str, path: Path, text: str) -> None:
-        """Store a text for a folder or file in the table "fields" or "metadata"."""
+        """Store a text for a folder or file.
+
+        Args:
+            table: "fields" or "metadata".
+        """
         place = os.fsencode(path)
         self._run(f"DELETE FROM {table} WHERE path = ?", (place,))
         self._run(f"INSERT INTO {table} VALUES (?, ?)", (place, text))
@@ -169,11 +178,11 @@ class Journal(Rows):
         self.leave_remains()
 
     def document(self, name: str) -> JournalEntry | None:
-        """Return the document with this id, or None."""
+        """Return the document with this id; None if the journal does not know it."""
         return self._document("id = ?", name)
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
-        """Return the document with the id `own` in a file, or None."""
+        """Return the document with the id `own` in a file; None if the journal does not know it."""
         return self._document("file = ? AND own = ?", file, own)
 
     def _document(self, condition: str, *values: str) -> JournalEntry | None:

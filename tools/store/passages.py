@@ -1,4 +1,6 @@
-"""Rows of an index within a transaction: its passages, their vectors, uploaded files, and the state that counts them."""
+"""Reads and writes the rows of an index in a transaction: passages, vectors, uploaded files, and the state that counts
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from ras_agent.tools.store.statements import Rows
 
 
 class Row(NamedTuple):
-    """The columns of the table `passages`; schema.py says what they mean.
+    """Holds the columns of the table `passages`; schema.py describes them.
 
-    metadata: as JSON. keys and terms are left out where a passage is read.
+    The fields `keys` and `terms` are empty in a row that is read.
     """
 
     cell: int
@@ -26,6 +28,7 @@ class Row(NamedTuple):
     title: str
     text: str
     metadata: str
+    """As JSON."""
     keys: bytes = b""
     terms: bytes = b""
 
@@ -34,7 +37,7 @@ _READ = f"SELECT {', '.join(Row._fields[:-2])} FROM passages"
 
 
 class SearchedColumns(NamedTuple):
-    """Columns of some passages from which the arrays that are searched are made, a value for each passage."""
+    """Holds the columns of some passages from which the searched arrays are made, one value for each passage."""
 
     cells: list[int]
     places: list[int]
@@ -43,7 +46,7 @@ class SearchedColumns(NamedTuple):
 
 
 class PassageRows(Rows):
-    """The passages of an index and their vectors."""
+    """Reads and writes the passages of an index and their vectors."""
 
     def add(self, rows: Sequence[Row]) -> None:
         """Write passages to new cells."""
@@ -75,20 +78,20 @@ class PassageRows(Rows):
             yield Row(*row)
 
     def all(self) -> Iterator[Row]:
-        """Yield all passages by cell."""
+        """Yield all passages, in the order of their cells."""
         for row in self._run(f"{_READ} ORDER BY cell"):
             yield Row(*row)
 
     def searched(self, first: int, end: int) -> SearchedColumns:
-        """Return the columns that are searched of the passages in the cells from `first` up to, but not including,
-        `end`."""
+        """Return the searched columns of the passages in the cells from `first` up to, but not including, `end`."""
         query = """SELECT cell, place, keys, terms FROM passages
             WHERE cell >= ? AND cell < ? ORDER BY cell"""
         return SearchedColumns._make(self._columns(query, first, end, width=4))
 
     def vectors_of(self, cells: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield the vectors of the given cells, which ascend; if they are dense, vectors of cells between them are
-        included."""
+        """Yield the vectors of the given cells, which ascend. If they are dense, vectors of cells between them are
+        included.
+        """
         query = "SELECT cell, data FROM vectors WHERE cell"
         if cells and cells[-1] - cells[0] < 4 * len(cells):
             yield from self._run(f"{query} BETWEEN ? AND ?", (cells[0], cells[-1]))
@@ -97,10 +100,10 @@ class PassageRows(Rows):
 
 
 class UploadRows(Rows):
-    """The bytes of uploaded files, by the paths that identify them in the journal."""
+    """Reads and writes the bytes of uploaded files, by the paths that identify them in the journal."""
 
     def put(self, path: Path, data: bytes) -> None:
-        """Store the bytes of a file, replacing those stored before."""
+        """Store the bytes of a file. They replace those stored before."""
         self.forget(path)
         self._run("INSERT INTO uploads VALUES (?, ?)", (os.fsencode(path), data))
 
@@ -110,17 +113,17 @@ class UploadRows(Rows):
             self.leave_remains()
 
     def read(self, path: Path) -> bytes | None:
-        """Return the bytes of a file, or None if there are none."""
+        """Return the bytes of a file; None without any."""
         query = "SELECT data FROM uploads WHERE path = ?"
         data: bytes | None = self._value(query, os.fsencode(path))
         return data
 
 
 class IndexState(Rows):
-    """The row of an index that identifies it and counts what it holds."""
+    """Reads and writes the row of an index that identifies it and counts its content."""
 
     def version(self) -> int | None:
-        """Return the version of the tables, or None if there is no state."""
+        """Return the version of the tables; None if there is no state."""
         version: int | None = self._value("SELECT version FROM index_state")
         return version
 
@@ -136,8 +139,9 @@ class IndexState(Rows):
         self._run("UPDATE index_state SET epoch = ?", (epoch,))
 
     def erasures(self) -> tuple[int, int]:
-        """Return how many writes have deleted something in total, and how many had when the index was last
-        compacted."""
+        """Return how many writes have deleted something, in total and up to the time when the index was last
+        compacted.
+        """
         query = "SELECT erasures, compacted FROM index_state"
         erasures, compacted = self._run(query).fetchone()
         return erasures, compacted

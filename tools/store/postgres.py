@@ -132,7 +132,11 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[Transaction]:
-        """Return a context manager with a transaction whose reads all see the same state; `once`, for a single one."""
+        """Return a context manager with a transaction whose reads all see the same state of the database.
+
+        Args:
+            once: whether the block reads only once.
+        """
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
@@ -185,7 +189,7 @@ class PostgresDatabase:
                 self._failed = False
 
     def is_writing(self) -> bool:
-        """Return whether this thread is inside `writing`."""
+        """Return whether this thread, or this task of an event loop, is inside `writing`."""
         return self._owner == holder()
 
     @contextmanager

@@ -173,7 +173,7 @@ class SqliteDatabase:
                     self._failed = False
 
     def is_writing(self) -> bool:
-        """Return whether this thread is inside `writing`."""
+        """Return whether this thread, or this task of an event loop, is inside `writing`."""
         return self._owner == holder()
 
     @contextmanager
@@ -447,7 +447,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def memory_database(statements: Statements) -> SqliteDatabase:
-    """Return a database in memory, made by statements."""
+    """Return a database in memory, created by statements."""
     database = SqliteDatabase()
     with database.writing() as transaction:
         for statement, values in statements:
@@ -461,7 +461,7 @@ def has_file(folder: Path) -> bool:
 
 
 def make_file(folder: Path, statements: Statements) -> None:
-    """Make the database of a folder with the given statements. If this is interrupted, there is no database."""
+    """Create the database of a folder by the given statements. If this is interrupted, there is no database."""
     fresh = folder / NEW[0]
     for name in NEW:
         # files of an interrupted call, whose log SQLite would read into the new file

@@ -1,4 +1,4 @@
-"""Defines the connection on which the rows of a store run their SQL, and statements with many parameters and rows.
+"""Describes the connection on which the rows of a store run SQL, and runs statements with many parameters and rows.
 
 Statements mark their parameters with `?`. Blobs are bytes, and integers have up to 63 bits.
 """
@@ -14,7 +14,7 @@ collection."""
 
 
 class Connection(Protocol):
-    """Connection in a transaction."""
+    """Describes a connection inside a transaction."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
         """Run a statement and return its cursor, which has `fetchone`, `fetchmany` and `fetchall`, and yields rows."""
@@ -26,9 +26,10 @@ class Connection(Protocol):
 
 
 class Rows:
-    """Rows of some tables, which are read and written on a connection."""
+    """Is the base class of objects that read and write the rows of some tables on a connection."""
 
     def __init__(self, connection: Connection) -> None:
+        """Take the connection."""
         self._run = connection.execute
         self._connection = connection
 

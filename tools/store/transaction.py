@@ -1,4 +1,4 @@
-"""Defines a transaction of a store, in which rows are read and written in the words of the index."""
+"""A transaction of a store, in which rows are read and written in the index's terms, not in SQL."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ras_agent.tools.store.statements import Connection
 
 
 class Transaction:
-    """Rows that are read and written together, by concern.
+    """Gives access to the rows that are read and written together, by concern.
 
     `execute` and `executemany` run SQL; only modules of this folder use them.
     """
 
     def __init__(self, connection: Connection) -> None:
+        """Take the connection."""
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.state = IndexState(connection)

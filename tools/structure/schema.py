@@ -1,4 +1,4 @@
-"""An extractor whose facts are named by a schema."""
+"""Gives facts the names of a schema's relations."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from ras_agent.tools.roles import role_name
 
 
 class ExtractorWithSchema:
-    """An extractor that gives facts the names of a schema's relations, and marks those outside the schema."""
+    """Wraps an extractor: gives its facts the names of a schema's relations, and marks those outside the schema."""
 
     def __init__(self, extractor: Extractor, schema: Schema) -> None:
+        """Wrap an extractor."""
         self._extractor = extractor
         self._schema = schema
 
     @property
     def name(self) -> str:
+        """Return the name of the wrapped extractor."""
         return role_name(self._extractor)
 
     @property
     def fingerprint(self) -> str:
+        """Return the wrapped extractor's fingerprint, with that of the schema."""
         named = getattr(self._extractor, "fingerprint", "") or self.name
         return f"{named}, schema {self._schema.digest}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the extractor's facts, each with the name of its relation."""
+        """Return the wrapped extractor's facts, each with the name of its relation in the schema."""
         return self._checked(self._extractor.extract(passages, subquery))
 
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
-        """Return the facts like `extract`, as a coroutine."""
+        """Return the same as `extract`, as a coroutine."""
         return self._checked(
             await acall(self._extractor, "extract", passages, subquery)
         )
@@ -46,7 +49,7 @@ class ExtractorWithSchema:
 
 
 def with_schema(extractor: Extractor, schema: Schema | None) -> Extractor:
-    """Return an extractor whose facts are named by a schema; the same extractor without one."""
+    """Return an extractor that names its facts by a schema; the same extractor without a schema."""
     if schema is None:
         return extractor
     return ExtractorWithSchema(extractor, schema)

@@ -1,4 +1,5 @@
-"""Finds what a question names but its proof lacks or contradicts, so that the proof is about something else.
+"""Finds names and figures of a question that its proof lacks or contradicts, so that the proof is about something
+else.
 
 Who signed invoice 4712?          "Invoice 4711 was signed by Ada Crane."            another figure
 Who founded Korl Works?           "Varn Mills was founded by Ada Crane."             another name

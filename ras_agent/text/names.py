@@ -91,6 +91,8 @@ def names_in(text: str) -> list[str]:
 SHORT_FORMS = word_set("US IT WHO")
 """Names that are function words when written in lower case, such as "US" and "us"."""
 _LOWER = re.compile("[a-z]{2}")
+# the characters in front of a name that follows a word in small letters
+_IN_SENTENCE = re.compile(r".*[a-z] ", re.DOTALL)
 _AROUND = 40  # characters: a text in capitals has no short forms
 
 
@@ -109,9 +111,12 @@ def _joins(gap: str, before: str) -> bool:
     """
     if gap in ("", " "):
         return True
+    if gap == " - ":
+        # in a sentence a hyphen of a tokenised text, "the Russo - Japanese War"; else a dash that parts a line
+        return _IN_SENTENCE.fullmatch(before) is not None
     joint = _JOINT.fullmatch(gap)
-    # a bullet begins another item of a list, and a dash another part of the line
-    if not joint or not gap.strip() or gap.startswith("\n-") or gap == " - ":
+    # a bullet begins another item of a list
+    if not joint or not gap.strip() or gap.startswith("\n-"):
         return False
     words = gap.lower().split()
     return words[0] != "and" or (

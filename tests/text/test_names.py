@@ -63,6 +63,8 @@ def test_each_item_of_a_bulleted_list_is_a_name_of_its_own() -> None:
 def test_a_dash_with_blanks_parts_two_names() -> None:
     assert names_in("Budget - Linnea Berg explains") == ["Budget", "Linnea Berg"]
     assert names_in("a Coca-Cola sign") == ["Coca-Cola"]
+    war = "Russo - Japanese War"  # in a tokenised text
+    assert names_in(f"He fought in the {war}.") == [war]
 
 
 def test_a_sum_is_of_no_name() -> None:

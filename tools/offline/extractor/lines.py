@@ -64,9 +64,14 @@ def lines_of(sentence: str) -> Iterator[Line]:
         if labelled:
             label = labelled["label"]
             text = _bare(labelled["rest"])
-        is_question = text.rstrip("*_) ").endswith("?")
-        if text and not is_question:
+        if text and not _is_question(text):
             yield Line(text, label)
+
+
+def _is_question(text: str) -> bool:
+    """Return whether a text asks: its question mark is not that of a title in brackets or quotation marks."""
+    is_within = text.count("(") > text.count(")") or text.count('"') % 2 == 1
+    return text.rstrip("*_) ").endswith("?") and not is_within
 
 
 def _unwrapped(sentence: str) -> list[str]:

@@ -227,6 +227,11 @@ def test_lines_of_everyday_papers_name_only_things(text: str, things: set[str]) 
     assert found <= things
 
 
+def test_a_question_mark_in_a_title_makes_no_question() -> None:
+    text = 'Ann Ray wrote "Al Left" and "Al (Do You Hear Me? I Do!)".'
+    assert ("Ann Ray", "wrote", "Al Left") in read(text, "Notes")
+
+
 def test_a_label_says_of_the_title_which_names_and_dates_are_behind_it() -> None:
     assert read("Captain: Jon Reed\nBuilt: 1987\nHow often: daily", "Little Auk") == [
         ("Little Auk", "Captain", "Jon Reed"),

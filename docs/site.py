@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
+from textwrap import dedent
 from typing import Any
 
 from griffe import Extension, Object
@@ -16,17 +17,29 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _OUTSIDE = re.compile(r"^(?:\.\./)+")
+_SECTION = re.compile(
+    r"^(Args|Attributes|Raises|Returns|Yields):\n((?:(?:    .*)?\n)*(?:    .*)?)",
+    re.MULTILINE,
+)
+_ITEM = re.compile(r"^([\w.]+(?:, [\w.]+)*): ", re.MULTILINE)
 _PARAMETER = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): ", re.MULTILINE)
 
 
 class Parameters(Extension):
-    """Shows a docstring's lines of the form `name: text`, our way of describing parameters and fields, as a list."""
+    """Shows a docstring's sections in Google's style, and its lines of the form `name: text`, as lists."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         if obj.docstring is not None and not obj.is_module:
-            text = obj.docstring.value
+            text = _SECTION.sub(_with_list, obj.docstring.value)
+            obj.docstring.value = text
             if _PARAMETER.search(text):
                 obj.docstring.value = _as_list(text)
+
+
+def _with_list(section: re.Match[str]) -> str:
+    """Return a section as its name and a list of its items."""
+    items = _ITEM.sub(r"- `\1`: ", dedent(section[2]))
+    return f"**{section[1]}**\n\n{items}"
 
 
 def _as_list(text: str) -> str:

@@ -109,8 +109,12 @@ def remember_call(
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
 ) -> RoleCall:
-    """Return the call that stores a graph's facts with their passages. Of a big graph, only the most useful facts are
-    stored.
+    """Return the role call by which a node stores a graph's facts with their passages. Of a big graph, only the most
+    useful ones.
+
+    Args:
+        hop: the hop under which a failure of the store is recorded.
+        passages: the run's passages, by id.
     """
     kept_graph = graph.bounded(_MAX_FACTS)
     sources = dict.fromkeys(

@@ -211,7 +211,7 @@ def render(
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
-    """Return the text of a prompt without placeholders, for use as a value in another prompt."""
+    """Return the text of the prompt `name`, which has no placeholders, to be filled into another prompt."""
     turns = render(name, directory=directory)
     return "\n\n".join(turn.text for turn in turns)
 

@@ -121,7 +121,7 @@ class RecordedCalls:
 
 @dataclass(frozen=True, slots=True)
 class ReplySlot:
-    """Is the place of one request's reply in the cache."""
+    """Reads and writes the reply to one request in the cache."""
 
     stored: Cache
     key: str

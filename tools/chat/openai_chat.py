@@ -69,7 +69,7 @@ _NOT_SENT = frozenset(
 
 
 class OpenAIChat(BaseChatModel):
-    """Is a LangChain chat model for a server that speaks OpenAI's protocol.
+    """Calls a server that speaks OpenAI's protocol, as a LangChain chat model.
 
     It does not retry; errors are raised unchanged (ras_agent.tools.chat.http lists them).
     """

@@ -179,7 +179,7 @@ def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
 
 
 def bert(weights: Mapping[str, Floats]) -> Bert:
-    """Build the network from weights under the names of its published file."""
+    """Build the network from weights, given under the names that they have in the published file."""
 
     def linear(name: str) -> Linear:
         return Linear(weights[f"{name}.weight"], weights[f"{name}.bias"][:, None])

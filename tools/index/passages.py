@@ -96,7 +96,14 @@ def storable_passage(passage: Passage) -> Passage:
 
 
 def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row:
-    """Return the row of a passage, which must be storable."""
+    """Return a passage as a row of the database.
+
+    Args:
+        passage: a passage that a database can hold, see `storable_passage`.
+        cell: the number of the row.
+        place: the passage's position in the corpus.
+        tokeniser: splits its text into terms.
+    """
     terms, _ = terms_of(indexed_text(passage), tokeniser)
     metadata = json.dumps(passage.metadata, ensure_ascii=False)
     return Row(
@@ -196,7 +203,9 @@ def check_rows(database: Database) -> None:
 
 
 def read_passage(database: Database, cell: int) -> Passage:
-    """Return the passage in a cell. Raises ErasedPassage if it is gone, and IndexMismatch if it is damaged."""
+    """Return the passage in a cell, a row of the database. Raises ErasedPassage if it was deleted, IndexMismatch if
+    damaged.
+    """
     (passage,) = read_passages(database, [cell])
     if passage is None:
         raise ErasedPassage(

@@ -185,7 +185,7 @@ def not_unicode(text: str) -> str:
 
 
 class WrittenNumber(float):
-    """Is a number that keeps its digits as written, since 1.10 is not the same price as 1.1 to a reader."""
+    """Keeps the digits of a number as written, since 1.10 is not the same price as 1.1 to a reader."""
 
     __slots__ = ("written",)
 

@@ -74,7 +74,7 @@ class FactPath:
 
 
 class PathExplainedRetriever(ExplainedRetriever):
-    """Is the base class of retrievers that explain a hit by chains of facts."""
+    """Explains hits by chains of facts; the base class of retrievers that do."""
 
     @abstractmethod
     def explain(self, query: str, passage_ids: Sequence[str]) -> list[list[FactPath]]:

@@ -94,7 +94,7 @@ def hits(
 
 
 class RankedRetriever(ABC):
-    """Is the base class of retrievers that rank rows; subclasses implement `rank`."""
+    """Turns a ranking of rows into hits within a filter. Subclasses implement `rank`."""
 
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
@@ -185,8 +185,8 @@ class RankedRetriever(ABC):
 
 
 class ExplainedRetriever(RankedRetriever):
-    """Is the base class of retrievers that can give a hit at most `_paths` reasons; by default 0, since reasons take
-    time.
+    """Adds reasons to hits, at most `_paths` for each; by default 0, since reasons take time. Subclasses implement
+    `why`.
     """
 
     _paths = 0

@@ -112,8 +112,8 @@ def retriever_over(
 ) -> Retriever:
     """Build the retriever registered as `name` over the present state of an index; later changes are not seen.
 
-    Raises UnknownName for an unknown name or option, and IndexMismatch if the index has no part, such as vectors or
-    a graph, that the retriever needs.
+    Raises UnknownName for an unknown name or option, and IndexMismatch if the index lacks vectors or a graph that
+    the retriever needs.
 
     Args:
         options: passed to the retriever's factory.

@@ -159,7 +159,11 @@ class ReadingRows(Rows):
         )
 
     def moved(self) -> dict[str, int]:
-        """Return the passages whose cell is no longer in the index, each with the hash of the text that was read."""
+        """Return the passages that are no longer in the cell in which they were read, each with the hash of the text
+        that was read.
+
+        A cell is a row of the table `passages`. A passage that changes moves to another cell.
+        """
         query = """SELECT passage, text FROM kg_passages
             WHERE cell NOT IN (SELECT cell FROM passages) ORDER BY number"""
         return dict(self._run(query).fetchall())

@@ -26,7 +26,7 @@ class Connection(Protocol):
 
 
 class Rows:
-    """Is the base class of objects that read and write the rows of some tables on a connection."""
+    """Reads and writes rows of some tables on a connection; the base class of those that know one kind of row."""
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection."""

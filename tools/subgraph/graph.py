@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """Is a step along an edge to the node at its other end; `forward` is True if it leads from head to tail."""
+    """Describes a step along an edge to the node at its other end; `forward` is True if it leads from head to tail."""
 
     edge: int
     node: int

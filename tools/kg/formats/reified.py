@@ -54,8 +54,9 @@ def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterat
 
 
 class Notes:
-    """Collects the notes of a file on its own statements. `seen` reads all statements first, then `takes` collects the
-    notes.
+    """Collects statements in a file that are about other statements of the file: who made a fact, and its attributes.
+
+    `seen` has to read all statements before `takes` is called.
     """
 
     def __init__(self) -> None:

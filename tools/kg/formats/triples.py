@@ -470,7 +470,10 @@ def _is_in(term: Term, language: str) -> bool:
 
 
 def direct_property(predicate: str) -> str:
-    """Return the property that a direct property of Wikidata stands for. Any other predicate is returned unchanged."""
+    """Return the entity of Wikidata that describes one of its direct properties: for .../prop/direct/P19, .../entity/P19.
+
+    Any other predicate is returned unchanged.
+    """
     return _DIRECT.sub("/entity/", predicate)
 
 

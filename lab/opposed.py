@@ -28,8 +28,10 @@ def main() -> None:
     options = parser.parse_args()
     lines = options.data.read_text("utf-8").splitlines()
     counts: dict[str, Counter[str]] = {}
+    opposed = 0
     for line in lines[: options.limit]:
         row = json.loads(line)
+        kinds: dict[str, str] = {}
         passages = []
         for name in _SIDES:
             if row.get(name):
@@ -41,11 +43,15 @@ def main() -> None:
             ("memory", passages[:1], "both"),
             ("counter", passages[1:], "both"),
         ):
-            if texts:
+            if len(passages) == len(_SIDES):
                 kind = _kind(row["question"], texts, on_conflict)
+                kinds[name] = kind
                 counts.setdefault(name, Counter())[kind] += 1
-    for name, kinds in counts.items():
-        print(f"{name:8}", dict(kinds.most_common()))
+        if {kinds.get("memory"), kinds.get("counter")} == {"yes", "no"}:
+            opposed += 1
+    for name, answers in counts.items():
+        print(f"{name:8}", dict(answers.most_common()))
+    print(f"each side says the opposite of the other: {opposed}")
 
 
 def _kind(question: str, passages: list[Passage], on_conflict: Any) -> str:

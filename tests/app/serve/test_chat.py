@@ -119,6 +119,25 @@ def test_a_title_and_an_address_say_nothing_in_the_agents_name(
     assert "Kelp\\n[2]" not in streamed
 
 
+def test_both_sides_of_a_dispute_are_in_the_text_with_their_sources(
+    served: Any, tmp_path: Path
+) -> None:
+    passages = []
+    for file, place in (("a.md", "Varn"), ("b.md", "Pellis")):
+        text = f"The head office of Korl Works is in {place}."
+        passages.append(Passage(file, text, metadata={"file": file}))
+    PassageIndex.create(tmp_path / "my.index").add(passages)
+    client = served(Settings(index=tmp_path / "my.index"))
+    question = "Where is the head office of Korl Works?"
+    asked = {"messages": [{"role": "user", "content": question}], "model": "ras-agent"}
+    reply = client.post("/v1/chat/completions", json=asked).json()
+    answer, _, sources = reply["choices"][0]["message"]["content"].partition("\n\n")
+    for claim in ("Varn (a.md)", "Pellis (b.md)"):
+        assert claim in answer
+    for text in ("is in Varn.", "is in Pellis."):
+        assert text in sources
+
+
 def test_searches_are_streamed_as_reasoning(chat: Any) -> None:
     chunks = list(
         chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True)

@@ -270,6 +270,15 @@ class Filter:
         """Tell whether the filter admits `passage`."""
         return all(condition.matches(passage) for condition in self.conditions)
 
+    @property
+    def as_of(self) -> str:
+        """Return the date after which nothing is to be known, {"date": {"until": ...}}; "" without one."""
+        dates = []
+        for condition in self.conditions:
+            if condition.key == "date" and condition.test == "until":
+                dates.append(condition.texts[0])
+        return min(dates, default="")
+
     def __bool__(self) -> bool:
         """Tell whether the filter has conditions."""
         return bool(self.conditions)

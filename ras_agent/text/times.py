@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from ras_agent.records import Passage, Triple
 from ras_agent.text.values import Figure, figures_in
@@ -18,6 +19,7 @@ TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.
 """FROM stands before the first date of a period, TO between its two dates."""
 _AS_OF = re.compile(r" \(as of (?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\)\Z")
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
+_WORD = re.compile(r"\b(?:from|between|since|until|till)\b", re.IGNORECASE)
 _SINCE = re.compile(r"\bsince\s+(?:the\s+)?\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
@@ -83,8 +85,7 @@ def facts_at(
 
 
 def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> bool:
-    period = _stated_period(fact)
-    if not period.holds_at(time):
+    if not stated_period(fact.attributes).holds_at(time):
         return False
     periods: list[Period | None] = []
     for source in fact.sources:
@@ -96,14 +97,18 @@ def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> boo
     return any(one is None or one.holds_at(time) for one in periods)
 
 
-def _stated_period(fact: Triple) -> Period:
+def stated_period(attributes: Mapping[str, Any]) -> Period:
     """Return the period in a fact's attributes; a side without a date is open."""
     ends = []
     for name, otherwise in (("valid_from", -inf), ("valid_until", inf)):
-        date = fact.attributes.get(name)
-        is_date = isinstance(date, str) and _DATE.fullmatch(date) is not None
-        ends.append(year_of(str(date)) if is_date else otherwise)
+        date = attributes.get(name)
+        ends.append(year_of(str(date)) if is_date(date) else otherwise)
     return Period(*ends)
+
+
+def is_date(value: object) -> bool:
+    """Tell whether a value is a date such as "2016", "2016-05" or "2016-05-01"."""
+    return isinstance(value, str) and _DATE.fullmatch(value) is not None
 
 
 def period_of(sentence: str) -> Period | None:
@@ -114,6 +119,8 @@ def period_of(sentence: str) -> Period | None:
     >>> period_of("The bridge was opened in 1911."), period_of("She was mayor until 2015.")
     (None, Period(first=-inf, end=2015.0))
     """
+    if not _WORD.search(sentence):  # most sentences; finding dates takes longer
+        return None
     dates = [figure for figure in figures_in(sentence) if figure.is_date]
     periods = _periods(sentence, dates)
     if len(periods) != 1:

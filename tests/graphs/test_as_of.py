@@ -12,6 +12,9 @@ from ras_agent.graphs.single_shot import create_single_shot_agent
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.settings import Settings
 from ras_agent.text.times import as_of, facts_at, time_asked, without_as_of, year_of
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.linked_graph import graph_of
+from ras_agent.tools.retrieve.registered import retriever_over
 from tests.tools.retrieve.test_ppr import built
 
 OFFICE = "The head office of Korl Works is in "
@@ -25,6 +28,12 @@ DIRECTORS = [
 ]
 WHERE = "Where is the head office of Korl Works?"
 WHO = "Who is the director of the Aune Museum?"
+
+
+@pytest.fixture(scope="module")
+def museum(tmp_path_factory: pytest.TempPathFactory) -> PassageIndex:
+    """An index with a graph, in which two directors follow each other."""
+    return built(tmp_path_factory.mktemp("museum") / "index", DIRECTORS)
 
 
 @pytest.mark.parametrize("retriever", ["bm25", "ppr", "paths"])
@@ -47,6 +56,25 @@ def test_facts_of_other_times_are_left_out(date: str, answer: str) -> None:
     out = agent.invoke({"question": WHO, "as_of": date})
     assert out["answer"] == answer
     assert {fact["subject"] for fact in out["graph"]["facts"]} == {answer}
+
+
+@pytest.mark.parametrize("retriever", ["ppr", "paths", "pcst", "neighbours"])
+@pytest.mark.parametrize(("date", "known"), [("2014", "brenn"), ("2020", "vell")])
+def test_a_walk_over_the_graph_leaves_out_facts_of_other_times(
+    retriever: str, date: str, known: str, museum: PassageIndex
+) -> None:
+    search = retriever_over(museum, retriever)
+    hits = search.retrieve("Aune Museum", 1, filter=as_of_filter(date))
+    assert [hit.passage_id for hit in hits] == [known]
+
+
+def test_a_graph_of_a_date_has_the_facts_that_may_hold_then(
+    museum: PassageIndex,
+) -> None:
+    graph = graph_of(museum.within(as_of_filter("2014")))
+    assert {graph.triple(edge).subject for edge in graph.facts} == {"Ada Brenn"}
+    undated = graph_of(museum.within({"date": {"exists": False}}))
+    assert len(undated.facts) > len(graph.facts)
 
 
 def test_planner_and_answerer_are_told_the_date_and_the_search_is_not(

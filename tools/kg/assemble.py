@@ -259,16 +259,23 @@ def with_equivalences(
     )
 
 
-def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
+def without_documents(
+    graph: KGArrays,
+    gone: npt.NDArray[np.bool_],
+    left_out: npt.NDArray[np.bool_] | None = None,
+) -> KGArrays:
     """Return `graph` without the facts and mentions that only certain documents have.
 
     Entities, relations and documents keep their numbers.
 
     Args:
         gone: (D,), True for these documents.
+        left_out: (S,), True for sources that are left out, too; their documents still mention the same names.
     """
     edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
     stated = ~gone[graph.sources["document"]]
+    if left_out is not None:
+        stated &= ~left_out
     left = np.bincount(edges[stated], minlength=len(graph.edges))
     # equivalences and some imported facts have no source in any document
     stays = (left > 0) | (np.diff(graph.source_starts) == 0)
@@ -288,7 +295,11 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
 
 
 def part_of(
-    graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False
+    graph: KGArrays,
+    admitted: npt.NDArray[np.bool_],
+    *,
+    imported: bool = False,
+    left_out: npt.NDArray[np.bool_] | None = None,
 ) -> KGArrays:
     """Return a smaller graph with only the admitted documents, the facts that they state, and the names in these.
 
@@ -297,8 +308,9 @@ def part_of(
     Args:
         admitted: (D,), True for these documents.
         imported: whether the equivalences were imported; then they are left out.
+        left_out: (S,), True for sources whose facts are left out, though their documents are admitted.
     """
-    left = without_documents(graph, ~admitted)
+    left = without_documents(graph, ~admitted, left_out)
     stated = np.diff(left.source_starts) > 0
     alike = np.arange(len(left.edges)) >= left.facts
     named = left.mentions.row_sizes() > 0

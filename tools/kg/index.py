@@ -298,7 +298,11 @@ class KGIndex:
             arrays, manifest, self._embedder, self.database, self._edits, others
         )
 
-    def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
+    def within(
+        self,
+        admitted: npt.NDArray[np.bool_],
+        left_out: npt.NDArray[np.bool_] | None = None,
+    ) -> Self:
         """Return a smaller graph with only the admitted documents and the names in their facts, which get new numbers.
 
         Nodes that are neither entities nor documents are left out, since they may reveal something about any
@@ -306,9 +310,13 @@ class KGIndex:
 
         Args:
             admitted: (D,), True for these documents.
+            left_out: (S,), True for the places in the admitted documents whose facts are left out.
         """
         arrays = part_of(
-            self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED
+            self.arrays,
+            admitted,
+            imported=self.manifest.equivalence.kind == IMPORTED,
+            left_out=left_out,
         )
         manifest = replace(
             self.manifest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import dataclass
 from typing import cast
@@ -13,6 +14,7 @@ from ras_agent.address import as_argument
 from ras_agent.errors import IndexMismatch
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
+from ras_agent.text.times import is_date, period_of, stated_period, year_of
 from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.manifest import EmbedderIdentity
@@ -110,11 +112,45 @@ def graph_of(index: PassageIndex) -> KGIndex:
 
 
 def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
-    """Return the part of `graph` that the passages of `index` state; the whole graph if the index has no filter."""
+    """Return the part of `graph` that the passages of `index` state; the whole graph if the index has no filter.
+
+    If the filter has a date, facts that are known to hold only at other times are left out.
+    """
     if not index.filter:
         return graph
     rows = _rows(index, graph)
-    return graph.within((rows >= 0) & ~_changed(index, graph, rows))
+    admitted = (rows >= 0) & ~_changed(index, graph, rows)
+    date = index.filter.as_of
+    if not is_date(date):
+        return graph.within(admitted)
+    return graph.within(admitted, _of_other_times(index, graph, rows, year_of(date)))
+
+
+def _of_other_times(
+    index: PassageIndex, graph: KGIndex, rows: npt.NDArray[np.int64], time: float
+) -> npt.NDArray[np.bool_]:
+    """Return a mask of the graph's sources, (S,), whose facts are known not to hold at a time.
+
+    A fact's time is the period in its attributes and the one in its sentence, as in `facts_at`.
+    """
+    sources = graph.arrays.sources
+    holds = []
+    for note in graph.arrays.notes:
+        attributes = json.loads(note or "{}").get("fact", {})
+        holds.append(stated_period(attributes).holds_at(time))
+    left_out = ~np.array(holds, dtype=np.bool_)[sources["note"]]
+    order = np.argsort(sources["document"], kind="stable")
+    document = -1
+    text = ""
+    for place in order[rows[sources["document"][order]] >= 0].tolist():
+        number, start, end, _ = sources[place].tolist()
+        if number != document:
+            document = number
+            text = index.passages[int(rows[number])].text
+        period = period_of(text[start:end])
+        if period is not None and not period.holds_at(time):
+            left_out[place] = True
+    return left_out
 
 
 def linker_for(

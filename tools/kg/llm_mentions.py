@@ -86,7 +86,7 @@ def listed_names(reply: str, question: str) -> list[str] | None:
     r"""Return the lines of a reply that occur in the question; None if no line does, [] if the reply says that there
     are no names.
 
-    >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
+    >>> listed_names("- Alexander Graham Bell\n- Scotland", "Where was Alexander Graham Bell born?")
     ['Alexander Graham Bell']
     >>> listed_names("[NONE]", "What is that?")
     []

@@ -22,6 +22,8 @@ from ras_agent.tools.index.vision import PICTURES
 
 # reading a pipe or a device may never end
 _NO_FILE = "not a regular file"
+_READ_AS = {".doc": "DOCX", ".rtf": "DOCX", ".xls": "XLSX", ".ppt": "PPTX"}
+"""For formats of older programs, the formats in which their documents can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,8 @@ def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
     if suffix.lower() in PICTURES:
         return "a picture: give --vision openai:MODEL, a model that sees, to have it described"
     remedy = f"; if it is text, give --as text '*{suffix}'" if suffix else ""
+    if suffix.lower() in _READ_AS:
+        remedy = f"; save it as {_READ_AS[suffix.lower()]}"
     return f"unknown kind of file {suffix!r}; known: {known}{remedy}"
 
 

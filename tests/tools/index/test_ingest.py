@@ -401,6 +401,15 @@ def test_what_stays_of_a_file_that_can_no_longer_be_read_is_reported(
     assert not report.skipped[-1].error
 
 
+@pytest.mark.parametrize(("name", "kind"), [("a.RTF", "DOCX"), ("a.xls", "XLSX")])
+def test_a_file_of_an_older_program_is_reported_with_the_format_to_save_it_in(
+    tmp_path: Path, out: Path, name: str, kind: str
+) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(IngestError, match=says("unknown kind", f"save it as {kind}")):
+        ingest([tmp_path / name], out)
+
+
 def grow(path: Path) -> None:
     with path.open("a") as file:
         file.write('{"id": "c", "te')

@@ -89,7 +89,9 @@ def _queries(folder: Path) -> Path:
     for name in _QUERIES:
         if (folder / name).is_file():
             return folder / name
-    raise IngestError(f"{folder}: no {_QUERIES[0]} beside {_JUDGED}; get the whole set")
+    raise IngestError(
+        f"{folder}: no {_QUERIES[0]} next to {_JUDGED}; get the whole set"
+    )
 
 
 def read_question(record: QuestionRecord) -> Question:

@@ -1,4 +1,4 @@
-"""`ras-agent arena`: measures retrievers on a public question set, in one table with published results."""
+"""Implements `ras-agent arena`, which measures retrievers on a public question set, next to published results."""
 
 from __future__ import annotations
 

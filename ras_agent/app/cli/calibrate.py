@@ -1,4 +1,4 @@
-"""`ras-agent calibrate`: learns how sure answers are, from a run with answers that are known to be right or wrong."""
+"""Implements `ras-agent calibrate`, which fits confidences to a run with answers that are known to be right or wrong."""
 
 from __future__ import annotations
 

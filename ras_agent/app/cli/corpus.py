@@ -1,4 +1,4 @@
-"""`ras-agent corpus`: writes the passages in a benchmark's own file as a corpus to index."""
+"""Implements `ras-agent corpus`, which writes the passages in a benchmark's own file as a corpus to index."""
 
 from __future__ import annotations
 

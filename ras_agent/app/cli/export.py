@@ -1,4 +1,4 @@
-"""`ras-agent export`: writes a run, or the calls of one of its roles, as files of other libraries."""
+"""Implements `ras-agent export`, which writes a run, or the calls of one of its roles, as files of other libraries."""
 
 from __future__ import annotations
 

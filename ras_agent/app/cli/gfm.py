@@ -1,4 +1,4 @@
-"""`ras-agent kg examples` and `kg train`: fine-tune the graph network on your own questions."""
+"""Implements `ras-agent kg examples` and `kg train`, which fine-tune the graph network on the user's own questions."""
 
 from __future__ import annotations
 

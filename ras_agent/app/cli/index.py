@@ -1,4 +1,4 @@
-"""`ras-agent index`: makes an index of files, or brings one up to date."""
+"""Implements `ras-agent index`, which makes an index of files, or brings one up to date."""
 
 from __future__ import annotations
 

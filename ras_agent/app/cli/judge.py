@@ -1,5 +1,4 @@
-"""`ras-agent judge`: has a model judge the answers of a run, for comparison with published figures that were judged
-so."""
+"""Implements `ras-agent judge`: a model judges the answers of a run, as in published figures that need a judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ras-agent kg`: the knowledge graph of an index."""
+"""Implements `ras-agent kg`, which builds, shows, exports and deletes from the knowledge graph of an index."""
 
 from __future__ import annotations
 
@@ -430,7 +430,7 @@ def _draw(
         number = graph.entity_id(name)
         if number is None:
             raise SettingsError(
-                f"the graph has no entity {name!r}: give a name as the graph has it"
+                f"the graph has no entity {name!r}: give another --around, such as a name that `ras-agent kg export` lists"
             )
         start.append(number)
     entities = (

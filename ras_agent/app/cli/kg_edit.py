@@ -1,4 +1,4 @@
-"""`ras-agent kg edit`: a person corrects the stored knowledge graph."""
+"""Implements `ras-agent kg edit`, by which a person corrects the stored knowledge graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ras-agent replay`: asks the questions of an `eval` run again from the run's replies, completely or up to a hop."""
+"""Implements `ras-agent replay`, which asks the questions of a run again from its replies, completely or up to a hop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ras-agent serve` and `ras-agent mcp`: the agent over HTTP, and as tools of another agent."""
+"""Implements `ras-agent serve` and `ras-agent mcp`: the agent over HTTP, and as tools of another agent."""
 
 from __future__ import annotations
 

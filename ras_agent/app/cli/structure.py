@@ -1,4 +1,4 @@
-"""`ras-agent structure`: reads the facts of a whole corpus into a triple cache."""
+"""Implements `ras-agent structure`, which reads the facts of a whole corpus into a triple cache."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class AbundanceOptions(QuestionOptions):
 
 
 def abundance(options: AbundanceOptions) -> None:
-    """Answer from 10 to 100 % of each question's triples."""
+    """Answer each question from 10 to 100 % of its triples, to measure how scores depend on their number."""
     from ras_agent.eval.study import abundance_design
 
     design = abundance_design(

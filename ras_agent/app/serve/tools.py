@@ -62,8 +62,9 @@ _PACKAGE = str(Path(mcp.__file__).parent)
 
 
 class Quoted(TypedDict):
-    """Sentence that an answer cites. `supported` tells whether it supports the answer; null if that cannot be
-    decided."""
+    """Holds a sentence that an answer cites. `supported` tells whether it supports the answer; null if this cannot be
+    decided.
+    """
 
     title: str
     quote: str
@@ -73,7 +74,8 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. `abstained` tells whether the documents hold no sure answer, `grounded` whether a source supports it.
+    """Holds an answer. `abstained` tells whether the documents have no sure answer, `grounded` whether a source
+    supports it.
 
     `suggestion` is the answer that the sources suggest without being sure, if the answer abstained; else "".
     """
@@ -86,7 +88,7 @@ class Answered(TypedDict):
 
 
 class Found(TypedDict):
-    """A passage that a search returned. A higher `score` is better, within one search."""
+    """Holds a passage that a search returned. A higher `score` is better, within one search."""
 
     passage_id: str
     title: str
@@ -96,7 +98,7 @@ class Found(TypedDict):
 
 
 class Around(TypedDict):
-    """Part of a knowledge graph around an entity: facts as subject, predicate, object, and their passages."""
+    """Holds the part of a knowledge graph around an entity: facts as subject, predicate, object, and their passages."""
 
     entity: str
     facts: list[list[str]]

@@ -55,8 +55,8 @@ class Found:
     worth: float
     """The log of the probability that it is right, at most 0."""
     sentence: Sentence
-    in_row: bool = False
-    """Whether the answer is the cell of a table, which did not have to be read out of a text."""
+    rows: tuple[Sentence, ...] = ()
+    """The rows of a table that give the answer; () if it was read out of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,10 @@ class Chain:
     @property
     def worth(self) -> float:
         """Return the log of the probability that all links and the end are right."""
-        return sum(link.found.worth for link in self.links) + (
-            self.end.worth if self.end else 0.0
-        )
+        worths = [link.found.worth for link in self.links]
+        if self.end:
+            worths.append(self.end.worth)
+        return sum(worths)
 
     @property
     def answered(self) -> Found | None:
@@ -111,24 +112,19 @@ def follow(
     every = list(passages.values())
 
     def answer_to(asked: str) -> Found | None:
-        step = searched.get(canonical_key(asked))
         in_row = _in_row(asked, every)
         if in_row is not None:
             return in_row
-        hits = (
-            [
-                passages[hit.passage.id]
-                for hit in step.hits
-                if hit.passage.id in passages
-            ]
-            if step
-            else []
-        )
-        # if a search found nothing, the other passages are read
-        texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]
+        step = searched.get(canonical_key(asked))
+        texts = every[:_READ_BEFORE]
+        if step is not None:
+            found = [passages.get(hit.passage.id) for hit in step.hits]
+            hits = [passage for passage in found if passage is not None]
+            texts = (hits or every)[:_READ]  # the others if a search found nothing
         texts = [one for one in texts if not one.is_only_table]
-        best = next(iter(answers(asked, reader, texts)), None)
-        return best if best and (step or best.worth > _KNOWN) else None
+        for best in answers(asked, reader, texts):
+            return best if step or best.worth > _KNOWN else None
+        return None
 
     whole = _in_row(question, every)
     if whole is not None:
@@ -141,11 +137,8 @@ def follow(
         asked = asking_for(description)
         found = answer_to(asked)
         if found is None:
-            return (
-                chain
-                if canonical_key(asked) in searched
-                else replace(chain, open=asked)
-            )
+            is_open = canonical_key(asked) not in searched
+            return replace(chain, open=asked if is_open else "")
         found = replace(found, text=without_clause(found.text))
         left = chain.question.replace(description, found.text)
         chain = Chain(left, (*chain.links, Link(description, found)))
@@ -183,7 +176,7 @@ def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
     said = look_up(question, passages)
     if said is None:
         return None
-    return Found(text=said.text, worth=0.0, sentence=said.sentences[0], in_row=True)
+    return Found(said.text, 0.0, said.sentences[0], said.sentences)
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)
@@ -220,16 +213,16 @@ def asking_for(description: str) -> str:
     >>> asking_for("the river near Ulm"), asking_for("the inventor of the telephone")
     ('What is the river near Ulm?', 'Who is the inventor of the telephone?')
     """
-    words = description.split()
-    if words[0].lower() in {"who", "what", "which", "where"}:
-        return f"{words[0].capitalize()} {' '.join(words[1:])}?"
+    word, _, others = description.partition(" ")
+    if word.lower() in {"who", "what", "which", "where"}:
+        return f"{word.capitalize()} {others}?"
     head, *rest = _HEAD_ENDS.split(description, maxsplit=1)
-    noun = (head.split() or words)[-1].lower()
-    agent = _AGENT.search(noun) or (
-        noun.endswith("er") and rest and rest[0].startswith("of ")
-    )
-    somebody = type_of((noun,)) == "person" or (type_of((noun,)) == "thing" and agent)
-    return f"{'Who' if somebody else 'What'} is {description}?"
+    *_, noun = head.lower().split() or [word.lower()]
+    is_of = noun.endswith("er") and rest != [] and rest[0].startswith("of ")
+    kind = type_of((noun,))
+    is_agent = kind == "thing" and (is_of or _AGENT.search(noun))
+    asks = "Who" if kind == "person" or is_agent else "What"
+    return f"{asks} is {description}?"
 
 
 # the end of the noun phrase with which a description begins
@@ -243,14 +236,11 @@ def answers(
     question: str, reader: Reader, passages: Sequence[ReadPassage]
 ) -> list[Found]:
     """Return the answers that the passages give, the likeliest first, each once."""
-    texts = [_text(passage) for passage in passages]
-    found = [
-        answer
-        for rank, (passage, spans) in enumerate(
-            zip(passages, reader.read(question, texts), strict=True)
-        )
-        for answer in _in_passage(question, passage, spans, _titled(passage), rank)
-    ]
+    spans = reader.read(question, list(map(_text, passages)))
+    found: list[Found] = []
+    for rank, passage in enumerate(passages):
+        title = _titled(passage)
+        found += _in_passage(question, passage, spans[rank], title, rank)
     return _each_once(found)
 
 
@@ -261,24 +251,20 @@ def answers_in_pairs(
 
     In a pair, the first passage names the subject of the second.
     """
-    pairs = [
-        (one, other)
-        for one in passages
-        for other in passages
-        if one is not other and one.tells_of(other)
-    ]
-    pairs = sorted(
-        pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1])
-    )[:_PAIRS]
+    ranked: list[tuple[int, int, int]] = []
+    for rank, one in enumerate(passages):
+        for other_rank, other in enumerate(passages):
+            if one is not other and one.tells_of(other):
+                ranked.append((rank + other_rank, rank, other_rank))
+    ranked.sort()
+    pairs = [(passages[rank], passages[other]) for _, rank, other in ranked[:_PAIRS]]
     leads = [f"{_text(one)[:_LEAD]} " for one, _ in pairs]
-    texts = [
-        f"{lead}{_text(other)[:_LEAD]}"
-        for lead, (_, other) in zip(leads, pairs, strict=True)
-    ]
+    texts: list[str] = []
+    for lead, (_, other) in zip(leads, pairs, strict=True):
+        texts.append(lead + _text(other)[:_LEAD])
     found: list[Found] = []
-    for (one, other), lead, spans in zip(
-        pairs, leads, reader.read(question, texts), strict=True
-    ):
+    readings = reader.read(question, texts)
+    for (one, other), lead, spans in zip(pairs, leads, readings, strict=True):
         start = len(lead) + _titled(other)
         for span in spans:
             if span.start >= start:
@@ -325,7 +311,8 @@ def _naming(
 
 def is_left_out(sentence: Sentence) -> bool:
     """Return whether a sentence, or its end, is beyond the part of a passage that is read in pairs."""
-    return _titled(sentence.passage) + sentence.start + len(sentence.text) > _LEAD
+    end = _titled(sentence.passage) + sentence.end
+    return end > _LEAD
 
 
 def _text(passage: ReadPassage) -> str:
@@ -334,7 +321,8 @@ def _text(passage: ReadPassage) -> str:
 
 def _titled(passage: ReadPassage) -> int:
     """Return how many characters the title takes before a passage's text."""
-    return len(_text(passage)) - len(passage.text)
+    whole = _text(passage)
+    return len(whole) - len(passage.text)
 
 
 def _in_passage(
@@ -362,18 +350,13 @@ def _in_passage(
         elif begun:
             end = start + len(passage.text[start : begun[0]].rstrip(" .\n"))
         text = _named(passage, _name_start(question, passage.text, start, end), end)
-        sentence = next(
-            (one for one in passage.sentences if start < one.start + len(one.text)),
-            None,
-        )
-        if sentence is not None:
-            text = in_its_part(question, text, sentence.text)
-        if (
-            sentence is None
-            or not any(map(str.isalnum, text))
-            or holds(question, text)
-            or not fits(question, text)
-        ):
+        sentences = [one for one in passage.sentences if start < one.end]
+        if not sentences:
+            continue
+        sentence = sentences[0]
+        text = in_its_part(question, text, sentence.text)
+        is_word = any(map(str.isalnum, text))
+        if not is_word or holds(question, text) or not fits(question, text):
             continue
         # log sigmoid of the margin
         worth = -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank
@@ -387,9 +370,7 @@ def _without_loose_end(answer: str) -> str:
     ('1940', 'Ilse Marrow')
     """
     answer = _LIFE.sub("", answer.rstrip(" ,;:"))
-    while (split := answer.rpartition(" "))[2].lower() in _LOOSE_WORDS and split[0]:
-        answer = split[0].rstrip(" ,;:")
-    return answer
+    return _LOOSE_END.sub("", answer)
 
 
 def _number_end(question: str, text: str, start: int, end: int) -> int:
@@ -465,7 +446,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
 # the end of a paragraph or of a table cell, where an answer ends too
 _ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
 _LIFE = re.compile(r"(?<=[a-z]), ?\d{4} ?[–-] ?\d{4}$")
-_LOOSE_WORDS = word_set("a an the and or of in by")
+_LOOSE_END = re.compile(r"(?i)(?:[ ,;:]+(?:a|an|the|and|or|of|in|by))+\Z")
 _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 
@@ -496,12 +477,15 @@ def _names_it(answer: str, sentence: Sentence) -> bool:
 
 def _each_once(found: Sequence[Found]) -> list[Found]:
     best: dict[str, Found] = {}
-    for one in sorted(found, key=lambda one: -one.worth):
-        best.setdefault(canonical_key(one.text), one)
+    ordered = sorted(found, key=lambda one: one.worth, reverse=True)
+    for one in ordered:
+        key = canonical_key(one.text)
+        best.setdefault(key, one)
     return list(best.values())
 
 
 def passages_of(steps: Sequence[Step]) -> dict[str, ReadPassage]:
     """Return the passages that the steps have found, parsed, by id, in order."""
     found = passages_found(steps)
-    return {passage.id: passage for passage in read(found[:MOST_READ])}
+    passages = read(found[:MOST_READ])
+    return {passage.id: passage for passage in passages}

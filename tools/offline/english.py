@@ -21,7 +21,8 @@ _TABLES = tomllib.loads((files("ras_agent.data") / "english.toml").read_text("ut
 
 def words(table: str) -> dict[Any, frozenset[str]]:
     """Return the word lists in a table of english.toml, by their keys."""
-    return {key: word_set(listed) for key, listed in _TABLES[table].items()}
+    lists = _TABLES[table]
+    return {key: word_set(listed) for key, listed in lists.items()}
 
 
 CLOSED = {word: letter for letter, listed in words("closed").items() for word in listed}

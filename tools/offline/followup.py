@@ -11,7 +11,7 @@ than one with a wrong name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ras_agent.records import Exchange
@@ -50,8 +50,9 @@ _PERSONAL = re.compile(
     r"\b(?:born|died?|marr\w+|wife|husband|mother|father|parents?|child\w*|nationality|wrote|writ\w+|grow up|grew up"
     r"|lived?|stud\w+|attend\w*|invent\w*|discover\w*)\b"
 )
-_LAST_NOUN = re.compile(r"\b(the [a-z-]+)\?\Z")
+_LAST_NOUN = re.compile(r"\bthe [a-z-]+(?=\?\Z)")
 _YEAR = re.compile(r"\b\d{4}\b")
+_FOLLOWING = re.compile(r" ([A-Za-z]+)")
 _ITS_PART = re.compile(r"\bthe [a-z]+(?: [a-z]+)? of\b")
 _PREPOSITION = re.compile(
     r"(?:in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE
@@ -147,25 +148,27 @@ def _with_other_part(last: str, part: str) -> str:
     Raises _Unclear unless exactly one part is of the same kind.
     """
     preposition = _PREPOSITION.match(part)
-    bare, before = (
-        (part[preposition.end() :], f" {preposition[0].lower()}")
-        if preposition
-        else (part, "")
-    )
+    bare = part
+    before = ""
+    if preposition:
+        bare = part[preposition.end() :]
+        before = f" {preposition[0].lower()}"
     if _YEAR.fullmatch(bare):
-        return _replaced(last, [match.span() for match in _YEAR.finditer(last)], bare)
+        return _replaced(last, _spans(_YEAR, last), bare)
     if is_name(bare.removeprefix("the ")):
-        spans = [_with_article(last, span) for span in name_spans(last)]
-        return _replaced(
-            last,
-            [span for span in spans if last[: span[0]].lower().endswith(before)],
-            bare,
-        )
+        spans: list[tuple[int, int]] = []
+        for start, end in _things_in(last):
+            if last[:start].lower().endswith(before):
+                spans.append((start, end))
+        return _replaced(last, spans, bare)
     if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
-        return _replaced(
-            last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of"
-        )
+        return _replaced(last, _spans(_ITS_PART, last), f"{part} of")
     return ""
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    matches = pattern.finditer(text)
+    return [match.span() for match in matches]
 
 
 def _replaced(text: str, spans: Sequence[tuple[int, int]], part: str) -> str:
@@ -181,24 +184,21 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
         return text
     if _LEAVES_OUT_A_VERB.search(text):
         raise _Unclear
-    before = [
-        start for start, _ in name_spans(text) if start or not _ENGLISH.match(text)
-    ]
+    names = [start for start, _ in name_spans(text)]
+    if names[:1] == [0] and _ENGLISH.match(text):
+        del names[0]  # a verb
 
     def name(match: re.Match[str]) -> str:
         kind = str(match.lastgroup)
         if kind == "noun":
             return _of_the_sort(match, text, exchanges)
-        if before and before[0] < match.start():
+        if names and names[0] < match.start():
             raise _Unclear  # "Did Eiffel live in his tower?"
-        word, meant = match[0].lower(), _meant(kind, exchanges)
-        following = re.match(r" ([a-z]+)", text[match.end() :], re.IGNORECASE)
-        her_own = (
-            word == "her"
-            and following is not None
-            and following[1].lower() not in FUNCTION_WORDS
-        )
-        if her_own or word in ("his", "its", "their"):
+        word = match[0].lower()
+        meant = _meant(kind, exchanges)
+        following = _FOLLOWING.match(text, match.end())
+        is_object = following is None or following[1].lower() in FUNCTION_WORDS
+        if word in ("his", "its", "their") or (word == "her" and not is_object):
             return f"{meant}'" if meant.endswith("s") else f"{meant}'s"
         return f"in {meant}" if kind == "there" else meant
 
@@ -208,20 +208,21 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
 def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name that "that city" or "the river" refers to; the words unchanged if they describe something new."""
     noun = match["noun"].lower()
-    sure = match["which"].lower() != "the"
-    wanted = type_of((noun,))
-    for thing in (
-        thing for exchange in reversed(exchanges) for thing in _about(exchange, "")
-    ):
-        like = (
-            sure
-            and wanted not in (None, "thing")
-            and thing.type == wanted
-            and not thing.noun
-        )
-        if noun in thing.noun or like:
+    kind = type_of((noun,))
+    may_be_of_kind = match["which"].lower() != "the" and kind not in (None, "thing")
+    for thing in _earlier_things(exchanges):
+        is_of_kind = thing.type == kind and not thing.noun
+        if noun in thing.noun or (may_be_of_kind and is_of_kind):
             return thing.name
     return match[0]
+
+
+def _earlier_things(
+    exchanges: Sequence[Exchange], pronoun: str = ""
+) -> Iterator[_Thing]:
+    """Yield the things that earlier turns were about, the latest turn first."""
+    for exchange in reversed(exchanges):
+        yield from _about(exchange, pronoun)
 
 
 def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
@@ -229,9 +230,7 @@ def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
 
     Raises _Unclear without one.
     """
-    for thing in (
-        thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)
-    ):
+    for thing in _earlier_things(exchanges, pronoun):
         many = " and " in thing.name or thing.type == "organisation"
         is_one = {
             "he": thing.type in ("person", None) and not many,
@@ -248,44 +247,46 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
     """Return the things that a turn was about, likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
     question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
     asked = analyse(question)
-    is_named = asked.kind == "open" and asked.answer_type not in _NO_THING
-    name = _answer_name(exchange.answer, question) if is_named else ""
-    answered = [_Thing(name, asked.answer_type, asked.answer_noun)] if name else []
-    spans = [_with_article(question, span) for span in name_spans(question)]
-    if not spans and (noun := _LAST_NOUN.search(question)):
-        spans = [noun.span(1)]
+    answered: list[_Thing] = []
+    if asked.kind == "open" and asked.answer_type not in _NO_THING:
+        name = _answer_name(exchange.answer, question)
+        if name:
+            answered = [_Thing(name, asked.answer_type, asked.answer_noun)]
+    spans = _things_in(question) or _spans(_LAST_NOUN, question)
     if pronoun == "he":
         spans = [span for span in spans if not _A_PLACE.search(question[: span[0]])]
-    # "Who wrote Emma?" asks for a person, so Emma is a thing
-    is_a: AnswerType | None = "person" if _PERSONAL.search(question) else None
-    is_a = "thing" if asked.answer_type == "person" else is_a
-    subjects = (
-        [_Thing(question[slice(*span)], is_a) for span in spans]
-        if len(spans) == 1
-        else []
-    )
-    first = pronoun in ("it", "he") and _ASKS_WHERE.match(question)
-    return [*subjects, *answered] if first else [*answered, *subjects]
+    is_a: AnswerType | None = None
+    if asked.answer_type == "person":
+        is_a = "thing"  # "Who wrote Emma?" asks for a person, so Emma is a thing
+    elif _PERSONAL.search(question):
+        is_a = "person"
+    if len(spans) != 1:
+        return answered
+    ((start, end),) = spans
+    subject = _Thing(question[start:end], is_a)
+    if pronoun in ("it", "he") and _ASKS_WHERE.match(question):
+        return [subject, *answered]
+    return [*answered, subject]
 
 
 def _answer_name(answer: str, question: str) -> str:
     """Return the name that an answer consists of, or the only new name in it; "" if there is neither."""
-    text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
+    plain = " ".join(answer.split())[:LONGEST_QUESTION]
+    text = _CITED.sub("", plain).strip(' ."')
     if is_name(text):
         return text
-    new = list(
-        dict.fromkeys(
-            name for name in names_in(text) if name not in question and is_name(name)
-        )
-    )
-    return new[0] if len(new) == 1 else ""
+    new = {name for name in names_in(text) if name not in question and is_name(name)}
+    return new.pop() if len(new) == 1 else ""
 
 
-def _with_article(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    start, end = span
-    return (
-        (start - len("the "), end) if text[:start].lower().endswith(" the ") else span
-    )
+def _things_in(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the names in a text, each with "the" before it."""
+    spans: list[tuple[int, int]] = []
+    for start, end in name_spans(text):
+        if text[:start].lower().endswith(" the "):
+            start -= len("the ")
+        spans.append((start, end))
+    return spans
 
 
 def _capital(text: str) -> str:

@@ -95,12 +95,13 @@ class _Asked:
     @cached_property
     def relation(self) -> frozenset[str]:
         """Return the stems of the words that are not names, such as "director"."""
-        named = stem_set(" ".join(names_in(self.without_time)))
-        return self.stems - named
+        names = names_in(self.without_time)
+        return self.stems - stem_set(" ".join(names))
 
     def is_about(self, sentence: Sentence) -> bool:
         """Return whether a sentence, with its title, contains most of the question's words, and not only its names."""
-        shared = self.stems & (sentence.stems | sentence.passage.title_stems)
+        told = sentence.stems | sentence.passage.title_stems
+        shared = self.stems & told
         if self.relation and self.relation.isdisjoint(shared):
             return False
         return 2 * len(shared) > len(self.stems)

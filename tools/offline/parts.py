@@ -110,7 +110,7 @@ def _parts_of(sentence: str) -> Iterator[Part]:
     start = 0
     for joint in _JOINT.finditer(sentence):
         end = joint.start()
-        if _is_inside(end, whole):
+        if is_inside(end, whole):
             continue
         yield Part(start, end, sentence[start:end])
         start = joint.end()
@@ -118,25 +118,21 @@ def _parts_of(sentence: str) -> Iterator[Part]:
     yield Part(start, end, sentence[start:])
 
 
-def _is_inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in spans)
+def is_inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return whether a place is in one of the spans."""
+    inside = (start <= place < end for start, end in spans)
+    return any(inside)
 
 
 def _verbs_of(text: str) -> list[str]:
-    verbs = []
-    for chunk in chunked(text):
-        if chunk.kind == "vg":
-            verbs.append(chunk.text)
-    return verbs
+    chunks = chunked(text)
+    return [chunk.text for chunk in chunks if chunk.kind == "vg"]
 
 
 def _only_in(part: Part, parts: Sequence[Part]) -> frozenset[str]:
     """Return the stems that no other part contains."""
-    words = stem_set(part.text)
-    for one in parts:
-        if one is not part:
-            words -= stem_set(one.text)
-    return words
+    others = " ".join(one.text for one in parts if one is not part)
+    return stem_set(part.text) - stem_set(others)
 
 
 def _own_words(own: Part, other: Part, place: int) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import permutations
 
 from ras_agent.marks import ANSWER_IS
 from ras_agent.question_graph import QuestionGraph
@@ -77,39 +78,36 @@ class OfflinePlanner:
                 else Plan("subq", question, refusal)
             )
         steps = steps_as_reviewed(graph, steps)
-        chain = follow(question, self._reader, steps, passages_of(steps))
+        passages = passages_of(steps)
+        chain = follow(question, self._reader, steps, passages)
         if chain.open:
             return Plan("subq", chain.open, _so_far(chain))
-        if chain.answered:
-            return Plan(
-                "sufficient", reason=self._conclusion(chain, question, graph, steps)
-            )
         searches = {canonical_key(step.subquery) for step in steps}
-        if canonical_key(question) not in searches:
-            return Plan(
-                "subq", question, _so_far(chain) or "first the question as it is asked"
-            )
         evidence = gather(question, steps)
-        if evidence.asked.compared:
-            return _compare(evidence, searches)
-        reply = self._answerer.reply(question, list(passages_of(steps).values()), steps)
+        if chain.answered is None:
+            if canonical_key(question) not in searches:
+                reason = _so_far(chain) or "first the question as it is asked"
+                return Plan("subq", question, reason)
+            if evidence.asked.compared:
+                return _compare(evidence, searches)
+        reply = self._answerer.reply(question, list(passages.values()), steps)
         if reply and reply.confidence and reply.confidence >= self._enough:
-            return Plan("sufficient", reason=f"what was found says it: {reply.text}")
+            reason = _so_far(chain, f"so the answer is {reply.text}")
+            return Plan("sufficient", reason=reason)
+        if chain.answered:
+            reason = _so_far(
+                chain, "the last search answers the rest, though not surely"
+            )
+            return Plan("sufficient", reason=reason)
         if evidence.explained():
             return Plan(
                 "sufficient",
                 reason="two passages, of which one names the other, tell of all that is asked",
             )
         if len(steps) > self._most_bridges:
-            leads = (
-                "one more name has"
-                if self._most_bridges == 1
-                else f"{self._most_bridges} more names have"
-            )
-            return Plan(
-                "sufficient",
-                reason=f"{leads} been looked up, which is the most; what was read has to do",
-            )
+            most = f"most_bridges is {self._most_bridges}"
+            reason = f"no more names may be looked up ({most}); what was read has to do"
+            return Plan("sufficient", reason=reason)
         earlier = searches - {canonical_key(question)}
         for bridge in bridges(evidence, graph):
             if not any(holds(search, bridge.name) for search in earlier):
@@ -120,25 +118,11 @@ class OfflinePlanner:
                 )
         return Plan("sufficient", reason="no name is left that may lead on")
 
-    def _conclusion(
-        self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]
-    ) -> str:
-        """Return the reason that the chain has an answer, with the answer if the answerer is sure enough of it."""
-        passages: dict[str, Passage] = {}
-        for step in steps:
-            for hit in step.hits:
-                passages[hit.passage.id] = hit.passage
-        found = list(passages.values())
-        answer = self._answerer.answer(question, graph, found, steps)
-        so_far = _so_far(chain)
-        if answer.abstained:
-            return f"{so_far}; the last search answers the rest, though not surely"
-        return f"{so_far}; so the answer is {answer.text}"
 
-
-def _so_far(chain: Chain) -> str:
+def _so_far(chain: Chain, *end: str) -> str:
     """Return the answers of the chain's links as text: "the inventor of the telephone is Alexander Graham Bell"."""
-    return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
+    said = [f"{link.description} is {link.found.text}" for link in chain.links]
+    return "; ".join([*said, *end])
 
 
 def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
@@ -146,13 +130,11 @@ def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
     for name in evidence.asked.compared:
         if not evidence.has_read(name) and canonical_key(name) not in searches:
             unread.append(name)
-    if len(unread) == 1:
-        reason = f"the question compares {unread[0]} with another; nothing has been read about it yet"
-        return Plan("subq", unread[0], reason)
     if unread:
+        first, *further = unread
         names = " and ".join(unread)
-        reason = f"the question compares {names}; nothing has been read about them yet"
-        return Plan("subq", unread[0], reason, further=tuple(unread[1:]))
+        reason = f"nothing has been read yet about {names}, which the question compares"
+        return Plan("subq", first, reason, further=tuple(further))
     return Plan(
         "sufficient", reason="both that the question compares have been looked up"
     )
@@ -189,11 +171,8 @@ class OfflineReasoner:
                 return thought
         if evidence.asked.compared:
             return f"{ANSWER_IS}: in the passages about what is compared."
-        leads = [
-            lead
-            for lead in _leads(evidence)
-            if not any(lead[1] in thought for thought in thoughts)
-        ]
+        said = " ".join(thoughts)
+        leads = [lead for lead in _leads(evidence) if lead[1] not in said]
         if not leads:
             return f"{ANSWER_IS}: in what has been read, or nowhere."
         _, sentence, missing = max(leads, key=lambda lead: lead[0])
@@ -208,13 +187,11 @@ def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
     for passage in evidence.passages.values():
         for sentence in passage.sentences:
             held = evidence.coverage(passage.title_stems | sentence.stems)
-            new = any(
-                not evidence.has_read(sentence.text[start:end])
-                for start, end in sentence.names
-            )
-            if held and new and not ANSWER_IS.is_in(sentence.text):
-                nearer = 0.5 / (1 + evidence.ranks[passage.id])
-                yield held + nearer, sentence.text, evidence.missing(passage.stems)
+            are_read = map(evidence.has_read, names_in(sentence.text))
+            if not held or all(are_read) or ANSWER_IS.is_in(sentence.text):
+                continue
+            nearer = 0.5 / (1 + evidence.ranks[passage.id])
+            yield held + nearer, sentence.text, evidence.missing(passage.stems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +211,11 @@ class Evidence:
 
     def coverage(self, words: Set[str]) -> float:
         """Return the total weight, in 0..1, of the question's stems that are among `words`."""
-        return sum(weight for word, weight in self.weights.items() if word in words)
+        held = 0.0
+        for word, weight in self.weights.items():
+            if word in words:
+                held += weight
+        return held
 
     def missing(self, words: Set[str]) -> list[str]:
         """Return the question's content words whose stem is not among `words`, as written, one for each stem.
@@ -243,29 +224,25 @@ class Evidence:
         """
         kept: dict[str, str] = {}
         for word in _WORD.findall(self.asked.question):
-            first = next((token.stem for token in tokens_of(word) if token.stem), "")
-            if first and first not in words:
-                kept.setdefault(first, word)
+            for root in stems(word)[:1]:
+                if root not in words:
+                    kept.setdefault(root, word)
         return list(kept.values())
 
     def explained(self) -> bool:
         """Return whether two passages, of which one names the other's subject, together cover the question."""
-        read = self.passages.values()
-        pairs = (
-            (one, other)
-            for one in read
-            for other in read
-            if one is not other and one.tells_of(other)
-        )
-        return any(
-            self.coverage(one.stems | other.stems) >= _ENOUGH for one, other in pairs
-        )
+        for one, other in permutations(self.passages.values(), 2):
+            if not one.tells_of(other):
+                continue
+            if self.coverage(one.stems | other.stems) >= _ENOUGH:
+                return True
+        return False
 
     def has_read(self, name: str) -> bool:
         """Return whether a passage about `name` has been retrieved."""
-        return any(
-            canonical_key(name) in passage.keys for passage in self.passages.values()
-        )
+        key = canonical_key(name)
+        keys = [passage.keys for passage in self.passages.values()]
+        return any(key in of_passage for of_passage in keys)
 
 
 def gather(question: str, steps: Sequence[Step]) -> Evidence:
@@ -276,11 +253,8 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
     for step in steps:
         for rank, hit in enumerate(step.hits):
             ranks.setdefault(hit.passage.id, rank)
-    named = {
-        word
-        for name in (*asked.compared, *names_in(asked.question))
-        for word in stems(name)
-    }
+    names = (*asked.compared, *names_in(asked.question))
+    named = stem_set(" ".join(names))
     raw = rarity(stems(question), list(passages.values()))
     for word in named & raw.keys():
         raw[word] *= _NAME_WEIGHT
@@ -301,7 +275,8 @@ class Bridge:
     @property
     def subquery(self) -> str:
         """Return the sub-query for it: the name and the missing words."""
-        return " ".join((self.name, *self.missing))
+        words = (self.name, *self.missing)
+        return " ".join(words)
 
 
 def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
@@ -315,47 +290,32 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
     for fact in graph.facts:
         for source in fact.sources:
             passage = evidence.passages.get(source.passage_id)
-            for name, other in (
-                ((fact.object, fact.subject), (fact.subject, fact.object))
-                if passage
-                else ()
-            ):
-                if passage and is_name(name):
-                    key = canonical_key(name)
-                    sentence = passage.text[source.start : source.end]
-                    score = _score(evidence, fact, name, other, sentence)
-                    score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
-                    score += _CLASS * bool(stem_set(name) & evidence.plain)
-                    if key not in best or score > best[key].score:
-                        best[key] = Bridge(
-                            name,
-                            fact,
-                            score,
-                            tuple(evidence.missing(passage.stems | stem_set(name))),
-                        )
+            if passage is None:
+                continue
+            sentence = passage.text[source.start : source.end]
+            for name in filter(is_name, (fact.object, fact.subject)):
+                score = _score(evidence, fact, name, sentence)
+                score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
+                key = canonical_key(name)
+                if key not in best or score > best[key].score:
+                    missing = evidence.missing(passage.stems | stem_set(name))
+                    best[key] = Bridge(name, fact, score, tuple(missing))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
-def _score(
-    evidence: Evidence, fact: Triple, name: str, other: str, sentence: str
-) -> float:
+def _score(evidence: Evidence, fact: Triple, name: str, sentence: str) -> float:
     own = stem_set(name)
-    plain = evidence.plain
+    other = fact.subject if name == fact.object else fact.object
     tokens = tokens_of(sentence)
-    words = [token.word for token in tokens_of(name)]
-    starts = [
-        at
-        for at in range(len(tokens))
-        if [one.word for one in tokens[at : at + len(words)]] == words
-    ]
-    places = [(at, at + len(words) - 1) for at in starts]
-    return (
-        _COVERED
-        * (
-            evidence.coverage(stem_set(sentence) - own)
-            + evidence.coverage(stem_set(other) - own)
-        )
-        + nearness([token.stem for token in tokens], plain - own, places)
-        + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
-        + _ALREADY_READ * evidence.has_read(name)
-    )
+    size = len(tokens_of(name))
+    start = sentence.find(name)
+    first = sum(token.end <= start for token in tokens)
+    places = [(first, first + size - 1)] if start >= 0 else []
+    asked = evidence.plain - own
+    covered = evidence.coverage(stem_set(sentence) - own)
+    covered += evidence.coverage(stem_set(other) - own)
+    near = nearness([token.stem for token in tokens], asked, places)
+    relation = len(asked & stem_set(fact.predicate)) / max(1, len(evidence.plain))
+    is_class = not own.isdisjoint(evidence.plain)
+    known = _ALREADY_READ * evidence.has_read(name)
+    return _COVERED * covered + near + relation + _CLASS * is_class + known

@@ -31,7 +31,6 @@ ORDERS = (
     (_ORDERING["later"], True, 1),
     (_ORDERING["earlier"], True, -1),
     (_ORDERING["more"], False, 1),
-    (_ORDERING["deeper"], False, 1),
     (_ORDERING["fewer"], False, -1),
 )
 """Rows of (words that ask for an order, whether they order dates rather than numbers, sign of what is asked for).
@@ -49,6 +48,7 @@ _AND = re.compile(r"\s+(?:and|than|&)\s+")
 _BETWEEN = re.compile(
     r"\bbetween\s+(.+?) and ((?:(?! and ).)+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE
 )
+_MARKS = ' \t"“”?.,;:'
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
 _APPOSITION = re.compile(
     r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE
@@ -92,36 +92,34 @@ def analyse(question: str) -> QuestionAnalysis:
         kind = "choice"
     elif yes_no:
         kind = "yes_no"
-    compared = (
-        pair
-        if kind != "open" or (pair and (_SHARED.search(text) or _has_two(text, pair)))
-        else ()
-    )
-    return QuestionAnalysis(
-        text, kind, compared, *((None, ()) if yes_no else expected_answer(text))
-    )
+    if kind == "open" and not (_SHARED.search(text) or _has_two(text, pair)):
+        pair = ()
+    answer_type, noun = (None, ()) if yes_no else expected_answer(text)
+    return QuestionAnalysis(text, kind, pair, answer_type, noun)
 
 
 def _options(text: str, yes_no: bool) -> tuple[str, ...]:
     """Return the names on both sides of the last "or" between names; () if there is none."""
     for match in reversed(list(_OR.finditer(text))):
-        right = _clean(_APPOSITION.sub("", text[match.end() :]))
         before = text[: match.start()]
-        *_, listed = re.split(r",\s+", before)
-        left = _clean(listed) if listed != before else ""
-        if not left[:1].isupper() and not left[:1].isdigit():
-            names = name_spans(before)
-            left = (
-                _clean(before[slice(*names[-1])])
-                if names and len(before) - names[-1][1] <= 1
-                else ""
-            )
-        if yes_no and (names := name_spans(right)) and not names[0][0]:
+        right = _clean(_APPOSITION.sub("", text[match.end() :]))
+        *others, listed = re.split(r",\s+", before)
+        left = _clean(listed) if others else ""
+        if not _is_written_as_name(left):
+            names = [one for one in name_spans(before) if len(before) - one[1] <= 1]
+            left = "".join(_clean(before[start:end]) for start, end in names)
+        if yes_no:
             # the question goes on after the name: "or Bo Day born first?"
-            right = right[slice(*names[0])]
-        if left and (right[:1].isupper() or right[:1].isdigit()):
+            names = [one for one in name_spans(right) if one[0] == 0]
+            right = right[: names[0][1]] if names else right
+        if left and _is_written_as_name(right):
             return left, right
     return ()
+
+
+def _is_written_as_name(text: str) -> bool:
+    first = text[:1]
+    return first.isupper() or first.isdigit()
 
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
@@ -133,21 +131,15 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
         return _clean(between[1]), _clean(between[2])
     spans = name_spans(text)
     for match in _AND.finditer(text):
-        left = next(
-            (span for span in spans if span[1] in (match.start(), match.start() - 1)),
-            None,
-        )
-        right = next(
-            (span for span in spans if 0 <= span[0] - match.end() <= len("the ") + 1),
-            None,
-        )
-        if left and right and left != right:
-            return _clean(text[slice(*left)]), _clean(text[slice(*right)])
-    return (
-        tuple(text[slice(*span)] for span in spans)
-        if yes_no and len(spans) == 2
-        else ()
-    )
+        before = [one for one in spans if 0 <= match.start() - one[1] <= 1]
+        after = [one for one in spans if 0 <= one[0] - match.end() <= len("the ") + 1]
+        if before and after and before[0] != after[0]:
+            spans = [before[0], after[0]]
+            yes_no = True
+            break
+    if not yes_no or len(spans) != 2:
+        return ()
+    return tuple(_clean(text[start:end]) for start, end in spans)
 
 
 def _has_two(text: str, pair: tuple[str, ...]) -> bool:
@@ -155,13 +147,16 @@ def _has_two(text: str, pair: tuple[str, ...]) -> bool:
 
     "When did A and B marry?" asks for one event, and not for something that each of them has.
     """
+    if not pair:
+        return False
     both = "(?:the )?{} and (?:the )?{}".format(*map(re.escape, pair))
     verb = "(?:are|were|have|belong|come|play)"
     return re.search(rf"(?i)^{both} {verb}\b|\b(?:are|were) {both}", text) is not None
 
 
 def _clean(name: str) -> str:
-    return _LEADING.sub("", name.strip(' \t?.,;:"“”')).strip(' "“”?.,;:')
+    bare = _LEADING.sub("", name.strip(_MARKS))
+    return bare.strip(_MARKS)
 
 
 AnswerType = Literal[
@@ -182,6 +177,7 @@ _ASKED_OF = re.compile(
 _MEASURES = re.compile(
     r"\s*(?:many|much|long|tall|high|far|old|large|big|deep|wide|heavy|fast|often)\b"
 )
+_AMOUNT = re.compile(r"^\s*(?:many|much)\b")
 _NOUN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _DETERMINERS = word_set("the a an other this same most")
 _SORTS = word_set("type kind sort class form genre piece brand types kinds")
@@ -216,11 +212,9 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     if word in _TYPES:
         return _TYPES[word], ()
     if word == "how":
-        return (
-            ("number", noun_of(re.sub(r"^\s*(?:many|much)\b", "", rest)))
-            if _MEASURES.match(rest)
-            else (None, ())
-        )
+        if not _MEASURES.match(rest):
+            return None, ()
+        return "number", noun_of(_AMOUNT.sub("", rest))
     copula = _COPULA.match(rest)
     noun = noun_of(rest[copula.end() :] if copula else rest)
     return type_of(noun), noun
@@ -229,12 +223,11 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
 def _question_word(text: str) -> re.Match[str] | None:
     """Return the word that asks: the first one, unless it begins a relative clause and a later one asks."""
     words = list(ASKS.finditer(text))
-    asking = (
-        one
-        for one in words
-        if one[0].lower() not in _RELATIVE or _ASKED_OF.search(text[: one.start()])
-    )
-    return next(asking, words[0] if words else None)
+    for one in words:
+        is_relative = one[0].lower() in _RELATIVE
+        if not is_relative or _ASKED_OF.search(text[: one.start()]):
+            return one
+    return words[0] if words else None
 
 
 def noun_of(rest: str) -> tuple[str, ...]:
@@ -243,18 +236,16 @@ def noun_of(rest: str) -> tuple[str, ...]:
     end = 0
     for match in _NOUN.finditer(rest):
         word = match.group().lower()
-        if rest[end : match.start()].strip(" \"“”'’") or (
-            words and (word.endswith("ed") or word in _COMPARATIVES)
-        ):
+        is_apart = rest[end : match.start()].strip(" \"“”'’") != ""
+        if is_apart or (words and (word.endswith("ed") or word in _COMPARATIVES)):
             break
+        is_of_sort = word == "of" and not _SORTS.isdisjoint(words[-1:])
         if word not in FUNCTION_WORDS:
             words.append(word)
-        elif word not in _DETERMINERS and not (
-            word == "of" and words and words[-1] in _SORTS
-        ):
+        elif word not in _DETERMINERS and not is_of_sort:
             break
         end = match.end()
-    return tuple(part for word in words for part in content_words(word))
+    return tuple(content_words(" ".join(words)))
 
 
 def type_of(noun: tuple[str, ...]) -> AnswerType | None:
@@ -299,24 +290,25 @@ def _is_date(answer: str, noun: tuple[str, ...]) -> bool:
     has_digits = any(map(str.isdigit, answer))
     if noun and noun[-1] in _IN_DIGITS and not has_digits:
         return False
-    is_dated = any(figure.is_date for figure in figures_in(answer))
+    figures = figures_in(answer)
+    is_dated = any(figure.is_date for figure in figures)
     has_month = any(word.lower() in MONTHS for word in answer.split())
     return is_dated or has_month or not is_name(answer)
 
 
 def _is_count(answer: str, noun: tuple[str, ...]) -> bool:
-    figures = figures_in(answer)
-    if not figures:
-        first = [word.lower().removesuffix("s") for word in answer.split()[:3]]
-        return any(english.CLOSED.get(word) == "F" for word in first)
-    # "1200" may count boats, but not months
-    is_year = _YEAR.fullmatch(answer) is not None
-    is_counted = any(figure.kind in ("number", "year") for figure in figures)
-    return is_counted and not (is_year and not _TIMES.isdisjoint(noun))
+    kinds = {figure.kind for figure in figures_in(answer)}
+    if not kinds:
+        first = {word.removesuffix("s") for word in answer.lower().split()[:3]}
+        return not first.isdisjoint(_NUMERALS)
+    if _YEAR.fullmatch(answer) and not _TIMES.isdisjoint(noun):
+        return False  # "1200" may count boats, but not months
+    return not kinds.isdisjoint(("number", "year"))
 
 
 _WHAT_SOMEBODY_WAS = re.compile(r"(?i)what (?:was|were) .*\b(?:before|by trade)\W*\Z")
 _IN_DIGITS = word_set("year date")
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _YEAR = re.compile(r"\d{4}")
+_NUMERALS = english.words("closed")["F"]
 _TIMES = word_set("year years month months week weeks day days hour hours")

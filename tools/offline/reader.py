@@ -66,29 +66,35 @@ class Reader:
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return, for each text, up to `spans` answers that do not overlap, best first."""
-        return [list(one.spans) for one in self.readings(question, texts)]
+        readings = self.readings(question, texts)
+        return [list(one.spans) for one in readings]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
         """Return, for each text, its verdict on a yes-or-no question."""
-        return [one.verdict for one in self.readings(question, texts)]
+        readings = self.readings(question, texts)
+        return [one.verdict for one in readings]
 
     def readings(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """Return, for each text, its answers and its verdict for a question."""
-        return self._readings.of(
-            [(question, text) for text in texts],
-            lambda new: self._loaded().read(
-                question, [text for _, text in new], self._spans
-            ),
-        )
+
+        def read(new: list[tuple[str, str]]) -> list[Reading]:
+            unread = [text for _, text in new]
+            return self._loaded().read(question, unread, self._spans)
+
+        keys = [(question, text) for text in texts]
+        return self._readings.of(keys, read)
 
     def described(self, question: str) -> Span | None:
         """Return the part of a question that describes something without naming it; None if no part does.
 
         Its margin, in logits, says how much likelier this is than that the question describes nothing.
         """
-        return self._descriptions.of(
-            [question], lambda _: [self._loaded().described(question)]
-        )[0]
+
+        def describe(_: list[str]) -> list[Span | None]:
+            return [self._loaded().described(question)]
+
+        (described,) = self._descriptions.of([question], describe)
+        return described
 
     def _loaded(self) -> _Network:
         with self._loading:
@@ -117,79 +123,65 @@ def _load(file: Path) -> _Network:
         raise WeightsError(
             f"{file}: not a reader's weights: {error} is missing"
         ) from None
-    return _Network(
-        network,
-        bert_tokenizer(),
-        {name: weights[name] for name in weights if name.startswith("heads.")},
-    )
+    return _Network(network, bert_tokenizer(), weights)
 
 
 class _Network:
-    """The network, its tokenizer and the heads. They never change."""
+    """The network, its tokenizer, and the weights with its heads. They never change."""
 
     def __init__(
-        self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]
+        self, network: Bert, tokenizer: Tokenizer, weights: Mapping[str, Floats]
     ) -> None:
         self.network = network
         self.tokenizer = tokenizer
-        self.heads = heads
+        self.weights = weights
 
     def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:
-        asked = self.tokenizer.encode(
-            encodable(question), add_special_tokens=False
-        ).ids[:QUESTION_TOKENS]
-        windows = list(
-            self._windows(
-                [encodable(text) for text in texts], WINDOW_TOKENS - len(asked) - 3
-            )
-        )
+        asked, _ = self._encoded(question)
+        windows = list(self._windows(texts, WINDOW_TOKENS - len(asked) - 3))
         first = len(asked) + 2
         rows = [[CLS, *asked, SEP, *window.ids, SEP] for window in windows]
         spans: list[list[Span]] = [[] for _ in texts]
         verdicts: list[list[Floats]] = [[] for _ in texts]
         for window, states in zip(windows, self._states(rows, first), strict=True):
             logits = self._logits("spans", states)  # (T, 2)
-            none = float(logits[0].sum())
-            inside = logits[first : first + len(window.ids)]
-            for start, end, score in best_spans(inside[:, 0], inside[:, 1], count):
-                spans[window.text].append(
-                    Span(window.offsets[start][0], window.offsets[end][1], score, none)
-                )
-            verdicts[window.text].append(self._logits("verdicts", states[:1])[0])
-        return [
-            Reading(tuple(_best(of, count)), _verdict(said))
-            for of, said in zip(spans, verdicts, strict=True)
-        ]
+            spans[window.text] += _spans(logits, first, window.offsets, count)
+            (verdict,) = self._logits("verdicts", states[:1])
+            verdicts[window.text].append(verdict)
+        readings = []
+        for of_text, said in zip(spans, verdicts, strict=True):
+            best = tuple(_best(of_text, count))
+            readings.append(Reading(best, _verdict(said)))
+        return readings
 
     def described(self, question: str) -> Span | None:
-        encoding = self.tokenizer.encode(encodable(question), add_special_tokens=False)
-        asked = encoding.ids[:QUESTION_TOKENS]
+        asked, offsets = self._encoded(question)
         if not asked:
             return None
         (states,) = self._states([[CLS, *asked, SEP]], len(asked) + 2)
         logits = self._logits("descriptions", states)
-        inside = logits[1 : 1 + len(asked)]
-        ((start, end, score),) = best_spans(
-            inside[:, 0], inside[:, 1], 1, QUESTION_TOKENS
-        )
-        span = Span(
-            encoding.offsets[start][0],
-            encoding.offsets[end][1],
-            score,
-            float(logits[0].sum()),
-        )
+        (span,) = _spans(logits, 1, offsets, 1, QUESTION_TOKENS)
         return span if span.margin > 0 else None
 
+    def _encoded(self, question: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the ids of a question's first tokens, and their offsets."""
+        text = encodable(question)
+        encoding = self.tokenizer.encode(text, add_special_tokens=False)
+        read = slice(QUESTION_TOKENS)
+        return encoding.ids[read], encoding.offsets[read]
+
     def _windows(self, texts: Sequence[str], room: int) -> Iterator[_Window]:
-        for number, encoding in enumerate(
-            self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        ):
-            for start in range(
-                0, max(1, len(encoding.ids) - OVERLAP_TOKENS), room - OVERLAP_TOKENS
-            ):
+        encodings = self.tokenizer.encode_batch(
+            [encodable(text) for text in texts], add_special_tokens=False
+        )
+        step = room - OVERLAP_TOKENS
+        for number, encoding in enumerate(encodings):
+            last = max(1, len(encoding.ids) - OVERLAP_TOKENS)
+            for start in range(0, last, step):
                 piece = slice(start, start + room)
-                if encoding.ids[piece]:
-                    yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
+                ids = encoding.ids[piece]
+                if ids:
+                    yield _Window(number, ids, encoding.offsets[piece])
 
     def _states(self, rows: Sequence[Sequence[int]], first: int) -> list[Floats]:
         """Return the last states (T, 384) of each row.
@@ -201,40 +193,54 @@ class _Network:
         if not rows:
             return found
         for panel in panels(rows, self.network.columns):
-            states, groups = self.network.states(
-                [rows[number] for number in panel], [first] * len(panel)
-            )
-            of_rows = [
-                one
-                for group in groups
-                for one in np.split(states[group.columns], group.texts)
-            ]
+            chosen = [rows[number] for number in panel]
+            states, groups = self.network.states(chosen, [first] * len(panel))
+            of_rows: list[Floats] = []
+            for group in groups:
+                of_rows += np.split(states[group.columns], group.texts)
             for number, one in zip(panel, of_rows, strict=True):
                 found[number] = one
         return found
 
     def _logits(self, head: str, states: Floats) -> Floats:
-        logits: Floats = (
-            states @ self.heads[f"heads.{head}.weight"].T
-            + self.heads[f"heads.{head}.bias"]
-        )
+        weight = self.weights[f"heads.{head}.weight"]
+        logits: Floats = states @ weight.T
+        logits += self.weights[f"heads.{head}.bias"]
         return logits
+
+
+def _spans(
+    logits: Floats,
+    first: int,
+    offsets: Sequence[tuple[int, int]],
+    count: int,
+    longest: int = ANSWER_TOKENS,
+) -> Iterator[Span]:
+    """Yield the best spans of the tokens from `first` on, which have these offsets. logits: (T, 2)."""
+    none = float(logits[0].sum())
+    inside = logits[first : first + len(offsets)]
+    for start, end, score in best_spans(inside[:, 0], inside[:, 1], count, longest):
+        first_character, _ = offsets[start]
+        _, last_character = offsets[end]
+        yield Span(first_character, last_character, score, none)
 
 
 def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
     """Yield the best spans over a text's windows by their margins, with the no-answer logit of the surest window."""
     none = min((span.no_answer for span in spans), default=0.0)
-    for span in sorted(spans, key=lambda span: (-span.margin, span.start))[:count]:
+    ordered = sorted(spans, key=lambda span: (-span.margin, span.start))
+    for span in ordered[:count]:
         yield Span(span.start, span.end, span.margin + none, none)
 
 
 def _verdict(logits: Sequence[Floats]) -> Verdict:
     """Return the verdict of the window that is surest that its text affirms or denies."""
-    if not logits:
-        return Verdict(0.0, 0.0, 1.0)
-    shares = [np.exp(one - one.max()) / np.exp(one - one.max()).sum() for one in logits]
-    least = min(range(len(shares)), key=lambda number: float(shares[number][2]))
-    return Verdict(*map(float, shares[least]))
+    verdicts: list[Verdict] = []
+    for one in logits:
+        odds = np.exp(one - one.max())
+        verdicts.append(Verdict(*map(float, odds / odds.sum())))
+    nothing = Verdict(0.0, 0.0, 1.0)
+    return min(verdicts, key=lambda one: one.not_said, default=nothing)
 
 
 def best_spans(
@@ -247,14 +253,16 @@ def best_spans(
         longest: the maximum number of tokens of a span.
     """
     scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
-    allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(
-        np.ones_like(scores, dtype=bool), longest
-    )
-    scores = np.where(allowed, scores, -np.inf)
+    places = np.arange(len(end))
+    lengths = places - places[:, None]
+    scores[(lengths < 0) | (lengths >= longest)] = -np.inf
     best: list[tuple[int, int, float]] = []
-    while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
+    while len(best) < count:
+        top = float(scores.max(initial=-np.inf))
+        if not np.isfinite(top):
+            break
         first, last = divmod(int(scores.argmax()), len(end))
-        best.append((first, last, float(top)))
+        best.append((first, last, top))
         # spans that begin before this one's end and end after its start overlap it
         scores[: last + 1, first:] = -np.inf
     return best

@@ -64,12 +64,21 @@ def nearness(
     Args:
         places: the indices of the first and last word of each place.
     """
-    gaps: dict[str, int] = {}
+    nearest: dict[str, float] = {}
     for at, word in enumerate(words):
-        if word in wanted and places:
-            gap = min(max(first - at, at - last, 0) for first, last in places)
-            gaps[word] = min(gap, gaps.get(word, gap))
-    return sum(1 / (1 + gap) for gap in gaps.values())
+        if word not in wanted:
+            continue
+        for first, last in places:
+            gap = max(first - at, at - last, 0)
+            near = 1 / (1 + gap)
+            nearest[word] = max(near, nearest.get(word, 0.0))
+    return sum(nearest.values())
+
+
+def blanked(text: str, start: int, end: int) -> str:
+    """Return a text with blanks from `start` to `end`, so that all other offsets stay valid."""
+    blank = " " * (end - start)
+    return text[:start] + blank + text[end:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +94,10 @@ class Sentence:
     text: str
 
     @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
     def titled(self) -> str:
         """Return the sentence after the title and the headings of its passage."""
         return with_title(self.passage.heading, self.text)
@@ -97,7 +110,8 @@ class Sentence:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Return the stems of the content words."""
-        return frozenset(token.stem for token in self.tokens if token.stem)
+        roots = {token.stem for token in self.tokens}
+        return frozenset(roots - {""})
 
     @cached_property
     def names(self) -> tuple[tuple[int, int], ...]:
@@ -129,7 +143,8 @@ class Sentence:
 
     def begins_with(self, words: Set[str]) -> bool:
         """Return whether the first word is one of these."""
-        return bool(self.tokens) and self.tokens[0].word in words
+        first = [token.word for token in self.tokens[:1]]
+        return not words.isdisjoint(first)
 
     @property
     def naming(self) -> Sentence:
@@ -176,10 +191,8 @@ class ReadPassage:
         """Return the passage with some of its sentences replaced by blanks, so that all other offsets stay valid."""
         text = self.text
         for number in numbers:
-            sentence = self.sentences[number]
-            blank = " " * len(sentence.text)
-            end = sentence.start + len(sentence.text)
-            text = text[: sentence.start] + blank + text[end:]
+            one = self.sentences[number]
+            text = blanked(text, one.start, one.end)
         return ReadPassage(replace(self._passage, text=text))
 
     @property
@@ -221,8 +234,9 @@ class ReadPassage:
     @cached_property
     def keys(self) -> frozenset[str]:
         """Return the canonical keys of the title's forms."""
-        forms = (self.topic, self.topic.split(", ")[0], unescaped(self._own_title))
-        return frozenset(canonical_key(form) for form in forms if form)
+        first, _, _ = self.topic.partition(", ")
+        forms = (self.topic, first, unescaped(self._own_title))
+        return frozenset(map(canonical_key, filter(None, forms)))
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
@@ -232,7 +246,8 @@ class ReadPassage:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Return the stems of the title, the headings and the text."""
-        return frozenset(stems(f"{self.heading} {self.text}"))
+        whole = f"{self.heading} {self.text}"
+        return frozenset(stems(whole))
 
     @cached_property
     def _spaced(self) -> str:
@@ -287,9 +302,8 @@ _READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the parsed passages, each once, in order; passages that were parsed before are taken from a cache."""
     contents = {_content_of(one): one for one in passages}
-    return tuple(
-        _READ.of(
-            list(contents),
-            lambda new: [ReadPassage(contents[content]) for content in new],
-        )
-    )
+
+    def parsed(new: list[tuple[str, ...]]) -> list[ReadPassage]:
+        return [ReadPassage(contents[content]) for content in new]
+
+    return tuple(_READ.of(list(contents), parsed))

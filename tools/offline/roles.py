@@ -27,7 +27,8 @@ def offline_planner(
     """Build the planner that asks for the things which a question describes, innermost first, else follows bridges."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
-    return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
+    reader = _packaged_reader()
+    return OfflinePlanner(reader, language=options.language, enough=enough)
 
 
 def offline_answerer(

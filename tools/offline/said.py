@@ -1,4 +1,4 @@
-"""Answers by more than one name: by a whole list, or by the sentences that give a reason, a summary or steps."""
+"""Answers by more than one name: by a list, or by sentences: a reason, a summary, steps, the nearest to a question."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ras_agent.text.names import is_name, name_spans
+from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.sentences import ITEM
-from ras_agent.text.words import stems, word_set
-from ras_agent.tools.offline.reading import ReadPassage, Sentence
+from ras_agent.text.words import stem_set, stems, word_set
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, rarity
 
 _WHY = re.compile(
     r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b"
@@ -55,12 +55,10 @@ def sentences_that_say(
     asks_for_all = _SUMMARY.match(question) is not None
     if not asks_why and not asks_for_all and not _STEPS.match(question):
         return None
-    asked = {
-        stem
-        for word in question.split()
-        if word.strip("?.,").lower() not in _ASKED_SO
-        for stem in stems(word)
-    }
+    asked: set[str] = set()
+    for word in question.split():
+        if word.strip("?.,").lower() not in _ASKED_SO:
+            asked.update(stems(word))
     if asks_why:
         return _reason(asked, passages) or _answered(asked, passages)
     return _section(asked, passages, asks_for_all)
@@ -68,30 +66,23 @@ def sentences_that_say(
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
     """Return the sentence that gives a reason and contains most of the question's words, not only names."""
-    best: tuple[float, list[Sentence]] = (0.0, [])
+    best: list[Sentence] = []
+    most = 0.0
+    least = _LEAST_SHARED * len(asked)
     for passage in passages:
-        named = passage.title_stems
+        above = asked & passage.title_stems
+        of_passage = asked & passage.stems
         for sentence in passage.sentences:
             own = asked & sentence.stems
-            names = {
-                stem
-                for start, end in sentence.names
-                for stem in stems(sentence.text[start:end])
-            }
-            borne = own | (asked & named)
-            if (
-                _BECAUSE.search(sentence.text)
-                and own - names
-                and len(borne) >= _LEAST_SHARED * len(asked)
-            ):
-                shared = (
-                    len(own)
-                    + len((asked & passage.stems) - own) / 2
-                    + len(asked & named) / 4
-                )
-                if len(asked & passage.stems) >= _LEAST_SHARED * len(asked):
-                    best = max(best, (shared, [sentence]), key=lambda one: one[0])
-    return best[1]
+            names = stem_set(" ".join(names_in(sentence.text)))
+            is_reason = _BECAUSE.search(sentence.text) and not own <= names
+            if not is_reason or min(len(own | above), len(of_passage)) < least:
+                continue
+            shared = len(own) + len(of_passage - own) / 2 + len(above) / 4
+            if shared > most:
+                most = shared
+                best = [sentence]
+    return best
 
 
 def _section(
@@ -139,54 +130,51 @@ def _below_heading_with(asked: set[str], passage: ReadPassage) -> list[Sentence]
 
 def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
     """Return the sentences below a heading that asks the same question why; [] if there is none."""
-    found = [
-        (shared, -number, heading, passage)
-        for number, passage in enumerate(passages)
-        for shared, heading in _headings(asked, passage)
-        if shared
-        and shared >= _ASKED_ALIKE * len(asked)
-        and _WHY.match(heading.group())
-    ]
-    _, _, heading, passage = max(
-        found, key=lambda one: one[:2], default=(0, 0, None, None)
-    )
-    return _below(heading, passage) if heading and passage else []
+    best: list[Sentence] = []
+    most = _ASKED_ALIKE * len(asked)
+    for passage in passages:
+        for shared, heading in _headings(asked, passage):
+            if shared and shared >= most and _WHY.match(heading.group()):
+                most = shared + 1
+                best = _below(heading, passage)
+    return best
 
 
 def _headings(
     asked: set[str], passage: ReadPassage
 ) -> Iterator[tuple[int, re.Match[str]]]:
-    return (
-        (len(asked & set(stems(one.group()))), one)
-        for one in _HEADING.finditer(passage.text)
-    )
+    for one in _HEADING.finditer(passage.text):
+        shared = asked.intersection(stems(one.group()))
+        yield len(shared), one
 
 
 def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
     """Return the first sentences below a heading, up to the next heading of the same or a higher level."""
-    later = _HEADING.finditer(passage.text, heading.end())
-    end = next(
-        (one.start() for one in later if _level(one) <= _level(heading)),
-        len(passage.text),
-    )
-    return _telling(
-        [one for one in passage.sentences if heading.end() <= one.start < end]
-    )
+    start = heading.end()
+    end = len(passage.text)
+    for later in _HEADING.finditer(passage.text, start):
+        if _level(later) <= _level(heading):
+            end = later.start()
+            break
+    below = [one for one in passage.sentences if start <= one.start < end]
+    return _telling(below)
 
 
 def _level(heading: re.Match[str]) -> int:
     """Return a heading's level, 1 for the highest; bold lines and questions rank below Markdown's, short lines last."""
-    return len(heading["marks"]) if heading["marks"] else 7 if heading["bold"] else 8
+    if heading["marks"]:
+        return len(heading["marks"])
+    return 7 if heading["bold"] else 8
 
 
 def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Return the first sentences that say something; headings and lists of names only if there is nothing else."""
     said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
-    whole = [
-        one
-        for one in said
-        if one.text.rstrip("\"'”’*_) ").endswith((".", "!")) or _ITEM.match(one.text)
-    ]
+    whole: list[Sentence] = []
+    for one in said:
+        end = one.text.rstrip("\"'”’*_) ")[-1:]
+        if end in (".", "!") or _ITEM.match(one.text):
+            whole.append(one)
     return list(whole or said or sentences)[:_MOST]
 
 
@@ -217,21 +205,17 @@ def all_of_list(
     at = sentence.text.find(answer)
     if at < 0 or not is_name(answer) or not _ASKS_FOR_NAMES.match(question):
         return answer, (sentence,)
-    start = sentence.start + at
-    end = sentence.start + at + len(answer)
-    text = sentence.passage.text
     passage = sentence.passage
+    start = sentence.start + at
+    end = start + len(answer)
     first = max(0, start - _REACH)
-    for list_start, list_end in _lists(text[first : end + _REACH]):
-        if first + list_start <= start and end <= first + list_end:
-            begin = first + list_start
-            stop = first + list_end
-            told = _NOTES.sub("", _BULLETS.sub(", ", text[begin:stop]))
-            held = (
-                one
-                for one in passage.sentences
-                if one.start < stop and begin < one.start + len(one.text)
-            )
+    for list_start, list_end in _lists(passage.text[first : end + _REACH]):
+        begin = first + list_start
+        stop = first + list_end
+        if begin <= start and end <= stop:
+            told = _NOTES.sub("", _BULLETS.sub(", ", passage.text[begin:stop]))
+            sentences = passage.sentences
+            held = [one for one in sentences if one.start < stop and begin < one.end]
             return " ".join(told.split()), tuple(held)
     return answer, (sentence,)
 
@@ -252,3 +236,38 @@ def _lists(text: str) -> Iterator[tuple[int, int]]:
             yield run[0][0], span[1]
         run = []
         joints = set()
+
+
+_MOST_SHOWN = 3
+_LEAST_NEAR = 0.4  # share of the weight of a question's words
+_LEADS_ON = ("?", "?**", ":")  # ends of sentences to which the next sentence belongs
+_ABOVE = 0.5  # weight of a word that only the headings above a sentence contain
+
+
+def nearest_sentences(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
+    """Return the sentences with most of the question's words, best first; [] if no sentence has enough.
+
+    A word that occurs in few of the passages counts for more than one that occurs in all. A sentence that is itself a
+    question or ends in a colon is followed by the next sentence.
+    """
+    weights = rarity(stem_set(question), passages)
+    needed = _LEAST_NEAR * sum(weights.values())
+    near: list[tuple[float, Sentence]] = []
+    for passage in passages:
+        for sentence in passage.sentences:
+            held = 0.0
+            for word, weight in weights.items():
+                if word in sentence.stems:
+                    held += weight
+                elif word in passage.title_stems:
+                    held += weight * _ABOVE
+            if held >= needed and not sentence.stems.isdisjoint(weights):
+                near.append((held, sentence))
+    near.sort(key=lambda one: one[0], reverse=True)
+    shown: list[Sentence] = []
+    for _, sentence in near[:_MOST_SHOWN]:
+        shown.append(sentence)
+        following = sentence.following
+        if following is not None and sentence.text.endswith(_LEADS_ON):
+            shown.append(following)
+    return shown

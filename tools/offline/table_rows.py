@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.overlap import holds
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stem_set, word_set
+from ras_agent.text.words import stem_set, stems, word_set
 from ras_agent.tools.offline import english
 from ras_agent.tools.offline.question import ORDERS, analyse, fits
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of
@@ -34,8 +35,6 @@ _MEASURES = {
 _POSITIVES = {
     form: word for word, forms in english.words("degrees").items() for form in forms
 }
-_LESS = word_set("cheaper cheapest")
-_MORE = word_set("faster fastest expensive")
 _LIGHT = stem_set(
     "give take cost get use work number name called many much last time year date answer say tell list show find"
     " located"
@@ -78,7 +77,8 @@ class Said:
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         """Return the sentence of each row."""
-        return tuple(row.sentence for row in self.rows)
+        sentences = [row.sentence for row in self.rows]
+        return tuple(sentences)
 
 
 _Anchors = Mapping[str, frozenset[str]]
@@ -105,24 +105,20 @@ def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
 def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
     """Return the rows of each table, each row once; if two passages have it, the passage with fewer rows counts."""
     tables: dict[str, dict[str, Row]] = {}
-    for passage in sorted(passages, key=_row_count):
-        for row in _rows_of(passage):
-            table = tables.setdefault(row.table, {})
-            name = canonical_key(row.key)
-            known = table.setdefault(name, row)
-            if row.all_rows > known.all_rows:
-                table[name] = replace(known, all_rows=row.all_rows)
+    ordered = sorted(passages, key=lambda passage: len(passage.records))
+    for row in chain.from_iterable(map(_rows_of, ordered)):
+        table = tables.setdefault(row.table, {})
+        name = canonical_key(row.key)
+        known = table.setdefault(name, row)
+        if row.all_rows > known.all_rows:
+            table[name] = replace(known, all_rows=row.all_rows)
     return [list(rows.values()) for rows in tables.values()]
 
 
 def _are_all(rows: Sequence[Row]) -> bool:
     """Return whether these rows of a table are all its rows, by the number that their passages state."""
-    counts = [row.all_rows for row in rows]
-    return max(counts) == len(rows)
-
-
-def _row_count(passage: ReadPassage) -> int:
-    return len(passage.records)
+    count = max(row.all_rows for row in rows)
+    return count == len(rows)
 
 
 def _rows_of(passage: ReadPassage) -> Iterator[Row]:
@@ -188,28 +184,21 @@ class _Asked:
     @cached_property
     def measured(self) -> frozenset[str]:
         """Return the stems of the columns that the question's words for measures, times and places ask for."""
-        found: set[str] = set()
-        for word in self.words:
-            found |= columns_asked_by(word)
-        return frozenset(found)
+        asked_by = map(columns_asked_by, self.words)
+        return frozenset().union(*asked_by)
 
     @cached_property
     def noun(self) -> frozenset[str]:
         """Return the stems of the noun for the answer, as in "which bridge" and "what is the fare"."""
-        words = [word for word in self.analysis.answer_noun if word not in _MEASURES]
-        return stem_set(" ".join(words))
+        noun = set(self.analysis.answer_noun)
+        return stem_set(" ".join(noun - _MEASURES.keys()))
 
     @cached_property
     def order(self) -> tuple[bool, int] | None:
         """Return whether the question orders dates rather than numbers, and the sign, 1 for the most; else None."""
-        words = set(self.words)
-        if words & _LESS:
-            return False, -1
         for listed, by_dates, sign in ORDERS:
-            if words & listed:
+            if not listed.isdisjoint(self.words):
                 return by_dates, sign
-        if words & _MORE:
-            return False, 1
         return None
 
     def words_for(self, column: frozenset[str]) -> frozenset[str]:
@@ -251,8 +240,8 @@ def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
 
 def _in_order(cell: str, asked: _Asked) -> bool:
     """Return whether a question contains all words of a cell in their order: "from Orvena to Pellis"."""
-    words = [token.stem for token in tokens_of(cell) if token.stem]
-    following = iter([token.stem for token in asked.tokens if token.stem])
+    words = stems(cell)
+    following = iter(stems(asked.text))
     return len(words) > 1 and all(word in following for word in words)
 
 
@@ -288,21 +277,20 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
     return Said(", ".join(cells), named)
 
 
-def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
-    """Return the stems of a question that are neither in cells that it names nor in names of columns or the table."""
-    left = asked.stems - row.about - _LIGHT
-    for stems in anchors.values():
-        left -= stems
-    for column in row.cells:
+def _left(
+    asked: _Asked, row: Row, said: Iterable[frozenset[str]], columns: Iterable[str]
+) -> frozenset[str]:
+    """Return the stems of a question that are neither in `said`, nor in names of columns or of the table."""
+    left = asked.stems.difference(row.about, _LIGHT, *said)
+    for column in columns:
         stems = _column_stems(column)
-        left -= stems
-        left -= asked.words_for(stems)
+        left = left.difference(stems, asked.words_for(stems))
     return left
 
 
 def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
     """Return the column that is asked for; "" if none is, or if the question says more than the row."""
-    left = _left(asked, row, anchors)
+    left = _left(asked, row, anchors.values(), row.cells)
     if left & asked.named:
         return ""
     if not anchors and (left or not row.lines):
@@ -409,8 +397,9 @@ def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
     """Return the one column by which rows are compared; "" if that is not clear."""
     shares: dict[str, float] = {}
     for column in rows[0].cells:
-        has_dates = all(_is_date(row.cells.get(column, "")) for row in rows)
-        if column == rows[0].key_column or (by_dates and not has_dates):
+        cells = [row.cells.get(column, "") for row in rows]
+        is_out = by_dates and not all(map(_is_date, cells))
+        if is_out or column == rows[0].key_column:
             continue
         stems = _column_stems(column)
         shared = stems & (asked.stems | asked.measured)
@@ -418,28 +407,21 @@ def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
             shares[column] = len(shared) / len(stems)
     best = max(shares.values(), default=0.0)
     columns = [column for column, share in shares.items() if share == best]
-    if len(columns) != 1 or _unsaid(asked, rows, columns[0]):
+    if len(columns) != 1:
         return ""
-    return columns[0]
+    (column,) = columns
+    said = [stem_set(row.key) for row in rows] + _ORDER_STEMS
+    left = _left(asked, rows[0], said, (column, rows[0].key_column))
+    return "" if left else column
 
 
-def _unsaid(asked: _Asked, rows: Sequence[Row], column: str) -> frozenset[str]:
-    """Return the stems of a comparison that are neither in the rows' names nor ask for the column or an order."""
-    left = asked.stems - rows[0].about - _LIGHT
-    for row in rows:
-        left -= stem_set(row.key)
-    for listed, *_ in ORDERS:
-        left -= stem_set(" ".join(listed))
-    for name in (column, rows[0].key_column):
-        stems = _column_stems(name)
-        left -= stems
-        left -= asked.words_for(stems)
-    return left
+_ORDER_STEMS = [stem_set(" ".join(listed)) for listed, *_ in ORDERS]
 
 
 def _is_date(cell: str) -> bool:
     figures = figures_in(cell)
-    return bool(figures) and all(figure.is_date for figure in figures)
+    are_dates = [figure.is_date for figure in figures]
+    return bool(are_dates) and all(are_dates)
 
 
 def _row_with_most(rows: Sequence[Row], column: str, sign: int) -> Row | None:

@@ -19,12 +19,14 @@ from ras_agent.records import (
     Source,
     Step,
     Triple,
+    passages_found,
 )
 from ras_agent.review import overruled
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.stated_facts import sentence_of
+from ras_agent.tools.offline.reading import blanked
 
 
 class Retold:
@@ -72,19 +74,16 @@ def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
     told: list[Triple] = []
     for fact in graph.facts:
         key = f"facts about {canonical_key(fact.subject)}"
-        pages[key], source = _telling(
-            fact, pages.get(key, Passage(key, "", fact.subject))
-        )
-        told.append(replace(fact, sources=(*fact.sources, source)))
+        page = pages.get(key, Passage(key, "", fact.subject))
+        pages[key], source = _telling(fact, page)
+        sources = (*fact.sources, source)
+        told.append(replace(fact, sources=sources))
     return list(pages.values()), QuestionGraph(tuple(told))
 
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps, with the passages of their hits as corrected by a person."""
-    found: list[Passage] = []
-    for step in steps:
-        found += [hit.passage for hit in step.hits]
-    now, _ = _corrected(graph, found)
+    now, _ = _corrected(graph, passages_found(steps))
     return _with(steps, now)
 
 
@@ -98,8 +97,8 @@ def _corrected(
     for passage in passages if gone else ():
         text = passage.text
         places = list(_sentences(passage, gone))
-        for start, end in places:  # blanks keep all other offsets valid
-            text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
+        for start, end in places:
+            text = blanked(text, start, end)
         changed = replace(passage, text=text)
         for fact in graph.facts:
             if any(fact.was_read_in(Source(passage.id, *place)) for place in places):
@@ -115,8 +114,10 @@ def _corrected(
 def _telling(fact: Triple, passage: Passage) -> tuple[Passage, Source]:
     """Return a passage with a fact added as a paragraph, and the fact's place in it."""
     before = f"{passage.text}\n\n" if passage.text else ""
-    text = f"{before}{sentence_of(fact.subject, fact.predicate, fact.object)}"
-    return replace(passage, text=text), Source(passage.id, len(before), len(text))
+    stated = sentence_of(fact.subject, fact.predicate, fact.object)
+    text = before + stated
+    place = Source(passage.id, len(before), len(text))
+    return replace(passage, text=text), place
 
 
 def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, int]]:
@@ -165,23 +166,27 @@ def _where_read(
     A fact in a passage that was made from facts is cited where it was first read.
     """
     given = {passage.id: passage for passage in passages}
-    found: dict[_Place, dict[str, None]] = {}
+    found: dict[_Place, list[str]] = {}
     for citation in citations:
         page = given.get(citation.passage_id)
         if page is not None and citation.end <= len(page.text):
             place = (citation.passage_id, citation.start, citation.end)
-            found.setdefault(place, {}).update(dict.fromkeys(citation.triple_ids))
+            ids = found.setdefault(place, [])
+            ids += citation.triple_ids
             continue
         here = Source(citation.passage_id, citation.start, citation.end)
         for fact in told:
-            read = _first_place(fact, given) if fact.was_read_in(here) else None
-            if read is not None:
-                found.setdefault(read, {})[fact.id] = None
+            first = _first_place(fact, given)
+            if first is not None and fact.was_read_in(here):
+                ids = found.setdefault(first, [])
+                ids.append(fact.id)
     cited: list[Citation] = []
-    for number, ((name, start, end), ids) in enumerate(found.items(), start=1):
+    for (name, start, end), ids in found.items():
         page = given[name]
+        facts = tuple(dict.fromkeys(ids))
+        number = len(cited) + 1
         quote = page.text[start:end]
-        cited.append(Citation(number, name, page.title, start, end, quote, tuple(ids)))
+        cited.append(Citation(number, name, page.title, start, end, quote, facts))
     return tuple(cited)
 
 
@@ -189,6 +194,9 @@ def _first_place(fact: Triple, given: Mapping[str, Passage]) -> _Place | None:
     """Return the first place where a fact was read in one of the given passages; None if there is none."""
     for source in fact.sources:
         page = given.get(source.passage_id)
-        if page is not None and source.start < len(page.text):
-            return source.passage_id, source.start, min(source.end, len(page.text))
+        if page is None:
+            continue
+        end = min(source.end, len(page.text))
+        if source.start < end:
+            return source.passage_id, source.start, end
     return None

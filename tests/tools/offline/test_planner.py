@@ -124,7 +124,7 @@ def test_it_stops_after_the_bridges_it_may_follow() -> None:
     )
     assert plan == Plan(
         "sufficient",
-        reason="one more name has been looked up, which is the most; what was read has to do",
+        reason="no more names may be looked up (most_bridges is 1); what was read has to do",
     )
 
 
@@ -142,7 +142,7 @@ def test_what_the_first_search_answers_surely_is_enough() -> None:
     plan = OfflinePlanner(sure).plan(
         question, QuestionGraph(), [step(1, question, TIDE, OTHER)]
     )
-    assert plan == Plan("sufficient", reason="what was found says it: Ann Lee")
+    assert plan == Plan("sufficient", reason="so the answer is Ann Lee")
 
 
 def test_both_of_two_compared_names_are_looked_up_at_the_same_time() -> None:
@@ -151,7 +151,7 @@ def test_both_of_two_compared_names_are_looked_up_at_the_same_time() -> None:
     plan = OfflinePlanner(NOTHING).plan(question, QuestionGraph(), [first])
     assert plan.subqueries == ("Ann Lee", "Bo Day")
     assert plan.reason == (
-        "the question compares Ann Lee and Bo Day; nothing has been read about them yet"
+        "nothing has been read yet about Ann Lee and Bo Day, which the question compares"
     )
 
 
@@ -162,7 +162,7 @@ def test_each_of_two_compared_names_is_looked_up_once() -> None:
     assert plan == Plan(
         "subq",
         "Bo Day",
-        "the question compares Bo Day with another; nothing has been read about it yet",
+        "nothing has been read yet about Bo Day, which the question compares",
     )
     found = step(2, "Bo Day", Passage("day", "Bo Day is old.", "Bo Day"))
     plan = OfflinePlanner(NOTHING).plan(question, QuestionGraph(), [first, found])

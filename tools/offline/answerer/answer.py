@@ -20,7 +20,6 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem, stem_set, stems
 from ras_agent.tools.offline.answerer.compare import (
     SAME,
-    THAN,
     Reply,
     compare,
     in_common,
@@ -29,8 +28,6 @@ from ras_agent.tools.offline.answerer.compare import (
 )
 from ras_agent.tools.offline.answerer.confidence import Signals, confidence
 from ras_agent.tools.offline.answerer.likeness import least_likeness
-from ras_agent.tools.offline.answerer.nearest import nearest_sentences
-from ras_agent.tools.offline.answerer.restated import is_restated
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import (
@@ -46,7 +43,7 @@ from ras_agent.tools.offline.chain import (
 )
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.in_time import holds_then, in_its_time
-from ras_agent.tools.offline.parts import in_its_part
+from ras_agent.tools.offline.parts import in_its_part, is_inside
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import (
@@ -57,8 +54,11 @@ from ras_agent.tools.offline.reading import (
     tokens_of,
 )
 from ras_agent.tools.offline.reading import read as read_passages
-from ras_agent.tools.offline.said import all_of_list, sentences_that_say
-from ras_agent.tools.offline.table_rows import look_up
+from ras_agent.tools.offline.said import (
+    all_of_list,
+    nearest_sentences,
+    sentences_that_say,
+)
 
 I_DO_NOT_KNOW = "I don't know: I cannot read the answer out of the passages found."
 SEE_NEAREST = f"{I_DO_NOT_KNOW} The sentences cited come nearest to the question."
@@ -67,7 +67,7 @@ NOT_SURE = (
 )
 LEAST_CONFIDENCE = 0.75
 """The default confidence below which the answerer abstains."""
-_AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
+_OF_BOTH = re.compile(r"\b(?:and|both|than|before|after)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"The (?P<noun>[a-z-]+) (?:is|was|were|are|has|had|will)\b")
 _JUDGED = 8  # passages that are judged for a question
 _PAIRED = 12  # passages from which pairs are formed
@@ -127,47 +127,39 @@ class OfflineAnswerer:
     ) -> Answer:
         """Return the answer as the passages word it; `confidence` is the probability that it is right."""
         english, failures = self._english.readable(passages)
-        refusal = self._english.refusal(question) or (
-            failures[0].message if failures and not english else ""
-        )
+        refusal = self._english.refusal(question)
+        if failures and not english:
+            refusal = refusal or failures[0].message
         if refusal:
             failed = (Failure("answerer", refusal),)
-            return Answer(
-                f"No answer: {refusal}.",
-                abstained=True,
-                failures=failed,
-                failed=refusal,
-            )
+            text = f"No answer: {refusal}."
+            return Answer(text, abstained=True, failures=failed, failed=refusal)
         given = {passage.id for passage in english}
         # in the order in which the steps found them, or as given if the steps found none of them
         read = [one for one in passages_of(steps).values() if one.id in given]
         if not read:
             read = list(read_passages(english[:MOST_READ]))
         reply = self.reply(question, read, steps)
+        likely = None
         if reply is not None:
-            sure = 1.0 if reply.confidence is None else reply.confidence
+            likely = reply.confidence
+            sure = 1.0 if likely is None else likely
             found = cited(reply.grounds, graph)
             if not self._may_abstain or (found and sure >= self._least_confidence):
-                return Answer(
-                    reply.text, found, confidence=reply.confidence, failures=failures
-                )
+                return Answer(reply.text, found, confidence=likely, failures=failures)
             if found and sure >= SUGGESTED:
                 return Answer(
                     NOT_SURE,
                     found,
                     abstained=True,
-                    confidence=reply.confidence,
+                    confidence=likely,
                     failures=failures,
                     suggestion=reply.text,
                 )
         near = nearest_sentences(without_as_of(question), read)
-        return Answer(
-            SEE_NEAREST if near else I_DO_NOT_KNOW,
-            cited(near, graph),
-            abstained=True,
-            confidence=reply.confidence if reply else None,
-            failures=failures,
-        )
+        text = SEE_NEAREST if near else I_DO_NOT_KNOW
+        shown = cited(near, graph)
+        return Answer(text, shown, abstained=True, confidence=likely, failures=failures)
 
     def reply(
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
@@ -187,33 +179,25 @@ class OfflineAnswerer:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None
-        by_row = look_up(question, passages)
-        if by_row is not None:
-            return Reply(by_row.text, by_row.sentences, OF_ROWS)
         by_id = {passage.id: passage for passage in passages}
         chain = follow(question, self._reader, steps, by_id)
         links = tuple(link.found.sentence for link in chain.links)
         end = chain.end
-        if end and end.in_row:
+        if end and end.rows:
             likely = OF_ROWS * math.exp(chain.worth)
-            return Reply(end.text, (*links, end.sentence), likely)
+            return Reply(end.text, (*links, *end.rows), likely)
         passages = [one for one in passages if not one.is_only_table]
         if not passages:
             return None
-        sentences = sentences_that_say(question, passages[:_JUDGED])
-        if sentences is None and (
-            reply := _in_its_words(analyse(question), passages, [])
-        ):
-            return reply
-        if sentences == [] and (
-            said := sentences_that_say(chain.question, passages[:_JUDGED])
-        ):
-            sentences = list(dict.fromkeys([*links, *said]))
-        if sentences is not None:
-            told = " ".join(" ".join(one.text for one in sentences).split())
-            return (
-                Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
-            )
+        for stated, led in {question: (), chain.question: links}.items():
+            said = sentences_that_say(stated, passages[:_JUDGED])
+            if said:
+                told = " ".join(" ".join(one.text for one in said).split())
+                return Reply(f"The text says: {told}", (*led, *said))
+            if reply := _in_its_words(analyse(stated), passages, led):
+                return reply
+        if said is not None:
+            return None
         asked = analyse(chain.question)
         if asked.kind == "choice":
             return compare(asked, sides_of(asked, passages), self._reader)
@@ -265,11 +249,7 @@ class OfflineAnswerer:
             chained=float(is_chained),
             of_another=float(is_lacking or is_unlike),
         )
-        sure = confidence(signals)
-        is_whole = not is_chained and not is_lacking and text == end.text
-        if is_whole and is_restated(question, text, end.sentence.text, nouns):
-            sure = max(sure, _IN_ITS_WORDS)
-        return Reply(text, grounds, sure)
+        return Reply(text, grounds, confidence(signals))
 
     def _borne(
         self, question: str, answer: str, grounds: Sequence[Sentence]
@@ -333,14 +313,12 @@ class OfflineAnswerer:
         links: Sequence[Sentence],
         passages: Sequence[ReadPassage],
     ) -> Reply:
-        """Return the answer of a sentence in the question's words, else of a comparison of two, else a verdict."""
-        if links and (reply := _in_its_words(asked, passages, links)):
-            return reply
+        """Return the answer of a comparison of two, else a verdict."""
         same = SAME.search(asked.question)
-        both = same or _AND.search(asked.question) or THAN.search(asked.question)
-        sides = sides_of(asked, passages) if asked.compared and both else ()
-        if sides and (well_known(sides) or same):
-            return compare(asked, sides, self._reader)
+        if same or _OF_BOTH.search(asked.question):
+            sides = sides_of(asked, passages)
+            if sides and (well_known(sides) or same):
+                return compare(asked, sides, self._reader)
         return self._verdict(asked, links, passages)
 
     def _verdict(
@@ -358,29 +336,25 @@ class OfflineAnswerer:
         words = set(stems(asked.question))
 
         def shared(sentence: Sentence) -> int:
-            return len(words & (sentence.stems | sentence.passage.title_stems))
+            held = sentence.stems | sentence.passage.title_stems
+            return len(words & held)
 
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
         titled = [one.titled for one in likely]
         verdicts = self._reader.judge(asked.question, titled)
-        deciding = likely[0]
-        alone = verdicts[0]
-        most = -1.0
+        worths: list[float] = []
         for sentence, verdict_of in zip(likely, verdicts, strict=True):
             told_there = 1 - verdict_of.not_said
-            worth = shared(sentence) * told_there
-            if worth > most:
-                deciding = sentence
-                alone = verdict_of
-                most = worth
+            worths.append(shared(sentence) * told_there)
+        clearest = worths.index(max(worths))
+        deciding = likely[clearest]
+        alone = verdicts[clearest]
         page = " ".join(one.text for one in deciding.passage.sentences)
         whole = with_title(deciding.passage.heading, page)
         (among,) = self._reader.judge(asked.question, [whole])
         yes = (alone.true + among.true) / 2
         no = (alone.false + among.false) / 2
-        verdict = "no"
-        if yes >= no:
-            verdict = "yes"
+        verdict = "yes" if yes >= no else "no"
         told = max(yes, no)
         said = wording(asked.question, passages)
         is_unlikely = said is not None and said[0] == f"hardly {verdict}"
@@ -398,25 +372,20 @@ def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
     """
     for sentence in sentences:
         if not sentence.passage.topic:
-            introduced = _introducing(sentence)
-            if introduced is not None:
-                yield introduced
+            yield from _introducing(sentence)
             yield sentence.naming
         yield sentence
 
 
-def _introducing(sentence: Sentence) -> Sentence | None:
-    """Return the sentence that introduces "a new bridge" before one that begins with "The bridge"; else None."""
+def _introducing(sentence: Sentence) -> Iterator[Sentence]:
+    """Yield the sentence that introduces "a new bridge" before one that begins with "The bridge"."""
     definite = _DEFINITE.match(sentence.text)
     before = sentence.before
-    if definite is None or before is None:
-        return None
-    noun = stem(definite["noun"])
-    while before is not None:
-        if noun in before.stems and not _DEFINITE.match(before.text):
-            return before
+    while definite and before:
+        if stem(definite["noun"]) in before.stems and not _DEFINITE.match(before.text):
+            yield before
+            return
         before = before.before
-    return None
 
 
 def _with_figures(question: str, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
@@ -442,7 +411,8 @@ def _with_figures(question: str, sentences: Sequence[Sentence]) -> tuple[Sentenc
 
 
 def _text_of(grounds: Sequence[Sentence]) -> str:
-    return " ".join(one.titled for one in grounds)
+    sentences = [one.titled for one in grounds]
+    return " ".join(sentences)
 
 
 def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
@@ -474,7 +444,8 @@ def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
 
 def _are_alike(one: str, other: str) -> bool:
     """Return whether one of two answers contains the other."""
-    return holds(one, other) or holds(other, one)
+    is_part = holds(one, other)
+    return is_part or holds(other, one)
 
 
 def _in_its_words(
@@ -485,17 +456,18 @@ def _in_its_words(
     Args:
         links: earlier sentences, which are cited before that sentence.
     """
-    said = wording(asked.question, passages) if asked.kind == "yes_no" else None
-    return (
-        Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
-        if said and said[0] in ("yes", "no")
-        else None
-    )
+    if asked.kind != "yes_no":
+        return None
+    said = wording(asked.question, passages)
+    if said is None or said[0] not in ("yes", "no"):
+        return None
+    return Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
 
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
     """Return the answers by canonical key, without those whose key is in `led`."""
-    return {key: one for one in found if (key := canonical_key(one.text)) not in led}
+    by_key = {canonical_key(one.text): one for one in found}
+    return {key: one for key, one in by_key.items() if key not in led}
 
 
 def _voices(key: str, found: Mapping[str, Found]) -> float:
@@ -504,12 +476,9 @@ def _voices(key: str, found: Mapping[str, Found]) -> float:
     said = _FLOOR
     for other, one in found.items():
         others = set(other.split())
-        said += (
-            math.exp(one.worth / _SHARPNESS)
-            * 2
-            * len(words & others)
-            / (len(words) + len(others))
-        )
+        likely = math.exp(one.worth / _SHARPNESS)
+        f1 = 2 * len(words & others) / (len(words) + len(others))
+        said += likely * f1
     return math.log(said)
 
 
@@ -519,22 +488,18 @@ def _values(question: str) -> Counter[str]:
     A denial counts as a value.
     """
     text = question[0].lower() + question[1:]
-    spans = [
-        *name_spans(text),
-        *((figure.start, figure.end) for figure in figures_in(text)),
-    ]
-    words = [
-        one
-        for one in tokens_of(text)
-        if any(start <= one.start < end for start, end in spans)
-    ]
+    spans = list(name_spans(text))
+    for figure in figures_in(text):
+        spans.append((figure.start, figure.end))
+    words = [one for one in tokens_of(text) if is_inside(one.start, spans)]
     return _counts(words, question)
 
 
 def _counts(words: Sequence[Token], text: str) -> Counter[str]:
-    return Counter(
-        [*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])]
-    )
+    counts = Counter(one.stem for one in words if one.stem)
+    if denies(text):
+        counts["not"] = 1
+    return counts
 
 
 def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation, ...]:
@@ -543,7 +508,7 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
         passage = sentence.passage
         start = sentence.start
-        here = Source(passage.id, start, start + len(sentence.text))
+        here = Source(passage.id, start, sentence.end)
         ids = [fact.id for fact in graph.facts if fact.was_read_in(here)]
         citations.append(
             Citation(

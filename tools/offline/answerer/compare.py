@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from ras_agent.confidence import logistic
@@ -19,7 +21,7 @@ from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems, word_set
 from ras_agent.tools.offline.answerer.wording import denies
-from ras_agent.tools.offline.chain import Found, answers
+from ras_agent.tools.offline.chain import answers
 from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.question import (
     ORDERS,
@@ -37,7 +39,7 @@ _BIRTH = stem_set("born birth")
 SAME = re.compile(
     r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE
 )
-THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
+_THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _AT = re.compile(r"\b(?:in|at|near|from|on)(?: the)?\Z", re.IGNORECASE)
 _OF_YEAR = re.compile(
     r"\b(?:in|of|since|until|from|to|by|before|after|during|the|and)\s+\Z",
@@ -59,9 +61,6 @@ _BELONGS = re.compile(
 )
 _FIRST_YEAR = 100  # smaller values are days without a year, which cannot be ordered
 _FAR = 0.12  # nearness above which a number counts
-_ALIKE = 0.75  # share of common words from which a title counts as the name
-# weight of a name in a passage's first words, relative to one in its title
-_IN_PASSING = 0.1
 _READ = 6  # sentences read for each side
 # logistic curve for the probability that something holds for a side: offset, and weights of the verdict's log-odds and
 # of the share of the question's words that its passage has
@@ -96,60 +95,49 @@ class Side:
 
     name: str
     sentences: tuple[Sentence, ...] = ()
-    titled: bool = False
-    """Whether the sentences are really about the thing, since their passage's title is its name or it is their
-    subject.
-
-    Otherwise their passage's first words or title only mention it.
-    """
 
     @property
     def stems(self) -> frozenset[str]:
         """Return the stems of all words in the sentences."""
-        return frozenset(root for sentence in self.sentences for root in sentence.stems)
+        of_sentences = [one.stems for one in self.sentences]
+        return frozenset().union(*of_sentences)
 
     def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
         """Return the sentence with most of the wanted stems, the first of equal ones; () without sentences."""
-        return tuple(
-            sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[
-                :1
-            ]
+        best = max(
+            self.sentences, key=lambda one: len(wanted & one.stems), default=None
         )
+        return () if best is None else (best,)
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
     """Return the side that a question asks for, or whether something holds for all sides, or is the same for all."""
-    known = well_known(sides)
-    if asked.kind == "choice":
-        chosen, grounds, sure = _chosen(asked.question, sides)
-        return Reply(chosen.name, grounds, sure if known else _GUESSED)
-    about = (
-        stem_set(asked.question)
-        - {root for side in sides for root in stems(side.name)}
-        - _EMPTY
-    )
-    sure = 0.75
-    same = list(SAME.finditer(asked.question))
-    if same:
-        behind = asked.question[same[-1].end() :]
+    question = asked.question
+    names = " ".join(side.name for side in sides)
+    about = stem_set(question) - stem_set(names) - _EMPTY
+    same = list(SAME.finditer(question))
+    if asked.kind == "choice" or (_THAN.search(question) and not same):
+        chosen, grounds, sure = _chosen(question, sides)
+        text = chosen.name
+        if asked.kind != "choice":
+            text = "yes" if chosen is sides[0] and sure > _UNDECIDED else "no"
+    elif same:
+        behind = question[same[-1].end() :]
         shared, grounds, both_told = _shared(sides, behind, about)
-        if not shared and not both_told:
-            sure = _UNDECIDED
-        yes = shared != any(one["different"] for one in same)
-    elif THAN.search(asked.question):
-        chosen, grounds, sure = _chosen(asked.question, sides)
-        yes = chosen is sides[0] and sure > _UNDECIDED
+        sure = _IN_COMMON if shared or both_told else _UNDECIDED
+        is_different = any(one["different"] for one in same)
+        text = "yes" if shared != is_different else "no"
     else:
-        holding = [_holds(asked.question, side, about, reader) for side in sides]
-        likely = min(1 - one if denies(asked.question) else one for one in holding)
-        yes = likely >= 0.5
+        holding = [_holds(question, side, about, reader) for side in sides]
+        likely = min(holding)
+        if denies(question):
+            likely = 1 - max(holding)
+        text = "yes" if likely >= 0.5 else "no"
         sure = max(likely, 1 - likely)
-        grounds = tuple(
-            sentence for side in sides for sentence in side.best_sentence(about)
-        )
-    return Reply(
-        "yes" if yes else "no", grounds, sure if grounds and known else _GUESSED
-    )
+        best = [side.best_sentence(about) for side in sides]
+        grounds = tuple(chain.from_iterable(best))
+    is_known = well_known(sides) and grounds
+    return Reply(text, grounds, sure if is_known else _GUESSED)
 
 
 def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> float:
@@ -160,13 +148,13 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
     """
     if not side.sentences:
         return 0.0
-    text = " ".join(sentence.text for sentence in side.sentences[:_READ])
-    passage = side.sentences[0].passage
-    whole = with_title(passage.heading, text)
-    (verdict,) = reader.judge(question, [whole])
-    log_odds = math.log((verdict.true + _SMALLEST) / (verdict.false + _SMALLEST))
+    text = " ".join(one.text for one in side.sentences[:_READ])
+    heading = side.sentences[0].passage.heading
+    (verdict,) = reader.judge(question, [with_title(heading, text)])
+    odds = (verdict.true + _SMALLEST) / (verdict.false + _SMALLEST)
     said = len(about & side.stems) / max(1, len(about))
-    return logistic(_OFFSET + _TRUST * log_odds + _SAID * said)
+    total = _OFFSET + _TRUST * math.log(odds) + _SAID * said
+    return logistic(total)
 
 
 def in_common(
@@ -177,46 +165,39 @@ def in_common(
     An answer that is a list counts as each of its parts: a "poet and novelist" and a "Scottish poet" are both
     poets.
     """
-    told = [
-        [
-            (rank, part.strip(), one.sentence)
-            for rank, one in enumerate(_answers_about(asked.question, side, reader))
-            for part in _PARTS.split(one.text)
-            if asked.answer_type in ("nationality", "person")
-            or not DEMONYM.fullmatch(part.strip())
-        ]
-        for side in sides
-    ]
+    first, second = [list(_parts_about(asked, side, reader)) for side in sides]
     known = stem_set(asked.question)
-    alike = [
-        (rank + other_rank, min(part, other, key=len), (sentence, other_sentence))
-        for rank, part, sentence in told[0]
-        for other_rank, other, other_sentence in told[1]
-        if _alike(part, other, known)
-    ]
-    if not alike:
+    shared: list[tuple[int, str, tuple[Sentence, ...]]] = []
+    for rank, part, sentence in first:
+        for other_rank, other, other_sentence in second:
+            if _alike(part, other, known):
+                shorter = min(part, other, key=len)
+                both = (sentence, other_sentence)
+                shared.append((rank + other_rank, shorter, both))
+    if not shared:
         return None
-    # a plural such as "occupations" asks for several
-    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")
-    most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
-    shared = {
-        canonical_key(part): (part, grounds)
-        for rank, part, grounds in reversed(alike)
-        if rank <= most
-    }
-    chosen = list(reversed(shared.values()))[: None if several else 1]
-    grounds = tuple(dict.fromkeys(sentence for _, pair in chosen for sentence in pair))
-    return Reply(" and ".join(part for part, _ in chosen), grounds, _IN_COMMON)
+    chosen = [min(shared, key=lambda one: one[0])]
+    if asked.answer_noun and asked.answer_noun[-1].endswith("s"):  # "occupations"
+        chosen = shared
+    grounds: dict[str, tuple[Sentence, ...]] = {}
+    for _, part, sentences in chosen:
+        grounds.setdefault(part, sentences)
+    cited = dict.fromkeys(chain.from_iterable(grounds.values()))
+    return Reply(" and ".join(grounds), tuple(cited), _IN_COMMON)
 
 
-def _answers_about(question: str, side: Side, reader: Reader) -> list[Found]:
-    """Return the likeliest answers from the sentences about a side."""
+def _parts_about(
+    asked: QuestionAnalysis, side: Side, reader: Reader
+) -> Iterator[tuple[int, str, Sentence]]:
+    """Yield the parts of the likeliest answers from the sentences about a side: (rank of the answer, part, sentence)."""
     passage = side.sentences[0].passage
-    about: list[Found] = []
-    for found in answers(question, reader, [passage]):
-        if found.sentence in side.sentences:
-            about.append(found)
-    return about[:_ANSWERS]
+    found = answers(asked.question, reader, [passage])
+    about = [one for one in found if one.sentence in side.sentences]
+    may_be_demonym = asked.answer_type in ("nationality", "person")
+    for rank, one in enumerate(about[:_ANSWERS]):
+        for part in map(str.strip, _PARTS.split(one.text)):
+            if may_be_demonym or not DEMONYM.fullmatch(part):
+                yield rank, part, one.sentence
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
@@ -228,14 +209,16 @@ def _alike(one: str, other: str, known: frozenset[str]) -> bool:
     """
     first = stems(one)
     second = stems(other)
-    if not set(first) & set(second) - known:
+    shared = set(first) & set(second)
+    if shared <= known:
         return False
-    if any(
-        phrase.split()[-1][0].isupper() or re.search(r"\d", phrase)
-        for phrase in (one, other)
-    ):
-        return set(first) <= set(second) or set(second) <= set(first)
-    return first[-1] in second or second[-1] in first
+    if _NAME_OR_NUMBER.search(one) or _NAME_OR_NUMBER.search(other):
+        return shared in (set(first), set(second))
+    return first[-1] in shared or second[-1] in shared
+
+
+# a number, or a capital letter at the beginning of the last word
+_NAME_OR_NUMBER = re.compile(r"\d|\b[A-Z]\S*\Z")
 
 
 def _chosen(
@@ -243,53 +226,44 @@ def _chosen(
 ) -> tuple[Side, tuple[Sentence, ...], float]:
     """Return the side asked for, the sentences that support it, and the confidence."""
     if " or " in question:  # without what is said about the last one after a comma
-        question = question.partition(
-            f"{max(sides, key=lambda side: question.find(side.name)).name},"
-        )[0]
+        last = max(sides, key=lambda side: question.find(side.name))
+        question, _, _ = question.partition(f"{last.name},")
     for side in sides:
         question = question.replace(side.name, " ")
     words = {token.word for token in tokens_of(question)}
-    about = stem_set(question)
-    by_dates, sign = next(
-        ((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed),
-        (False, 0),
-    )
-    for word in words:
-        about |= columns_asked_by(word)
+    about = stem_set(question).union(*map(columns_asked_by, words))
     names = [side.name for side in sides]
-    figures: list[_Told | None] = []
-    if sign:
+    for listed, by_dates, sign in ORDERS:
+        if words.isdisjoint(listed):
+            continue
         figures = [_figure(side, about, by_dates, names) for side in sides]
-    if any(figures):
-        worth = [one.value * sign if one else float("-inf") for one in figures]
-        sure = _BY_NUMBERS
-        if by_dates:
-            sure = _BY_DATES
-        elif _in_one_unit(figures):
-            sure = _IN_ONE_UNIT
-        grounds = tuple(one.sentence for one in figures if one)
-        return (
-            sides[worth.index(max(worth))],
-            grounds,
-            sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED,
-        )
-    # otherwise the side whose passage has most of the question's other words
+        if any(figures):
+            return _by_figures(sides, figures, by_dates, sign)
+        break
+    # the side whose passage has most of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]
-    return (
-        best,
-        best.best_sentence(about),
-        _BY_WORDS if len(set(scores)) == len(scores) else _UNDECIDED,
-    )
+    is_clear = len(set(scores)) == len(scores)
+    sure = _BY_WORDS if is_clear else _UNDECIDED
+    return best, best.best_sentence(about), sure
 
 
-def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
-    """Return whether the same word follows each number."""
-    units: set[str] = set()
-    for figure in figures:
-        if figure is not None:
-            units.add(figure.unit)
-    return len(units) == 1 and "" not in units
+def _by_figures(
+    sides: Sequence[Side], figures: Sequence[_Told | None], by_dates: bool, sign: int
+) -> tuple[Side, tuple[Sentence, ...], float]:
+    """Return the side with the largest figure, or for sign -1 the smallest, its grounds, and the confidence."""
+    told = [one for one in figures if one is not None]
+    values = [one.value * sign for one in told]
+    best = figures.index(told[values.index(max(values))])
+    units = {one.unit for one in told}
+    sure = _BY_NUMBERS
+    if by_dates:
+        sure = _BY_DATES
+    elif len(units) == 1 and "" not in units:
+        sure = _IN_ONE_UNIT
+    if len(told) < len(sides) or len(set(values)) == 1:
+        sure = _UNDECIDED
+    return sides[best], tuple(one.sentence for one in told), sure
 
 
 class _Told(NamedTuple):
@@ -318,8 +292,9 @@ def _figure(
         if _tells_other_event(sentence, about):
             continue
         fitting = _fitting(sentence, about, by_dates)
-        own = _own(fitting, sentence, side.name, names)
-        for figure in own:
+        start, end = _stretch(sentence.text, side.name, names)
+        own = [figure for figure in fitting if start <= figure.start < end]
+        for figure in own or fitting:
             near = _nearness(sentence, figure, about)
             order = way * figure.order
             is_first = sentence.number == 0
@@ -328,45 +303,19 @@ def _figure(
         near, _, order, sentence, figure = max(figures, key=lambda one: one[:3])
         if by_dates or near > _FAR:
             return _Told(way * order, sentence, _unit(sentence, figure))
-    telling = [
-        *(one for one in side.sentences if _BELONGS.search(one.text)),
-        *side.sentences,
-    ]
-    if by_dates or not telling:
+    if by_dates or not side.sentences:
         return None
-    return _Told(float(len(telling[0].names)), telling[0])
+    telling = max(side.sentences, key=lambda one: bool(_BELONGS.search(one.text)))
+    return _Told(len(telling.names), telling)
 
 
 def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[Figure]:
     """Return the dates in a sentence, or its numbers."""
-    fitting: list[Figure] = []
-    for figure in sentence.figures:
-        if not by_dates:
-            fits = _counts(sentence, figure, about)
-        else:
-            fits = figure.is_date and figure.order >= _FIRST_YEAR
-        if fits:
-            fitting.append(figure)
-    return fitting
-
-
-def _own(
-    figures: Sequence[Figure], sentence: Sentence, name: str, names: Sequence[str]
-) -> Sequence[Figure]:
-    """Return the figures of one thing. If a sentence has as many figures as things, they belong together in order.
-
-    An example is "Opal Hall was opened in 1911, Gannet Tower in 1904."
-    """
-    text = sentence.text
-    named = [one for one in names if one in text]
-    named.sort(key=text.find)
-    if name not in named or len(named) < 2:
-        return figures
-    if len(named) != len(figures):
-        return figures
-    place = named.index(name)
-    figure = figures[place]
-    return [figure]
+    figures = sentence.figures
+    if by_dates:
+        dates = [figure for figure in figures if figure.is_date]
+        return [date for date in dates if date.order >= _FIRST_YEAR]
+    return [figure for figure in figures if _counts(sentence, figure, about)]
 
 
 def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
@@ -387,9 +336,7 @@ def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
 def _unit(sentence: Sentence, figure: Figure) -> str:
     """Return the stem of the word directly after a figure, such as that of "metres"; "" without one."""
     following = tokens_of(sentence.text[figure.end :])
-    if not following:
-        return ""
-    return following[0].stem
+    return "".join(token.stem for token in following[:1])
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
@@ -403,21 +350,16 @@ def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
 
 def _is_measure(sentence: Sentence, figure: Figure) -> bool:
     """Return whether a plural follows a figure and no word before it makes it a time, as in "In 1931 boats came"."""
-    if _OF_YEAR.search(sentence.text[: figure.start]):
-        return False
-    return _PLURAL.match(sentence.text[figure.end :]) is not None
+    before = sentence.text[: figure.start]
+    following = _PLURAL.match(sentence.text, figure.end)
+    return following is not None and not _OF_YEAR.search(before)
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
-    at = next(
-        (
-            place
-            for place, token in enumerate(sentence.tokens)
-            if token.end > figure.start
-        ),
-        0,
-    )
-    return nearness([token.stem for token in sentence.tokens], wanted, [(at, at)])
+    ends = [token.end for token in sentence.tokens]
+    at = bisect_right(ends, figure.start)
+    words = [token.stem for token in sentence.tokens]
+    return nearness(words, wanted, [(at, at)])
 
 
 def _shared(
@@ -432,6 +374,7 @@ def _shared(
     wanted = stem_set(behind) & about or about
     kind = type_of(noun_of(behind))
     grounds: list[Sentence] = []
+    names = [side.name for side in sides]
     common: frozenset[str] | None = None
     all_told = True
     for side in sides:
@@ -441,9 +384,7 @@ def _shared(
         grounds.append(nearest)
         if kind == "person" and about.isdisjoint(nearest.stems):
             all_told = False
-        others = [one.name for one in sides]
-        others.remove(side.name)
-        named = _named(nearest, side, others, wanted, kind)
+        named = _named(nearest, side.name, names, wanted, kind)
         if common is None:
             common = named
         common &= named
@@ -465,8 +406,8 @@ def _nearest(
 
 def _named(
     sentence: Sentence,
-    side: Side,
-    others: Sequence[str],
+    name: str,
+    names: Sequence[str],
     wanted: frozenset[str],
     kind: AnswerType | None,
 ) -> frozenset[str]:
@@ -480,14 +421,14 @@ def _named(
             count.
     """
     text = sentence.text
-    own = canonical_key(side.name)
+    own = canonical_key(name)
     if wanted & _NUMBER:
         return frozenset(
             str(figure.order) for figure in sentence.figures if figure.kind == "number"
         )
     widest = wanted & _WIDEST
     keys: set[str] = set()
-    own_start, own_end = _stretch(text, side.name, others)
+    own_start, own_end = _stretch(text, name, names)
     own_names: list[tuple[int, int]] = []
     for span in sentence.names:
         if own_start <= span[0] < own_end:
@@ -505,22 +446,17 @@ def _named(
     return frozenset(key for key in keys if key not in own and own not in key)
 
 
-def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
-    """Return the part of a text about one thing: from after its name up to the name of another thing.
+def _stretch(text: str, name: str, names: Sequence[str]) -> tuple[int, int]:
+    """Return the part of a text about one of several things: from after its name up to the name of another.
 
     It is the whole text if no other thing is named. An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
     """
-    start = text.find(name)
-    named = [other for other in others if other in text]
-    if start < 0 or not named:
+    place = text.find(name)
+    others = [text.find(other) for other in names if other != name and other in text]
+    if place < 0 or not others:
         return 0, len(text)
-    start += len(name)
-    end = len(text)
-    for other in named:
-        place = text.find(other, start)
-        if place >= 0:
-            end = min(end, place)
-    return start, end
+    later = [other for other in others if other > place]
+    return place + len(name), min(later, default=len(text))
 
 
 def sides_of(
@@ -530,28 +466,37 @@ def sides_of(
 
     No passage is used, by its title, for two of them.
     """
-    wanted = stem_set(asked.question)
     left = list(passages)
     sides = []
     for name in asked.compared:
-        about = _about(name, wanted, left)
-        if about is None or not _likeness(name, about):
-            said = _sentences_about(name, passages)
-            if said:
-                sides.append(Side(name, said, titled=True))
-                continue
-        if about is None:
-            sides.append(Side(name))
-            continue
-        left.remove(about)
-        # title "Parsifal" fits "Parsifal by Wagner", "Mount Kenya" fits Kenya, but "Cotula australis" not Cotula
-        longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(
-            name, about
-        )
-        shorter = about.topic.endswith(f" {name}")
-        titled = longer or shorter or _likeness(name, about) >= _ALIKE
-        sides.append(Side(about.topic if longer else name, about.sentences, titled))
+        passage = _titled(name, asked.question, left)
+        if passage is None:
+            sentences = _sentences_about(name, passages)
+        else:
+            left.remove(passage)
+            sentences = passage.sentences
+        sides.append(Side(name, sentences))
     return tuple(sides)
+
+
+def _titled(
+    name: str, question: str, passages: Sequence[ReadPassage]
+) -> ReadPassage | None:
+    """Return the passage with a name for its title, or for an end of it; of namesakes the nearest to the question."""
+    key = canonical_key(name)
+    wanted = stem_set(question)
+
+    def score(passage: ReadPassage) -> tuple[bool, bool, int]:
+        title = passage.key
+        # "Parsifal" is meant by "Parsifal by Wagner", and "Mount Kenya" by "Kenya"
+        is_like = title != "" and key.startswith(f"{title} ")
+        is_like = is_like or title.endswith(f" {key}")
+        opening = " ".join(one.text for one in passage.sentences[:1])
+        shared = wanted & (passage.title_stems | stem_set(opening))
+        return key in passage.keys, is_like, len(shared)
+
+    best = max(passages, key=score, default=None)
+    return best if best and any(score(best)[:2]) else None
 
 
 def _sentences_about(
@@ -572,13 +517,9 @@ def _sentences_about(
                 about.append(sentence)
         if about:
             return tuple(about)
-    untitled = [passage for passage in passages if not passage.topic]
-    for passage in untitled:
-        naming: list[Sentence] = []
-        for sentence in passage.sentences:
-            if holds(sentence.text, name):
-                naming.append(sentence)
-        if naming:
+    for passage in passages:
+        naming = [one for one in passage.sentences if holds(one.text, name)]
+        if naming and not passage.topic:
             return tuple(naming)
     return ()
 
@@ -594,49 +535,11 @@ def _is_subject(name: str, sentence: Sentence) -> bool:
     if words[first:behind] != wanted:
         return False
     end = sentence.tokens[behind - 1].end
-    return all(not start < end < last for start, last in sentence.names)
+    is_inside = (start < end < last for start, last in sentence.names)
+    return not any(is_inside)
 
 
 def well_known(sides: Sequence[Side]) -> bool:
     """Return whether there are sentences about each of the sides."""
-    return all(side.sentences and side.titled for side in sides)
-
-
-def _about(
-    name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]
-) -> ReadPassage | None:
-    """Return the passage that names a thing in its title, else in its first words; of namesakes the nearest.
-
-    Args:
-        wanted: the stems of the question, which decide between namesakes.
-    """
-
-    def score(passage: ReadPassage) -> tuple[float, int]:
-        opening = passage.sentences[0].text if passage.sentences else ""
-        named = holds(opening[:200], name)
-        return _likeness(name, passage) or named * _IN_PASSING, len(
-            wanted & (passage.title_stems | stem_set(opening))
-        )
-
-    best = max(passages, key=score, default=None)
-    return best if best and score(best)[0] else None
-
-
-def _likeness(name: str, passage: ReadPassage) -> float:
-    """Return the share of words that a name and a title have in common if one contains all of the other's, else 0.
-
-    The title counts without its brackets too: "Emma" is the name of "Emma (novel)".
-    """
-    if _is_title(name, passage):
-        return 1.0
-    words = set(canonical_key(name).split())
-    others = set(passage.key.split())
-    return (
-        len(words & others) / len(words | others)
-        if words & others in (words, others)
-        else 0.0
-    )
-
-
-def _is_title(name: str, passage: ReadPassage) -> bool:
-    return canonical_key(name) == canonical_key(passage.title)
+    told = [side.sentences for side in sides]
+    return all(told)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ras_agent.text.names import name_spans
+from ras_agent.text.names import names_in
 from ras_agent.text.overlap import holds
 from ras_agent.text.standing import Standing, Words, Writing
 from ras_agent.text.words import FUNCTION_WORDS, stem, stem_set, stems
@@ -164,7 +164,8 @@ def _ends_a_noun(word: str) -> bool:
 
 
 def _roots(text: str) -> set[str]:
-    return {stem(token.word) for token in tokens_of(text)}
+    words = {token.word for token in tokens_of(text)}
+    return set(map(stem, words))
 
 
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
@@ -215,7 +216,7 @@ def _names(text: str) -> list[str]:
     first, _, rest = text.partition(" ")
     if first.lower() in FUNCTION_WORDS:
         text = rest
-    return [text[start:end] for start, end in name_spans(text)]
+    return names_in(text)
 
 
 def _is_role_of_another(question: str, text: str) -> bool:

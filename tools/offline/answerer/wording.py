@@ -93,9 +93,9 @@ _OF_DENIALS: dict[Alignment, Wording] = {
 
 def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
     """Return how a sentence contains the asked words: "same", or with another "figure" or "name"; "" for not at all."""
-    text = _BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text)
-    told = _words(text)[:_LONGEST]
-    if not told or _doubts(told) or any(one.stem == "not" for one in told):
+    told = _words(_BRACKETS.sub(" ", sentence.text))[:_LONGEST]
+    said = {one.stem for one in told}
+    if not told or "not" in said or _doubts(told):
         return set()
     found: set[Alignment] = set()
     for words in (told, _in_full(told, _words(sentence.passage.topic))):
@@ -170,7 +170,9 @@ def _has_another_value(
 
 
 def _is_bounded(words: Sequence[_Word], at: int) -> bool:
-    return at > 0 and words[at - 1].stem in _BOUNDS
+    if at == 0:
+        return False
+    return words[at - 1].stem in _BOUNDS
 
 
 def _goes_on(told: Sequence[_Word], place: int) -> bool:
@@ -197,12 +199,14 @@ def _end(words: Sequence[_Word], at: int) -> int:
 
 
 def _doubts(words: Sequence[_Word]) -> bool:
-    return any(one.stem in _DOUBTING for one in words if one.value < 0)
+    outside = {one.stem for one in words if one.value < 0}
+    return not outside.isdisjoint(_DOUBTING)
 
 
 def denies(text: str) -> bool:
     """Return whether a text contains "not", "never" or "no"."""
-    return any(one.stem in _DENYING for one in _words(text))
+    said = {one.stem for one in _words(text)}
+    return not said.isdisjoint(_DENYING)
 
 
 def _without_auxiliary(question: str) -> str:
@@ -216,30 +220,33 @@ def _without_auxiliary(question: str) -> str:
 
 
 def _words(text: str) -> list[_Word]:
-    values = [(start, end, "name") for start, end in name_spans(text)]
-    for figure in figures_in(text):
-        values.append((figure.start, figure.end, figure.kind))
     within: dict[int, tuple[int, str]] = {}
-    for number, (start, end, sort) in enumerate(values):
+    spans = [(start, end, "name") for start, end in name_spans(text)]
+    for figure in figures_in(text):
+        spans.append((figure.start, figure.end, figure.kind))
+    for number, (start, end, sort) in enumerate(spans):
+        value = (number, sort)
         for place in range(start, end):
-            within.setdefault(place, (number, sort))
+            within.setdefault(place, value)
     words: list[_Word] = []
     for token in tokens_of(text):
         if token.word not in _LIGHT:
-            words.append(_word(text, token, within.get(token.start)))
+            value = within.get(token.start, _NO_VALUE)
+            words.append(_word(text, token, value))
     return words
 
 
-def _word(text: str, token: Token, within: tuple[int, str] | None) -> _Word:
+_NO_VALUE = (-1, "")
+
+
+def _word(text: str, token: Token, value: tuple[int, str]) -> _Word:
     """Return a word as it is compared: "n't" counts as "not", and "Lee's" is another word than "Lee"."""
     if _CONTRACTED.search(token.word):
         return _Word("not")
     root = token.stem or stem(token.word)
     if root == "not" or token.word in _DOUBTING | _BOUNDS:  # "noted" is not "not"
         root = token.word
-    if _POSSESSIVE.search(text[token.start : token.end + 1].rstrip(" ,;.")):
+    written = text[token.start : token.end + 1]
+    if _POSSESSIVE.search(written.rstrip(" ,;.")):
         root += "'s"
-    if within is None:
-        return _Word(root)
-    number, sort = within
-    return _Word(root, number, sort)
+    return _Word(root, *value)

@@ -12,15 +12,20 @@ _EMPTY = english.words("things")["never"] | english.CLOSED.keys()
 BY_ITSELF = english.words("things")["by_itself"]
 """Words that are a thing only together with others, such as "thirty years"."""
 _NUMBERS = re.compile(r"[\W\d_]*")
-_MEASURED = re.compile(r"[%$]|\d[.,]\d")
-_SAYS_SOMETHING = re.compile(r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])")
+_MEASURED = re.compile(r"[%$]|\d,\d|\d\.\d+\.\d")
+_SAYS_SOMETHING = re.compile(
+    r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])"
+    r"|(?i:\b(?:i|we|you|they|he|she|it|that|there|who)['’](?:m|s|re|ve|ll|d)\b)"
+)
 """A pronoun inside a phrase, which is then a clause or a quotation."""
 _PART = re.compile(
     r"(?i)(?:article|question|section|chapter|part|day|step|appendix|annex|item|page|clause|exercise|lesson|figure|table)"
     r" (?:\d+|[ivx]+)\b"
 )
 """The name of a part of a text."""
-_WHEN = re.compile(r"\b(?:ago|(?:next|last) (?:week|month|year|time|night))$")
+_WHEN = re.compile(
+    r"(?i)\b(?:ago|(?:next|last) (?:week|month|year|time|night|morning|day|evening|afternoon))$"
+)
 _SHORTEST_NUMBER = 4  # digits
 _MOST_WORDS = 12
 
@@ -34,6 +39,8 @@ def may_be_thing(text: str) -> bool:
     (False, False, False, False, False)
     >>> may_be_thing("Noor Hassan I think"), may_be_thing("Elizabeth I"), may_be_thing("us"), may_be_thing("US")
     (False, True, False, True)
+    >>> may_be_thing("I'm Ann Lee"), may_be_thing("3.10"), may_be_thing("3.10 m")
+    (False, False, True)
     """
     words = _WORD.findall(text.lower())
     if not words or len(words) > _MOST_WORDS:

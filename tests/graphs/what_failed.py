@@ -1,8 +1,8 @@
-"""The failures of a run, but that no sentence bears its answer: the answers of the tests' answerers are counts."""
+"""The failures of a run, but that no sentence supports its answer: the answers of the tests' answerers are counts."""
 
 from typing import Any
 
-_UNBORNE = ("no cited sentence bears", "the answer ")
+_UNBORNE = ("no cited sentence supports", "the answer ")
 
 
 def what_failed(out: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ras_agent.records import Triple
-from ras_agent.schema import kind_of, relation_key
+from ras_agent.schema import DATE, NUMBER, kind_of, relation_key
 from ras_agent.tools.kg.index import KGIndex
 
 _NAME = "name"
 _MOSTLY = 0.9  # share of the facts from which their type of an end is suggested
+_SHOWN = 4  # kinds of an end, in the comment about a relation
 _HEAD = """\
 # {facts:,} facts have {relations:,} relations. Each relation with at least {least:,} facts is suggested here, the most
 # frequent first. Give types of your own, and merge relations that say the same: one is the name, the others are aliases.
@@ -40,17 +41,16 @@ class _Counts:
 
     def toml(self) -> str:
         """Return the relation's table."""
-        (name, _), *others = self.predicates.most_common()
-        lines = [
-            f"# {self.total:,} facts: {_listed(self.sources)} -> {_listed(self.targets)}",
-            f"[relations.{_quoted(name)}]",
-        ]
+        predicates = [predicate for predicate, _ in self.predicates.most_common()]
+        name = _quoted(predicates[0])
+        ends = f"{_listed(self.sources)} -> {_listed(self.targets)}"
+        lines = [f"# {self.total:,} facts: {ends}", f"[relations.{name}]"]
         for key, kinds in (("from", self.sources), ("to", self.targets)):
-            kind, count = kinds.most_common(1)[0]
+            [(kind, count)] = kinds.most_common(1)
             if count >= _MOSTLY * self.total:
                 lines.append(f"{key} = {_quoted(kind)}")
-        if others:
-            aliases = ", ".join(_quoted(predicate) for predicate, _ in others)
+        aliases = ", ".join(map(_quoted, predicates[1:]))
+        if aliases:
             lines.append(f"aliases = [{aliases}]")
         return "\n".join(lines) + "\n"
 
@@ -73,19 +73,26 @@ def suggested(graph: KGIndex, least: int = 5) -> str:
     types: set[str] = set()
     for one in frequent:
         types.update(one.sources, one.targets)
-    head = _HEAD.format(facts=len(graph.facts), relations=len(relations), least=least)
-    for kind in sorted(types - {_NAME, "date", "number"}):
+    types -= {_NAME, DATE, NUMBER}
+    count = len(relations)
+    head = _HEAD.format(facts=len(graph.facts), relations=count, least=least)
+    for kind in sorted(types):
         head += f'{_quoted(kind)} = ""\n'
-    return "\n".join([head, *(one.toml() for one in frequent)])
+    tables = [one.toml() for one in frequent]
+    return "\n".join([head, *tables])
 
 
 def _kind(fact: Triple, attribute: str, end: str) -> str:
     """Return the type of an end of a fact: the extractor's, else "date", "number" or "name" by its words."""
-    return str(fact.attributes.get(attribute) or kind_of(end) or _NAME)
+    stated = fact.attributes.get(attribute)
+    if stated:
+        return str(stated)
+    return kind_of(end) or _NAME
 
 
 def _listed(kinds: Counter[str]) -> str:
-    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(4))
+    shown = [f"{kind} {count:,}" for kind, count in kinds.most_common(_SHOWN)]
+    return ", ".join(shown)
 
 
 def _quoted(text: str) -> str:

@@ -53,7 +53,7 @@ def main() -> None:
         middle = sum(one.order for one in dates) / len(dates)
         bare = question[: time.start()] + question[time.end() :]
         agent = create_ras_agent(index=_passages(row))
-        ways: dict[str, dict[str, Any]] = {
+        ways: dict[str, Any] = {
             "as it is": {"question": question},
             "as_of": {"question": bare, "as_of": str(int(middle))},
             "no time": {"question": bare},

@@ -138,7 +138,8 @@ def _of_other_times(
     for note in graph.arrays.notes:
         attributes = json.loads(note or "{}").get("fact", {})
         holds.append(stated_period(attributes).holds_at(time))
-    left_out = ~np.array(holds, dtype=np.bool_)[sources["note"]]
+    notes = np.array(holds, dtype=np.bool_)
+    left_out: npt.NDArray[np.bool_] = ~notes[sources["note"]]
     order = np.argsort(sources["document"], kind="stable")
     document = -1
     text = ""

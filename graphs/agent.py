@@ -91,7 +91,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self.recipe is None:
             raise TypeError(
-                "this agent was put together from parts and cannot be pickled: make it where it is used, with "
+                "this agent was assembled from parts and cannot be pickled: make it in the process that uses it, by "
                 "create_ras_agent(...) or create_agent(name, ...)"
             )
         return _made_again, (self.recipe, self.config)

@@ -88,7 +88,7 @@ def recall(memory: ThreadMemory) -> NodeBody:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             failure = Failure(
                 "store",
-                f"what the store holds is no graph of ours: {type(error).__name__}: {error}"[
+                f"the item in the store is no graph of this package: {type(error).__name__}: {error}"[
                     :500
                 ],
             )

@@ -141,7 +141,7 @@ def begin(
         if state["remaining_steps"] < least:
             # LangGraph requires one more than the number of steps
             raise ValueError(
-                f"recursion_limit is too low to reach an answer: give at least {least + 1}, or leave it out"
+                f"the run's recursion_limit is too low to reach an answer: give at least {least + 1}, or leave it out"
             )
         if state.get("static_passages") and not static:
             raise ValueError(

@@ -285,7 +285,7 @@ def _source(
         end = start + len(decision.quote)
         if start < 0:
             raise ReviewError(
-                f"decision.quote: passage {name!r} has no such words: {decision.quote!r:.80}"
+                f"decision.quote: passage {name!r} does not contain {decision.quote!r:.80}: copy its words exactly"
             )
     else:
         title = f"Stated by {decision.by or 'a person'}"

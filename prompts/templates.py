@@ -228,7 +228,9 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
         return (_PACKAGED,)
     folder = Path(override)
     if not folder.is_dir():
-        raise PromptError(f"the prompts folder {str(folder)!r} does not exist")
+        raise PromptError(
+            f"the prompts folder {str(folder)!r} does not exist: correct the path, or create it"
+        )
     return (folder, _PACKAGED)
 
 
@@ -301,7 +303,7 @@ def _turns(
     chain = (*including, name)
     if name in including:
         raise PromptError(
-            f"prompts extend each other in a circle: {' -> '.join(chain)}"
+            f"prompts extend each other in a circle: {' -> '.join(chain)}; remove one '--- extends' line"
         )
     path = _find(name, folders)
     text = path.read_text(encoding="utf-8")
@@ -312,7 +314,7 @@ def _turns(
     extended = _turns(base, folders, chain)
     if not _messages(extended):
         raise PromptError(
-            f"{path} extends {base!r}, which has no user turn to put its own before"
+            f"{path} extends {base!r}, which has no user turn: extend another prompt, or write all turns"
         )
     return _extend(extended, turns)
 

@@ -37,7 +37,7 @@ def test_a_copy_of_an_agent_is_the_agent() -> None:
 
 def test_an_agent_of_parts_says_how_to_make_one_that_can_be_pickled() -> None:
     with pytest.raises(
-        TypeError, match=r"make it where it is used, with create_ras_agent"
+        TypeError, match=r"make it in the process that uses it, by create_ras_agent"
     ):
         pickle.dumps(assemble_agent(resolve_parts("ras", index=TEXTS)))
 

@@ -93,5 +93,5 @@ def test_ask_runs_it_by_name(scripted_llm: Any) -> None:
 
 
 def test_offline_it_says_what_it_needs() -> None:
-    with pytest.raises(SettingsError, match="or take --loop ras"):
+    with pytest.raises(SettingsError, match="or choose --loop ras"):
         create_react_agent(index=PASSAGES)

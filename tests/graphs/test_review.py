@@ -575,7 +575,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
                 "passage_id": "Who? A",
                 "quote": "zzz",
             },
-            "decision.quote: passage 'Who? A' has no such words: 'zzz'",
+            "decision.quote: passage 'Who? A' does not contain 'zzz': copy its words exactly",
         ),
         (
             "facts",

@@ -87,7 +87,7 @@ def minilm(argument: str) -> MiniLMEmbedder:
     """Build the packaged embedder. Raises SettingsError if `argument` is not empty."""
     if argument:
         raise SettingsError(
-            f"the packaged embedder is minilm, without {argument!r:.80}: st:MODEL loads another one"
+            f"the packaged embedder is minilm, without {argument!r:.80}: write minilm, or st:MODEL for another one"
         )
     return MiniLMEmbedder()
 

@@ -96,7 +96,9 @@ class MovableGFM:
                 self._network = self._on_cpu()
                 torch.cuda.empty_cache()
                 warnings.warn(
-                    f"GFM moves to the CPU: {reason}.", RuntimeWarning, stacklevel=3
+                    f"the GFM network moves to the CPU: {reason}.",
+                    RuntimeWarning,
+                    stacklevel=3,
                 )
         return work(self._network)
 
@@ -153,7 +155,7 @@ def gfm_scorer(
             reason = str(error).splitlines()[0]
             if device != "auto":
                 raise SettingsError(
-                    f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU"
+                    f"the GFM network cannot compute scores on {on} ({reason}): choose device='cpu', which needs no GPU"
                 ) from error
             warnings.warn(
                 f"GFM stays on the CPU: {reason}. Choose device='cpu' to ask for the CPU without this warning.",

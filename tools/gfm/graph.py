@@ -96,7 +96,7 @@ class GFMGraph:
         facts = np.asarray(edges, dtype=np.int64).reshape(-1, 3)
         head, relation, tail = facts.T
         if len(facts) and (facts.min() < 0 or max(head.max(), tail.max()) >= entities):
-            raise ValueError(f"edges name entities outside of 0..{entities - 1}")
+            raise ValueError(f"edges name entities other than 0 to {entities - 1}")
         inverses = vectors if inverse is None else inverse
         if vectors.shape != inverses.shape or (
             len(facts) and relation.max() >= len(vectors)

@@ -585,7 +585,7 @@ def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
     try:
         return get_peft_model(language_model, options)
     except ValueError as error:  # peft has no default layers for this model
-        raise SettingsError(f"{error}; name the layers in lora.targets") from error
+        raise SettingsError(f"{error}: name the layers in lora.targets") from error
 
 
 def _chat_tokens(tokenizer: Any, turns: Sequence[Turn]) -> list[int]:

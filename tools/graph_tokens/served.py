@@ -273,7 +273,7 @@ class _Pieces:
                 tokens = None
         except (AttributeError, LookupError, TypeError) as error:
             raise BrokenReply(
-                f"a piece of the reply does not have the form of one: {error}"
+                f"a piece of the reply does not have the form of OpenAI's protocol: {error}"
             ) from error
         text = text if self._has_text else text.lstrip()
         stripped = text.rstrip()
@@ -306,7 +306,7 @@ def _generated(completion: Any) -> Generated:
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(
-            f"the reply does not have the form of one: {error}"
+            f"the reply does not have the form of OpenAI's protocol: {error}"
         ) from error
 
 

@@ -88,7 +88,7 @@ def passage_of(item: object, name: str, place: str) -> Passage:
     if isinstance(item, str):
         if _names_a_file(item):
             raise IngestError(
-                f"{place} is the name of a file, {item!r}: give its text, or Path({item!r}) to read it"
+                f"{place} is the path of a file, {item!r}: give its text, or Path({item!r}) to read the file"
             )
         return Passage(name, item)
     if _is_document(item):

@@ -34,14 +34,14 @@ def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
     """Raise IndexMismatch if the index at `where` has no vectors, or vectors of another embedder."""
     if manifest.embedder is None:
         raise IndexMismatch(
-            f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
-            "or retrieve by bm25"
+            f"{where} holds no vectors, so that embedder {embedder.name!r} cannot search it: build it again with that "
+            "embedder, or retrieve by bm25"
         )
     given = EmbedderIdentity(embedder.name, embedder.dimension)
     if given != manifest.embedder:
         raise IndexMismatch(
             f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with the former, "
-            "or build it anew with the latter"
+            "or build it again with the latter"
         )
 
 

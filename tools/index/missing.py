@@ -25,7 +25,7 @@ def index_not_found(
     if place.is_dir() and any(place.iterdir()):
         command = f"ras-agent index {place} --out {place.name}.index"
         return IndexNotFound(
-            f"{problem}, a folder of other files: `{command}` makes one of the documents in it"
+            f"{problem}, a folder of other files: make an index of its documents by `{command}`"
         )
     meant = _nearly_named(place)
     if meant:

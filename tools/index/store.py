@@ -215,7 +215,7 @@ class PassageIndex:
         """
         if self._whole is not None:
             raise TypeError(
-                "a view of an index shows passages alone: ask the index itself for an uploaded file"
+                "a view of an index shows only passages: read the uploaded file from the index itself"
             )
         path = uploaded_as(name)
         return None if path is None else read_upload(self.database, path)

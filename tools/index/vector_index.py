@@ -80,7 +80,7 @@ class VectorIndex:
                 sync_file(path)
         except RuntimeError as error:
             raise StoreError(
-                f"{path} could not be written ({error}): is there room on its disk?"
+                f"{path} could not be written ({error}): check that there is room on its disk"
             ) from error
 
     @classmethod

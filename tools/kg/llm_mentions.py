@@ -70,7 +70,7 @@ class LLMMentions:
         def parse(text: str) -> list[str]:
             names = listed_names(text, question)
             if names is None:
-                raise ParseError("the reply lists no names that occur in the question")
+                raise ParseError("it lists no names that occur in the question")
             return names
 
         asked = yield from fitted(self._chat, MOST_TOKENS, render)

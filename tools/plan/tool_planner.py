@@ -325,14 +325,14 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
     if spec == "offline":
         raise SettingsError(
             "--loop react needs a model that calls tools: give --planner provider:model (or --llm), "
-            "or take --loop ras"
+            "or choose --loop ras"
         )
     if isinstance(spec, Planner):
         return spec
     if options.dialect:
         raise SettingsError(
-            f"dialect {options.dialect!r} writes its moves as text, and --loop react calls tools by the server: take "
-            "--loop ras with it"
+            f"dialect {options.dialect!r} writes its moves as text, and --loop react calls tools by the server: choose "
+            "--loop ras, or leave the dialect out"
         )
     chat = options.chat
     if isinstance(spec, str) and chat.temperature is None:

@@ -204,8 +204,8 @@ def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
 @cache
 def _warn_of_unreadable(place: str) -> None:
     warnings.warn(
-        f"{place} holds what this version cannot read, damaged or of a later version; it is made anew each time: name "
-        "another cache if that costs too much",
+        f"{place} holds what this version cannot read, damaged or of a later version; it is computed again each "
+        "time: name another cache if that costs too much",
         RuntimeWarning,
         stacklevel=4,
     )

@@ -113,8 +113,8 @@ class CachedExtractor:
         if not isinstance(fingerprint, str) or not fingerprint:
             name = getattr(extractor, "name", type(extractor).__name__)
             raise SettingsError(
-                f"the facts of the extractor {name!r} cannot be cached passage by passage: it has no fingerprint; "
-                "use an extractor on a model, or no triple cache"
+                f"the facts of the extractor {name!r} cannot be cached, since it has no fingerprint: use an extractor "
+                "on a model, or no triple cache"
             )
         self._extractor = extractor
         self._cache = cache

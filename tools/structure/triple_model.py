@@ -349,7 +349,7 @@ class TransformersWriter:
         except torch.cuda.OutOfMemoryError as error:
             if len(pieces) == 1:
                 raise ModelCallError(
-                    f"no memory to read a text of {len(pieces[0].tokens)} tokens: give fewer beams, or source_tokens="
+                    f"not enough memory to read a text of {len(pieces[0].tokens)} tokens: give fewer beams or source_tokens"
                 ) from error
         torch.cuda.empty_cache()
         half = len(pieces) // 2

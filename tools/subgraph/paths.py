@@ -168,7 +168,7 @@ def complete(
     Raises ValueError if `limits.longest` is 0.
     """
     if not limits.longest:
-        raise ValueError("complete paths need a length cap: give `longest`")
+        raise ValueError("complete paths need a maximum length: give `longest`")
     levels = _begin_at(starts, subgraph)
     paths = _by_level(subgraph, levels, limits, None)
     return _take_first(paths, limits)

@@ -305,7 +305,7 @@ class PCSTFinder:
             graph.origin is None or graph.origin.entity_vectors is None
         ):
             raise ValueError(
-                "PCST needs a judge of what fits the question: give a scorer, or a KGIndex with vectors"
+                "PCST needs scores for the names in the graph: give a scorer, or a KGIndex with vectors"
             )
 
     def find(

@@ -128,7 +128,7 @@ class PathFinder:
         for start in starts:
             if start is None or not 0 <= start < len(self.graph.nodes):
                 raise ValueError(
-                    f"paths start at nodes from 0 to {len(self.graph.nodes) - 1}, got {start}"
+                    f"the start {start} is no node of the graph: give numbers from 0 to {len(self.graph.nodes) - 1}"
                 )
         if how.wording == "relations":
             question = without_names(

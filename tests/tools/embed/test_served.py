@@ -333,7 +333,7 @@ def test_ollama_s_address_is_read_as_ollama_reads_it(
         ),
         (
             "vllm:gpu1#bge",
-            "expected 'vllm:http://host:port/v1#model', got 'vllm:gpu1#bge'",
+            "'vllm:gpu1#bge' is no address of a model: write it as 'vllm:http://host:port/v1#model'",
         ),
         (
             "vllm:http://me:secret@gpu1/v1#bge",

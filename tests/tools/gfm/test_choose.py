@@ -136,7 +136,9 @@ def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(
     monkeypatch.setattr(DeviceGFM, "scores", fail)
     with pytest.raises(
         SettingsError,
-        match=says("no scores on cuda:0", "CUDA out of memory", "device='cpu'"),
+        match=says(
+            "cannot compute scores on cuda:0", "CUDA out of memory", "device='cpu'"
+        ),
     ):
         gfm_scorer(WEIGHTS, GRAPH, "cuda")
 

@@ -191,7 +191,8 @@ def test_planner_and_answerer_are_named_with_the_servers_address(
     with pytest.raises(
         SettingsError,
         match=says(
-            "expected 'graphllm:/m@http://host:port/v1#model'", "got 'graphllm:/m@http"
+            "'graphllm:/m@http",
+            "write it as 'graphllm:/m@http://host:port/v1#model'",
         ),
     ):
         resolve_planner("graphllm:/m@http://host:8000/v1")

@@ -147,6 +147,6 @@ def test_the_name_of_a_file_as_a_text_is_an_error_that_says_how_to_read_it(
     file = tmp_path / "bell.md"
     file.write_text("Bell was born in Edinburgh.")
     with pytest.raises(
-        IngestError, match=says("text 1 of the index is the name of a file", "Path(")
+        IngestError, match=says("text 1 of the index is the path of a file", "Path(")
     ):
         list(given_passages([str(file)]))

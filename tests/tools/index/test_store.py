@@ -460,7 +460,8 @@ def test_an_embedder_for_an_index_without_vectors_is_refused(
 ) -> None:
     PassageIndex.create(tmp_path / "index")
     with pytest.raises(
-        IndexMismatch, match="holds no vectors, embedder 'hash' cannot search it"
+        IndexMismatch,
+        match="holds no vectors, so that embedder 'hash' cannot search it",
     ):
         PassageIndex.open(tmp_path / "index", hash_embedder)
 

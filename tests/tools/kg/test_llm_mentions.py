@@ -46,7 +46,7 @@ def test_names_in_scripts_without_spaces() -> None:
 def test_a_reply_without_names_is_repaired_once(scripted_model: Any) -> None:
     model = scripted_model("It is Edinburgh.", "Alexander Graham Bell")
     assert LLMMentions(model)(QUESTION) == ["Alexander Graham Bell"]
-    assert "the reply lists no names that occur in the question" in model.prompts[1]
+    assert "it lists no names that occur in the question" in model.prompts[1]
 
 
 def test_a_second_bad_reply_is_an_error(scripted_model: Any) -> None:

@@ -195,7 +195,7 @@ def test_many_threads_and_files_at_once(scripted_model: Any, path: Path) -> None
 def test_an_extractor_without_a_fingerprint_is_refused(path: Path) -> None:
     with pytest.raises(
         SettingsError,
-        match=says("extractor 'offline'", "cannot be cached", "passage by passage"),
+        match=says("extractor 'offline'", "cannot be cached", "fingerprint"),
     ):
         CachedExtractor(OfflineExtractor(), TripleCache(path))
 

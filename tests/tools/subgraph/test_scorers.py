@@ -420,9 +420,7 @@ def test_an_unknown_scorer_lists_the_known() -> None:
 def test_what_is_no_node_of_the_graph_is_refused_as_a_start(
     family: Graph, start: Any
 ) -> None:
-    with pytest.raises(
-        ValueError, match=f"paths start at nodes from 0 to .*, got {start}"
-    ):
+    with pytest.raises(ValueError, match=f"the start {start} is no node of the graph"):
         PathFinder(family, "ppr>shortest>bm25").find(QUESTION, [0, start])
 
 

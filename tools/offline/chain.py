@@ -91,7 +91,8 @@ class Chain:
     @property
     def answered(self) -> Found | None:
         """Return the end, if the chain is likely enough to be right that nothing else has to be asked; otherwise None."""
-        return self.end if self.worth > _SURE else None
+        is_sure = self.worth > _SURE
+        return self.end if is_sure else None
 
 
 def follow(
@@ -369,8 +370,9 @@ def _without_loose_end(answer: str) -> str:
     >>> _without_loose_end("1940; an"), _without_loose_end("Ilse Marrow, 1931-2011")
     ('1940', 'Ilse Marrow')
     """
-    answer = _LIFE.sub("", answer.rstrip(" ,;:"))
-    return _LOOSE_END.sub("", answer)
+    bare = answer.rstrip(" ,;:")
+    bare = _LIFE.sub("", bare)
+    return _LOOSE_END.sub("", bare)
 
 
 def _number_end(question: str, text: str, start: int, end: int) -> int:

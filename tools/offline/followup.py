@@ -290,4 +290,5 @@ def _things_in(text: str) -> list[tuple[int, int]]:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    first = text[:1].upper()
+    return first + text[1:]

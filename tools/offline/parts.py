@@ -131,8 +131,9 @@ def _verbs_of(text: str) -> list[str]:
 
 def _only_in(part: Part, parts: Sequence[Part]) -> frozenset[str]:
     """Return the stems that no other part contains."""
-    others = " ".join(one.text for one in parts if one is not part)
-    return stem_set(part.text) - stem_set(others)
+    words = stem_set(part.text)
+    others = [one.text for one in parts if one is not part]
+    return words - stem_set(" ".join(others))
 
 
 def _own_words(own: Part, other: Part, place: int) -> frozenset[str]:

@@ -227,10 +227,12 @@ def _spans(
 
 def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
     """Yield the best spans over a text's windows by their margins, with the no-answer logit of the surest window."""
-    none = min((span.no_answer for span in spans), default=0.0)
+    surest = [span.no_answer for span in spans]
+    none = min(surest, default=0.0)
     ordered = sorted(spans, key=lambda span: (-span.margin, span.start))
     for span in ordered[:count]:
-        yield Span(span.start, span.end, span.margin + none, none)
+        score = span.margin + none
+        yield Span(span.start, span.end, score, none)
 
 
 def _verdict(logits: Sequence[Floats]) -> Verdict:

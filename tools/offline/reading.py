@@ -143,8 +143,9 @@ class Sentence:
 
     def begins_with(self, words: Set[str]) -> bool:
         """Return whether the first word is one of these."""
-        first = [token.word for token in self.tokens[:1]]
-        return not words.isdisjoint(first)
+        if not self.tokens:
+            return False
+        return self.tokens[0].word in words
 
     @property
     def naming(self) -> Sentence:

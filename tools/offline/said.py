@@ -172,8 +172,9 @@ def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
     said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
     whole: list[Sentence] = []
     for one in said:
-        end = one.text.rstrip("\"'”’*_) ")[-1:]
-        if end in (".", "!") or _ITEM.match(one.text):
+        bare = one.text.rstrip("\"'”’*_) ")
+        is_whole = bare.endswith((".", "!"))
+        if is_whole or _ITEM.match(one.text):
             whole.append(one)
     return list(whole or said or sentences)[:_MOST]
 

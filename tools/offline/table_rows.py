@@ -106,7 +106,8 @@ def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
     """Return the rows of each table, each row once; if two passages have it, the passage with fewer rows counts."""
     tables: dict[str, dict[str, Row]] = {}
     ordered = sorted(passages, key=lambda passage: len(passage.records))
-    for row in chain.from_iterable(map(_rows_of, ordered)):
+    rows = map(_rows_of, ordered)
+    for row in chain.from_iterable(rows):
         table = tables.setdefault(row.table, {})
         name = canonical_key(row.key)
         known = table.setdefault(name, row)
@@ -191,7 +192,8 @@ class _Asked:
     def noun(self) -> frozenset[str]:
         """Return the stems of the noun for the answer, as in "which bridge" and "what is the fare"."""
         noun = set(self.analysis.answer_noun)
-        return stem_set(" ".join(noun - _MEASURES.keys()))
+        noun -= _MEASURES.keys()
+        return stem_set(" ".join(noun))
 
     @cached_property
     def order(self) -> tuple[bool, int] | None:

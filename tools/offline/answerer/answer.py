@@ -466,8 +466,12 @@ def _in_its_words(
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
     """Return the answers by canonical key, without those whose key is in `led`."""
-    by_key = {canonical_key(one.text): one for one in found}
-    return {key: one for key, one in by_key.items() if key not in led}
+    apart: dict[str, Found] = {}
+    for one in found:
+        key = canonical_key(one.text)
+        if key not in led:
+            apart[key] = one
+    return apart
 
 
 def _voices(key: str, found: Mapping[str, Found]) -> float:

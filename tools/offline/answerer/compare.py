@@ -335,8 +335,9 @@ def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
 
 def _unit(sentence: Sentence, figure: Figure) -> str:
     """Return the stem of the word directly after a figure, such as that of "metres"; "" without one."""
-    following = tokens_of(sentence.text[figure.end :])
-    return "".join(token.stem for token in following[:1])
+    behind = sentence.text[figure.end :]
+    following = tokens_of(behind)
+    return following[0].stem if following else ""
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
@@ -452,11 +453,12 @@ def _stretch(text: str, name: str, names: Sequence[str]) -> tuple[int, int]:
     It is the whole text if no other thing is named. An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
     """
     place = text.find(name)
-    others = [text.find(other) for other in names if other != name and other in text]
-    if place < 0 or not others:
+    others = [text.find(other) for other in names if other != name]
+    if place < 0 or max(others, default=-1) < 0:
         return 0, len(text)
+    start = place + len(name)
     later = [other for other in others if other > place]
-    return place + len(name), min(later, default=len(text))
+    return start, min(later, default=len(text))
 
 
 def sides_of(

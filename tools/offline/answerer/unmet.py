@@ -164,8 +164,10 @@ def _ends_a_noun(word: str) -> bool:
 
 
 def _roots(text: str) -> set[str]:
-    words = {token.word for token in tokens_of(text)}
-    return set(map(stem, words))
+    roots: set[str] = set()
+    for token in tokens_of(text):
+        roots.add(stem(token.word))
+    return roots
 
 
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:

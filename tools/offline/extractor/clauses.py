@@ -155,8 +155,10 @@ class _Reader:
         return False
 
     def _after(self, at: int) -> str:
-        following = self.chunks[at + 1 : at + 2]
-        return "".join(chunk.text for chunk in following)
+        following = at + 1
+        if following == len(self.chunks):
+            return ""
+        return self.chunks[following].text
 
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
         """Read a noun phrase as an object of the frame, as an item of a list, or as an apposition."""

@@ -18,24 +18,26 @@ _METRICS = {
     "capitals, accents of Latin letters, articles and punctuation at the ends of words do not.",
     "f1_text": "How many words the answer and the gold answer have in common, by the words that em_text compares; of "
     "Chinese and Japanese, how many characters.",
-    "support_f1": "How well the cited passages are the gold ones: the harmonic mean of how many cited ones are gold "
-    "and how many gold ones are cited (MuSiQue's support F1).",
+    "support_f1": "How well the cited passages match the gold passages: the harmonic mean of the share of cited "
+    "passages that are gold and the share of gold passages that are cited (MuSiQue's support F1).",
     "support_em": "The share of questions whose cited passages are the gold ones, all of them and no other.",
-    "sp_f1": "How well the cited sentences are the supporting facts of the question set (HotpotQA).",
+    "sp_f1": "How well the cited sentences match the supporting facts of the question set (HotpotQA).",
     "sp_em": "The share of questions whose cited sentences are the supporting facts, all and no other (HotpotQA).",
     "joint_f1": "Answer and supporting facts together: F1 of the products of their precision and recall (HotpotQA).",
     "joint_em": "The share of questions whose answer and supporting facts are both exactly right (HotpotQA).",
-    "recall": "How much of the gold passages, those that hold the evidence, is among the first k that were retrieved.",
-    "all_recall": "The share of questions with all their gold passages among the first k: what a chain of facts needs.",
+    "recall": "The share of the gold passages, which hold the evidence, that are among the first k.",
+    "all_recall": "The share of questions with all their gold passages among the first k: a chain of facts needs all of "
+    "them.",
     "hit": "The share of questions with at least one gold passage among the first k.",
     "mrr": "Mean reciprocal rank: how early the first gold passage comes. 100: always first; 50: second on average.",
     "sufficiency_precision": "Of the questions that the planner ended by itself, the share that it ended after as many "
     "searches as the question has gold hops, neither earlier nor later.",
     "stopped_early": "Of the questions that the planner ended by itself, the share that it ended too early.",
     "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
-    "citation_support": "The share of answers that a cited sentence bears, of those of which it can be told.",
-    "supporting_citations": "The share of citations that support their answer, of those of which it can be told. "
-    "ALCE's citation precision is another figure: a model judges there whether a passage is needed for a statement.",
+    "citation_support": "The share of answers that a cited sentence supports, among those for which this can be decided.",
+    "supporting_citations": "The share of citations that support their answer, among those for which this can be decided. "
+    "ALCE's citation precision is another figure: there a model judges whether a passage is needed for a "
+    "statement.",
     "proof_shown": "The share of answers to which cited sentences lead from a name in the question; yes, no and a "
     "choice between two named things do not count.",
     "proof_complete": "The share of the proofs that are shown with a sentence of every gold passage.",
@@ -43,16 +45,20 @@ _METRICS = {
     "answer_in_facts": "The share of questions with a gold answer somewhere in the facts of the graph.",
 }
 _FIGURES = {
-    "95 % interval": "Other questions of the same kind would give another mean: 95 % of such means lie about here. Two "
-    "runs whose intervals overlap may still differ; the section on differences compares them question by question.",
-    "n": "How many questions have the figure; some figures need a gold answer or gold passages.",
-    "difference, p": "How much better a run is on the same questions. An interval without 0 is coloured. p is how "
-    "often chance alone would give a difference that large: below 0.05 is commonly taken as a real one. Of many "
-    "differences some are that large by chance: Holm's p is corrected for as many as the table has.",
-    "hop": "One search of a run; gold hops are those that a question takes by its question set.",
-    "ECE, AURC": "ECE, the expected calibration error, is how far the confidences of answers are from how often they are "
-    "right, on average. AURC, the area under the risk-coverage curve, is the share of wrong answers among the surest 1, "
-    "2, 3 ... on average: the lower, the better do confidences sort right from wrong.",
+    "95 % interval": "Other questions of the same kind would give another mean; an interval made in this way contains the "
+    "true mean in 95 of 100 cases. Two runs with overlapping intervals may still differ; the section on "
+    "differences compares them question by question.",
+    "n": "The number of questions that have the figure; some figures need a gold answer or gold passages.",
+    "difference, p": "How much better a run is on the same questions. An interval without 0 is coloured. p is the "
+    "probability of a difference that large if the runs did not differ; below 0.05 it is commonly taken "
+    "as real. Among many differences some are that large by chance: Holm's p is corrected for the number "
+    "of differences in the table.",
+    "hop": "One search of a run. Gold hops are the number of searches that a question needs according to its "
+    "question set.",
+    "ECE, AURC": "ECE, the expected calibration error, is the mean distance between the confidence of answers and the "
+    "share of them that is right. AURC, the area under the risk-coverage curve, is the mean share of "
+    "wrong answers among the surest 1, 2, 3 ... answers: the lower it is, the better confidences sort "
+    "right from wrong answers.",
     "p50, p95": "Half of the questions took at most p50, 95 of 100 at most p95.",
 }
 

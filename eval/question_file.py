@@ -416,7 +416,7 @@ def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[QuestionRecor
                 yield _row(row, header or (), path, rows.line_num)
     except csv.Error as error:
         raise IngestError(
-            f"{path} line {rows.line_num}: not a table ({error})"
+            f"{path} line {rows.line_num}: not a table ({error}); correct the line"
         ) from error
 
 

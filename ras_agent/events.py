@@ -190,7 +190,7 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise TraceError(
-            f"an event's JSON: {f'{place}: ' if place else ''}{first['msg']}"
+            f"the JSON is not that of an event: {f'{place}: ' if place else ''}{first['msg']}"
         ) from error
 
 

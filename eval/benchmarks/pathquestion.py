@@ -110,7 +110,9 @@ def part_of(question: Question) -> Part:
     """
     entities = question.metadata.get("question_entities") or ()
     if not entities:
-        raise ValueError(f"question {question.id} has no question_entities to split by")
+        raise ValueError(
+            f"question {question.id} cannot be assigned to a part: give it question_entities in its metadata"
+        )
     digest = hashlib.blake2b(
         canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"), digest_size=8
     ).digest()

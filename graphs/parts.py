@@ -65,7 +65,9 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Fixes properties of a loop, whatever the limits are."""
+    """Sets how a loop behaves where papers and this package differ, whatever its limits are. `PRESETS` names the
+    presets.
+    """
 
     early_stops: bool = True
     """Whether a repeated sub-query or a hop without new facts ends the loop."""

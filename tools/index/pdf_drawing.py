@@ -139,7 +139,7 @@ def entry_of(owner: Any, name: Any) -> Any:
 
 
 class Stream:
-    """Examines the operations of a page, or of a form that is drawn on it, one by one."""
+    """Goes through the drawing operations of a page, or of a form on it, to find invisible and raised text."""
 
     def __init__(
         self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST

@@ -26,7 +26,9 @@ class WholeTable:
         self._room = _LONGEST_TABLE
 
     def add(self, cells: Sequence[str], document: Document | Skipped) -> None:
-        """Add a row: its cells, and its document; a row that was not loaded is not shown."""
+        """Add a row of the table, given by its cells and its document. A row that was not loaded (Skipped) is not
+        shown.
+        """
         if self._room <= 0 or isinstance(document, Skipped):
             return
         length = sum(map(len, cells))

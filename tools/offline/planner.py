@@ -280,11 +280,11 @@ class Bridge:
 
 
 def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
-    """Return the bridges, the most promising first, one for each name; ties in order of reading.
+    """Return the names worth looking up next, the most promising first, each once; equal ones in the order of reading.
 
-    A name's score depends on the share of the question that its sentence and the fact's other end cover, the rank of
-    its passage, how near it is to words of the question, how many of these its predicate contains, and whether it
-    contains the name of a class in the question ("Southeastern Conference" for "a conference").
+    A name's score depends on the share of the question that its sentence and the fact's other end cover, the rank
+    of its passage, how near it is to words of the question, how many of these its predicate contains, and whether
+    it contains the name of a class in the question ("Southeastern Conference" for "a conference").
     """
     best: dict[str, Bridge] = {}
     for fact in graph.facts:

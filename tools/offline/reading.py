@@ -95,6 +95,7 @@ class Sentence:
 
     @property
     def end(self) -> int:
+        """Return the offset after its last character."""
         return self.start + len(self.text)
 
     @property

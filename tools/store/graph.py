@@ -147,7 +147,7 @@ class ReadingRows(Rows):
         return ReadingColumns._make(self._columns(query, width=6))
 
     def of_passages(self, passages: Iterable[str]) -> dict[int, str]:
-        """Return, by number, the passage of each reading of the given passages."""
+        """Return the readings of the given passages: the passage id of each, by the reading's number."""
         query = "SELECT number, passage FROM kg_passages WHERE passage"
         return dict(self._having(query, passages))
 

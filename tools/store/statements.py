@@ -26,7 +26,9 @@ class Connection(Protocol):
 
 
 class Rows:
-    """Reads and writes rows of some tables on a connection; the base class of those that know one kind of row."""
+    """Runs SQL on a connection for some tables. Each subclass reads and writes the rows of one concern, such as
+    passages.
+    """
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection."""

@@ -110,6 +110,7 @@ from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline import roles
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.restated import is_restated
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
@@ -589,6 +590,10 @@ READERS = {
     ),
     "in_its_part": TextReader(
         lambda text: in_its_part(text[:2000], text[:9], text), "tools.offline.parts"
+    ),
+    "is_restated": TextReader(
+        lambda text: is_restated(text, text[:9], text, frozenset()),
+        "tools.offline.answerer.restated",
     ),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
     "storable": TextReader(storable, "graphs.validate trace"),

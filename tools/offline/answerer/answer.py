@@ -28,6 +28,7 @@ from ras_agent.tools.offline.answerer.compare import (
 )
 from ras_agent.tools.offline.answerer.confidence import Signals, confidence
 from ras_agent.tools.offline.answerer.likeness import least_likeness
+from ras_agent.tools.offline.answerer.restated import is_restated
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import (
@@ -249,7 +250,11 @@ class OfflineAnswerer:
             chained=float(is_chained),
             of_another=float(is_lacking or is_unlike),
         )
-        return Reply(text, grounds, confidence(signals))
+        sure = confidence(signals)
+        is_whole = not is_chained and not is_lacking and text == end.text
+        if is_whole and is_restated(question, text, end.sentence.text, nouns):
+            sure = max(sure, _IN_ITS_WORDS)
+        return Reply(text, grounds, sure)
 
     def _borne(
         self, question: str, answer: str, grounds: Sequence[Sentence]

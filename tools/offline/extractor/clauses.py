@@ -367,6 +367,12 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
             if at > first:
                 segments.append((first, at))
             first = at + 1
+            continue
+        # "As a boy | he": two phrases stand side by side
+        is_beside = chunks[at].kind == chunks[at - 1].kind == "np"
+        if at > first and is_beside and chunks[first].kind != "np":
+            segments.append((first, at))
+            first = at
     return segments
 
 

@@ -488,6 +488,11 @@ def test_contractions_and_bare_decimals_are_no_things() -> None:
     assert not any("3.10" in fact for fact in read("The minimum is 3.10.", "Python"))
 
 
+def test_the_subject_may_follow_an_introduction_without_a_comma() -> None:
+    facts = read("Since spring the editor of The Tern is Olaf Brix.")
+    assert facts == [("The Tern", "editor of is", "Olaf Brix")]
+
+
 def test_the_time_before_a_name_is_nobody() -> None:
     assert read("Next morning Jory Fenn found Varn Mill.") == [
         ("Jory Fenn", "found", "Varn Mill")

@@ -305,7 +305,7 @@ def _embedder_of(spec: str) -> Embedder:
         ) from error
     except Exception as error:
         raise SettingsError(
-            f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}"
+            f"cannot set up the embedder {spec!r} ({without_secrets(str(error))}): correct its name, or set its key"
         ) from None
 
 

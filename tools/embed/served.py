@@ -119,8 +119,8 @@ def server_of(spec: str, index: str = "") -> Server:
         )
     if index and not moved and os.environ.get("VLLM_API_KEY"):
         raise SettingsError(
-            f"{index} names the server {url}, and VLLM_API_KEY is set; a key goes to no server that only an index "
-            f"names. If you trust it, say so: VLLM_BASE_URL={url}; else unset VLLM_API_KEY"
+            f"{index} names the server {url}, and VLLM_API_KEY is not sent to a server that only an index names: set "
+            f"VLLM_BASE_URL={url} if you trust it, or unset VLLM_API_KEY"
         )
     return Server(
         url, name, SecretStr(key), "VLLM_API_KEY", "VLLM_BASE_URL" if index else ""

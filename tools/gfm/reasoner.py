@@ -111,7 +111,7 @@ class ReasonerConfig:
             return cls(**own)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(
-                f"{where}: not a G-reasoner network's configuration: {error!r}"
+                f"{where}: not a G-reasoner network's configuration ({error!r}): give a folder of its weights"
             ) from error
 
     @classmethod

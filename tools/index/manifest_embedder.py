@@ -55,7 +55,7 @@ def remembered_embedder(manifest: Manifest, where: str) -> Embedder:
     except RasError as error:
         raise IndexMismatch(
             f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "
-            "give it, PassageIndex.open(place, embedder=...)"
+            "open the index with that embedder, PassageIndex.open(place, embedder=...)"
         ) from error
     check_embedder(manifest, embedder, where)
     return embedder

@@ -252,7 +252,7 @@ def test_an_index_alone_has_no_key_sent_anywhere(
     monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
     with pytest.raises(
         IndexMismatch,
-        match=says("If you trust it", f"VLLM_BASE_URL={scripted_llm.base_url}"),
+        match=says(f"VLLM_BASE_URL={scripted_llm.base_url}", "if you trust it"),
     ):
         retriever_over(PassageIndex.open(tmp_path / "i"), "dense")
     monkeypatch.setenv("VLLM_BASE_URL", scripted_llm.base_url)

@@ -64,8 +64,28 @@ class OfflineExtractor:
         titles = _title_pattern(english)
         triples: list[Triple] = []
         for passage in english:
-            triples += _triples(passage, titles)
+            facts = list(_triples(passage, titles))
+            triples += facts
+            triples += _links_of_title(passage, facts)
         return Extraction(tuple(triples), failures)
+
+
+def _links_of_title(passage: Passage, facts: Sequence[Triple]) -> Iterator[Triple]:
+    """Yield links from a title that is in no fact of its passage to the names that the facts are about.
+
+    Otherwise a question that names the title would not find the passage in the graph.
+    """
+    title = passage.own_title
+    if not title or is_part(title):
+        return
+    label = topic_of(title, passage.text).label
+    ends = {end for fact in facts for end in (fact.subject, fact.object)}
+    if label in ends:
+        return
+    for fact in facts:
+        if is_name(fact.subject) and fact.subject in ends:
+            ends.remove(fact.subject)
+            yield Triple(label, LINKED, fact.subject, fact.sources)
 
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str]:

@@ -214,6 +214,13 @@ def test_lines_of_everyday_papers_name_only_things(text: str, things: set[str]) 
     assert found <= things
 
 
+def test_a_title_that_is_in_no_fact_is_linked_to_the_names_of_the_facts() -> None:
+    text = "Although she was young, Ada Penn already had a great voice."
+    found = read(text, "Song of Varn")
+    assert found[-1] == ("Song of Varn", "is linked to", "Ada Penn")
+    assert found.count(found[-1]) == 1
+
+
 def test_a_question_mark_in_a_title_makes_no_question() -> None:
     text = 'Ann Ray wrote "Al Left" and "Al (Do You Hear Me? I Do!)".'
     assert ("Ann Ray", "wrote", "Al Left") in read(text, "Notes")

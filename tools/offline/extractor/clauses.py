@@ -13,14 +13,20 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ras_agent.text.names import DEMONYM
+from ras_agent.text.words import MONTHS
 from ras_agent.tools.offline.english import PERSONS
-from ras_agent.tools.offline.extractor.topics import LINKED, Topic
+from ras_agent.tools.offline.extractor.things import BY_ITSELF
+from ras_agent.tools.offline.extractor.topics import HONORIFICS, LINKED, ROLES, Topic
 from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
 
+_PLACING = frozenset(
+    {"in", "at", "of", "from", "near", "to", "into", "outside", "around"}
+)
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
 _SPEAKERS = frozenset({"i", "we", "you"})
@@ -33,6 +39,7 @@ _NOUN = re.compile(
 )
 _CLASS = re.compile(r"(?:s|or|er|ist|ian|man)$")  # "author", "boats"
 _LONGEST_PREFIX = 6
+_LONGEST_PREDICATE = 10
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
@@ -62,10 +69,14 @@ class _Frame:
     until_comma: bool = False
     """Whether the clause ends at the next comma."""
 
-    def predicate(self, preposition: str) -> str:
-        """Return the words that lead to an object."""
-        parts = (self.prefix, self.verb, self.direct, self.near, preposition)
-        return " ".join(filter(None, parts))
+    def predicate(self, preposition: str, *, near: bool = True) -> str:
+        """Return the words that lead to an object; a predicate that is too long loses words in the middle, where they
+        matter least."""
+        words = f"{self.prefix} {self.verb} {self.direct} {self.near if near else ''} {preposition}".split()
+        if len(words) > _LONGEST_PREDICATE:
+            head = f"{self.prefix} {self.verb}".split()[:4]
+            words = head + words[len(head) - _LONGEST_PREDICATE :]
+        return " ".join(words)
 
 
 class _Reader:
@@ -75,6 +86,9 @@ class _Reader:
         self.topic = topic
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
+        self.also: tuple[str, ...] = ()  # further subjects: "A and B"
+        # where an introduction ends: the subject after it does not belong to it
+        self.until = len(chunks)
         self._reset()
 
     def _reset(self) -> None:
@@ -102,7 +116,7 @@ class _Reader:
         elif chunk.kind == "p":
             self._preposition(chunk.text)
         elif chunk.kind == "r":
-            self._relative(chunk.text)
+            return self._relative(at)
         elif chunk.kind == "s" or chunk.text in (";", ":"):
             if clauses and subject_of(self.chunks, self.verbs, at + 1, self.topic):
                 return self.begin(at + 1)
@@ -126,19 +140,24 @@ class _Reader:
         self.frame = _Frame(
             subject.label, subject.prefix, self.chunks[subject.verb].text
         )
-        at = start
+        at = subject.first if subject.kin else start
+        self.until = subject.first
         while at < subject.first:
+            if self.chunks[at].kind == "vg":
+                self.frame = _Frame(subject.label, subject.prefix)
             at = self.step(at, clauses=False)
+        self.until = len(self.chunks)
         self._reset()
         at = subject.last
         while at < subject.verb:  # an apposition: "X, a singer from Y, was"
             if self.chunks[at].text == ",":
                 self._reset()
-                self.frame = _Frame(subject.label, subject.prefix, "is", copula=True)
+                self.frame = _Frame(subject.label, verb="is", copula=True)
                 at += 1
             else:
                 at = self.step(at, clauses=False)
         self._reset()
+        self.also = subject.also
         self.home = self.frame = _Frame(subject.label, subject.prefix)
         return subject.verb
 
@@ -155,10 +174,7 @@ class _Reader:
         return False
 
     def _after(self, at: int) -> str:
-        following = at + 1
-        if following == len(self.chunks):
-            return ""
-        return self.chunks[following].text
+        return self.chunks[at + 1].text if at + 1 < len(self.chunks) else ""
 
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
         """Read a noun phrase as an object of the frame, as an item of a list, or as an apposition."""
@@ -180,8 +196,9 @@ class _Reader:
             return at + 1
         if phrase.opener in _DENYING:
             self._deny(phrase.opener)
+        end, place = self._place(at, phrase)
         subject = self.frame.subject
-        predicate = self.frame.predicate(self.preposition)
+        predicate = self.frame.predicate(self.preposition, near=phrase.tag != "D")
         partitive = (
             phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
         )
@@ -201,21 +218,30 @@ class _Reader:
                 self.outer = self.listed
                 subject = self.frame.subject
                 predicate = "is"
-            else:
+            elif not (mark == "," and phrase.name and last.opener and not last.name):
+                # except "his wife, Yoko Ono", where the noun before leads to the name
                 subject, predicate = self.listed
-        if not partitive:  # "part of": these words only lead to the phrase after them
+        if place:
+            self._add(
+                subject, f"{predicate} {phrase.description}".strip(), ", ".join(place)
+            )
+            for inner, outer in pairwise(place):
+                self._add(inner, "is in", outer)
+        elif not partitive:  # "part of": these words only lead to the phrase after them
             for fact in facts_about(subject, predicate, phrase, self.topic):
                 self._add(*fact)
+            for other in self.also if not self.preposition else ():
+                self._add(other, predicate, phrase.text)
         self.listed = (subject, predicate)
         if not self.preposition:
             self.frame.direct, self.frame.near = phrase.text, ""
-        elif phrase.tag in "NJ":
+        elif phrase.tag in "NJ" and not place:
             self.frame.near = f"{self.preposition} {phrase.text}"
         elif phrase.tag != "D":
             self.frame.near = ""
         self.preposition = ""
         self.last = phrase
-        return at + 1
+        return end
 
     def _deny(self, word: str) -> None:
         """Keep the "no" of an object in its predicate: "had no | office"."""
@@ -224,13 +250,50 @@ class _Reader:
         else:
             self.frame.verb = f"{self.frame.verb} {word}".strip()
 
+    def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
+        """Return where a chain such as "York, Pennsylvania, United States" ends, and its parts, or [] for any other
+        phrase."""
+        alone = at + 1, list[str]()
+        leads = self.preposition.split(" ")[-1]
+        if not _may_be_place(phrase) or leads not in _PLACING:
+            return alone
+        end = at + 1
+        parts = [phrase.name]
+        while end + 1 < self.until and self.chunks[end].text == ",":
+            following = self.chunks[end + 1].np
+            if following is None or following.text != following.name:
+                break
+            if following.opener or not _may_be_place(following):
+                break
+            parts.append(following.name)
+            end += 2
+        listed = any(chunk.kind == "c" for chunk in self.chunks[end : end + 2])
+        is_chain = 1 < len(parts) < 5 and not listed
+        return (end, parts) if is_chain else alone
+
     def _verb(self, group: Chunk) -> None:
-        """Read a verb: of this clause, or of the noun before it."""
+        """Read a verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
+        last = self.last
+        mark = self.mark
         frame = self.frame
-        if self.last is not None and not self.mark and not frame.copula:
-            lead = frame.predicate(self.preposition)
-            self.frame = _Frame(frame.subject, lead, until_comma=frame.until_comma)
-        elif self.mark and frame.until_comma:
+        # "for winning", "to win"
+        onward = self.preposition != "" or group.text.startswith("to ")
+        behind = last is not None and not mark
+        if (
+            last
+            and behind
+            and not onward
+            and last.name
+            and not (group.bare and frame.copula)
+        ):
+            self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
+        elif onward or (behind and not frame.copula):
+            self.frame = _Frame(
+                frame.subject,
+                frame.predicate(self.preposition),
+                until_comma=frame.until_comma,
+            )
+        elif mark and frame.until_comma:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula
         self.frame.direct = self.frame.near = ""
@@ -254,9 +317,10 @@ class _Reader:
                 self.listed = self.outer
                 self.outer = None
 
-    def _relative(self, word: str) -> None:
+    def _relative(self, at: int) -> int:
         """Begin the clause of "who", "which" or "whose": about the name before it, or with further words about the noun
         before it."""
+        word = self.chunks[at].text
         frame = self.frame
         name = self.last.name if self.last else ""
         prefix = "" if name or frame.copula else f"{frame.predicate('')} {word}"
@@ -268,6 +332,22 @@ class _Reader:
         self.preposition = ""
         self.mark = ""
         self.last = None
+        inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
+        verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
+        if inner is None or inner.tag == "D" or verb is None or verb.kind != "vg":
+            return at + 1
+        if word == "whose":
+            self.frame.prefix = f"{self.frame.prefix} {inner.text}"
+            return at + 2
+        subject = (
+            self.topic.label
+            if inner.tag == "o"
+            else self.topic.resolved(inner.name or inner.text)
+        )
+        if name:  # "Red Tide, which the band released"
+            self._add(subject, verb.text, self.frame.subject)
+        self.frame = _Frame(subject, until_comma=True)
+        return at + 2
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
         subject = subject.strip(" ,;:-'")
@@ -292,52 +372,76 @@ class Subject:
     last: int
     verb: int
     """The chunk of its verb; chunks between `last` and `verb` are appositions."""
+    also: tuple[str, ...] = ()
+    """Further subjects after "and"."""
     facts: tuple[Fact, ...] = ()
     """The facts in the subject's own words ("his wife Ann")."""
+    kin: bool = False
+    """Whether these facts already cover everything before the subject ("His wife, Ann")."""
 
 
 def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
     """Return the numbers of the chunks that may head a clause."""
-    numbered = enumerate(chunks)
-    return [at for at, chunk in numbered if chunk.finite]
+    return [at for at, chunk in enumerate(chunks) if chunk.finite]
 
 
 def subject_of(
     chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic
 ) -> Subject | None:
     """Return the subject of the clause that begins at chunk `start`; None if it is headed by no verb among `verbs`."""
-    later = verbs[bisect_right(verbs, start) :]
-    verb = next((at for at in later if _heads(chunks, at, start)), None)
-    if verb is None:
+    verb = next(
+        (at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)),
+        None,
+    )
+    segments = _segments(chunks, start, verb) if verb is not None else []
+    nominal = [
+        (segment, phrase) for segment in segments if (phrase := chunks[segment[0]].np)
+    ]
+    if verb is None or not nominal:
         return None
-    nominal: list[tuple[int, int, NounPhrase]] = []
-    for first, last in _segments(chunks, start, verb):
-        np = chunks[first].np
-        if np is not None:
-            nominal.append((first, last, np))
-    if not nominal:
-        return None
-    if nominal[0][0] != start:  # after an introduction
-        definite = [one for one in nominal if one[2].opener not in ("a", "an")]
-        nominal = (definite or nominal)[-1:]
-    first, last, phrase = nominal[0]
+    (first, last), phrase = nominal[0]
+    kin: tuple[Fact, ...] = ()
+    if segments[0][0] != first:  # after an introduction
+        (first, last), phrase = next(
+            (one for one in reversed(nominal) if one[1].opener not in ("a", "an")),
+            nominal[-1],
+        )
+    elif (
+        len(nominal) == 2
+        and nominal[1][1].text == nominal[1][1].name
+        and not phrase.name
+    ):
+        name = topic.resolved(nominal[1][1].name)
+        if phrase.opener in _TOPICAL and topic.label:
+            kin = ((topic.label, phrase.text, name),)
+        elif chunks[verb - 1].text == ",":  # "Our assessor, Ann Lee, came"
+            kin = ((name, "is", phrase.text),)
+        # "Its singer, Ann Lee, was": the name is the subject
+        (first, last), phrase = nominal[1]
     label, words, facts = _head(phrase, topic)
-    rest: list[Chunk] = []
-    for chunk in chunks[first + 1 : last]:
-        if chunk.kind == "c":
-            break
-        rest.append(chunk)
-    named = rest[1].np if len(rest) > 1 else None
-    if named and named.name and rest[0].text == "of" and not phrase.name:
+    joint = next((at for at in range(first + 1, last) if chunks[at].kind == "c"), last)
+    rest = chunks[first + 1 : joint]
+    if (
+        len(rest) > 1
+        and rest[0].text == "of"
+        and not phrase.name
+        and (named := rest[1].np)
+        and named.name
+    ):
         # "the population of Leeds": Leeds is the node, the rest leads from it
         label = topic.resolved(named.name)
         words = f"{phrase.text} of {named.description}"
         rest = rest[2:]
     denial = phrase.opener if phrase.opener in _DENYING else ""
     further = [chunk.text for chunk in rest if chunk.kind != ","]
-    prefix = " ".join([denial, words, *further]).split()
-    leading = " ".join(prefix[:_LONGEST_PREFIX])
-    return Subject(label, leading, first, last, verb, facts)
+    prefix = " ".join([denial, words, *further])
+    also = tuple(
+        topic.resolved(np.name)
+        for chunk in chunks[joint:last]
+        if (np := chunk.np) is not None and np.name
+    )
+    leading = " ".join(prefix.split()[:_LONGEST_PREFIX])
+    return Subject(label, leading, first, last, verb, also, (*kin, *facts), bool(kin))
 
 
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
@@ -367,11 +471,12 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
             if at > first:
                 segments.append((first, at))
             first = at + 1
-            continue
-        # "As a boy | he": two phrases stand side by side
-        is_beside = chunks[at].kind == chunks[at - 1].kind == "np"
-        if at > first and is_beside and chunks[first].kind != "np":
-            segments.append((first, at))
+        elif (
+            at > first
+            and chunks[at].kind == chunks[at - 1].kind == "np"
+            and chunks[first].kind != "np"
+        ):
+            segments.append((first, at))  # "As a boy | he": two phrases side by side
             first = at
     return segments
 
@@ -395,9 +500,12 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
         return owner, phrase.description if phrase.owner else phrase.text, ()
     if phrase.name:
         name = topic.resolved(phrase.name)
-        if phrase.description:
-            return name, "", ((name, "is", phrase.description),)
-        return name, "", ()
+        is_described = phrase.description != "" and not _is_time(phrase.description)
+        return (
+            name,
+            "",
+            ((name, "is", phrase.description),) if is_described else (),
+        )
     if not topic.label or phrase.inner:
         return phrase.text, "", ()
     # "the film"
@@ -418,7 +526,7 @@ def facts_about(
         return
     elif phrase.name and phrase.description:
         yield subject, f"{predicate} {phrase.description}", phrase.name
-        if phrase.tag in "EQ" and _NOUN.search(phrase.description):
+        if phrase.tag in "EQ" and _is_noun(phrase.description):
             yield phrase.name, "is", phrase.description
     else:
         yield subject, predicate, phrase.text
@@ -442,6 +550,24 @@ def facts_about(
                     f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of",
                     name,
                 )
+
+
+def _is_noun(description: str) -> bool:
+    return _NOUN.search(description) is not None and not _is_time(description)
+
+
+def _is_time(description: str) -> bool:
+    """Return whether the words before a name say when: "Next morning Ann Lee left"."""
+    return description.split()[-1].lower() in BY_ITSELF
+
+
+def _may_be_place(phrase: NounPhrase) -> bool:
+    """Return whether a name may be a place: not a month, "Operations Manager" or "Mrs Solheim"."""
+    if phrase.tag != "E" or not phrase.name:
+        return False
+    folded = phrase.name.lower().split()
+    is_person = folded[0].rstrip(".") in HONORIFICS or folded[-1] in ROLES
+    return not is_person and folded[0] not in MONTHS
 
 
 def _is_attribute(phrase: NounPhrase) -> bool:

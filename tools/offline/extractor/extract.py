@@ -12,7 +12,7 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import word_set
-from ras_agent.tools.offline.english import PARTICIPLES, VERBS, EnglishOnly
+from ras_agent.tools.offline.english import CLOSED, PARTICIPLES, VERBS, EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import (
     Fact,
     finite_verbs,
@@ -30,12 +30,14 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
-from ras_agent.tools.offline.extractor.words import NO_TITLES, Chunk, chunked
+from ras_agent.tools.offline.extractor.words import Chunk, chunked
 from ras_agent.tools.offline.forms import is_heading
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences, for example two headings and the first sentence with a verb
 _LONGEST_HEADING = 80
+# the number of chunks from which a line without a known verb may be a sentence
+_SENTENCE = 4
 _POINTING = word_set("this that these those my our your his her its their")
 _SHARES = word_set("half double")
 _PRONOUNS = word_set(
@@ -88,20 +90,23 @@ def _links_of_title(passage: Passage, facts: Sequence[Triple]) -> Iterator[Tripl
             yield Triple(label, LINKED, fact.subject, fact.sources)
 
 
-def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str]:
+def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
     """Return a pattern of the first passages' titles, longest first: titles are names, whatever their words look
     like."""
     titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
-    known: list[str] = []
-    for title in sorted(titles, key=lambda one: (-len(one), one)):
-        if len(title) > 3 and not title.islower():
-            known.append(re.escape(title))
-    if not known:
-        return NO_TITLES
-    return re.compile(rf"(?<!\w)(?:{'|'.join(known)})(?!\w)")
+    known = [
+        one
+        for one in sorted(titles, key=lambda one: (-len(one), one))
+        if len(one) > 3 and not one.islower()
+    ]
+    return (
+        re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)")
+        if known
+        else None
+    )
 
 
-def _triples(passage: Passage, titles: re.Pattern[str]) -> Iterator[Triple]:
+def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
     spans = sentence_spans(passage.text)
     name = passage.own_title
     if is_part(name):
@@ -130,7 +135,7 @@ def _triples(passage: Passage, titles: re.Pattern[str]) -> Iterator[Triple]:
                 topic = topic.called(object_)
 
 
-def _first_subject(sentences: Sequence[str], titles: re.Pattern[str]) -> str:
+def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
     """Return the subject of the first sentence, or a name in a heading above it; "" if there is neither.
 
     In a passage without a title of its own, "it" stands for that subject later on.
@@ -164,9 +169,7 @@ def _may_head(heading: str) -> bool:
     """Return whether a heading may name what the lines below it are about: not "Operated by Northern Bird"."""
     first = heading.split()[0].lower()
     is_participle = first in PARTICIPLES or first.endswith("ed")
-    if is_participle:
-        return False
-    return may_be_thing(heading)
+    return may_be_thing(heading) and not is_participle
 
 
 def _is_title(heading: str) -> bool:
@@ -182,7 +185,7 @@ def _is_title(heading: str) -> bool:
 
 
 def _facts(
-    line: Line, topic: Topic, above: str, titles: re.Pattern[str], first: bool
+    line: Line, topic: Topic, above: str, titles: re.Pattern[str] | None, first: bool
 ) -> Iterator[Fact]:
     """Yield the facts in a line.
 
@@ -202,7 +205,7 @@ def _facts(
         topic = topic.called(bare[:named])
     verbs = [chunk.start for chunk in chunks if chunk.kind == "vg"]
     is_order = _is_order(chunks, topic)
-    if verbs and not is_order:
+    if not is_order and (verbs or _is_sentence(line, chunks, topic)):
         yield from read_clauses(chunks, topic)
     elif line.label and above and may_be_thing(line.label):
         if not above.startswith(f"{line.label}:"):  # a title of two parts
@@ -217,8 +220,7 @@ def _facts(
             subject = topic.label
         if subject:
             is_person = topic.person or subject != topic.label
-            for predicate, object_ in facts_in(aside, is_person):
-                yield subject, predicate, object_
+            yield from facts_in(aside, subject, is_person)
 
 
 def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
@@ -230,20 +232,34 @@ def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
     return named
 
 
+def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
+    """Return whether a line without a known verb is a statement: not a label, nor an instruction as in a recipe ("Mix
+    flour.")."""
+    words = line.text.split()
+    is_short = len(chunks) < _SENTENCE or len(words) < 2
+    if line.label or is_short or not line.text.endswith("."):
+        return False
+    first = words[0].lower()
+    if first in CLOSED or first in topic.words:
+        return True
+    return first not in VERBS and not words[1].islower()
+
+
 def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
     """Return whether a line tells its reader to do something: "Tell your doctor if ...", "Open Settings"."""
     first = chunks[0].np if chunks else None
     if first is None or first.opener or first.owner or first.tag not in "NJE":
         return False
     verb = first.text.split()[0].lower()
-    following = chunks[1:2]
     if first.words > 1:
         has_verb = any(chunk.kind == "vg" for chunk in chunks)
         return first.name != first.text and verb in VERBS and not has_verb
-    if any(chunk.kind == "s" for chunk in following):
+    if len(chunks) > 1 and chunks[1].kind == "s":
         return verb in VERBS  # "Explain why ..."
-    is_followed = any(chunk.np and chunk.np.opener for chunk in following)
-    return is_followed and verb not in _SHARES and not topic.same(first.text)
+    second = chunks[1].np if len(chunks) > 1 else None
+    is_followed = second is not None and second.opener != ""
+    is_verb = verb not in _SHARES and not topic.same(first.text)
+    return is_followed and is_verb
 
 
 def _mentioned(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:

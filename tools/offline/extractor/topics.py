@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from ras_agent.text.names import JOINTS, name_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.words import fold, word_set
+from ras_agent.tools.offline import english
 from ras_agent.tools.offline.extractor.words import DATE
-from ras_agent.tools.offline.reading import blanked
 
 _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(
@@ -26,6 +26,8 @@ HONORIFICS = word_set(
     " inspector sergeant judge councillor cllr rev reverend"
 )
 """Titles of respect before a person's name."""
+ROLES = english.words("answers")["person"]
+"""Nouns for persons."""
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 
@@ -60,8 +62,7 @@ class Topic:
 
     def called(self, name: str) -> Topic:
         """Return the topic with one more name."""
-        aliases = self.aliases | {_words(name)}
-        return replace(self, aliases=aliases)
+        return replace(self, aliases=self.aliases | {_words(name)})
 
 
 def topic_of(title: str, text: str) -> Topic:
@@ -116,8 +117,6 @@ _LIFE = re.compile(
 )
 _YEARS = re.compile(r"(?:c\. ?)?(?P<birth>\d{4})\s?[–-]\s?(?P<death>\d{4})$")
 _YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:\s?[–-]\s?(?:\d{2,4}|present))?$")
-_SHORTEST_LIFE = 15
-_YEAR_OF_DATE = re.compile(r"\d{4}")
 _EVENT = re.compile(
     rf"\b(?P<what>born|died|founded|established|released)\s*(?:on |in |c\. )?(?P<when>{DATE})"
 )
@@ -125,6 +124,7 @@ _ALIAS = re.compile(
     r"\b(?:also|formerly|previously|commonly|better|often|originally|or|aka|a\.k\.a\.|nicknamed|abbreviated|known)"
     r"(?: known| called| named)?(?: as)? (?P<name>[^,;]{1,80})"
 )
+_SHORTEST_LIFE = 15
 
 
 def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
@@ -132,42 +132,67 @@ def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
 
     Brackets are replaced by spaces, so that offsets stay valid.
     """
-    asides: list[tuple[int, str]] = []
-    for match in _BRACKETS.finditer(sentence):
-        if match[1]:
-            asides.append((match.start(), match[1]))
-        sentence = blanked(sentence, *match.span())
-    return sentence, asides
+    asides = [
+        (match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]
+    ]
+    return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 
-def facts_in(aside: str, person: bool) -> Iterator[tuple[str, str]]:
-    """Yield the predicates and objects in a bracket: dates of life, a year, other names, names.
+def facts_in(
+    aside: str, subject: str, person: bool = True
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the facts in a bracket after `subject`: dates of life, a year, other names, names.
 
     Args:
-        person: whether the bracket is about a person; two dates that are far apart count as dates of life in any case.
+        person: whether `subject` is known to be a person; two dates that are far apart count as dates of life in
+            any case.
     """
     text = aside.strip(" ;,\"“”'")
+    for predicate, object_ in _said_in(text, person):
+        is_unequal = predicate == "is" and not _may_be(subject, object_)
+        yield subject, LINKED if is_unequal else predicate, object_
+
+
+def _may_be(subject: str, name: str) -> bool:
+    """Return whether a name in brackets may be that of the words before it: "clerk (Ms Ellery)", not "load test
+    (Ann)"."""
+    is_role = subject.split()[-1].lower() in ROLES
+    is_titled = name.split()[0].lower().rstrip(".") in HONORIFICS
+    return not subject.islower() or is_role or is_titled
+
+
+def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:
     life = _LIFE.search(text) or _YEARS.match(text)
     if life:
-        years = [int(year) for year in _YEAR_OF_DATE.findall(life[0])] or [0]
-        person = person or years[-1] - years[0] >= _SHORTEST_LIFE
-        yield "was born on" if person else "began on", life["birth"]
-        yield "died on" if person else "ended on", life["death"]
+        is_of_somebody = person or _is_long(life["birth"], life["death"])
+        yield "was born on" if is_of_somebody else "began on", life["birth"]
+        yield "died on" if is_of_somebody else "ended on", life["death"]
         return
     if _YEAR.match(text):
         yield "is dated", text
         return
-    said: list[tuple[str, str]] = []
+    is_told = False
     for event in _EVENT.finditer(text):
+        is_told = True
         verb = "died" if event["what"] == "died" else f"was {event['what']}"
-        said.append((f"{verb} on", event["when"]))
+        yield f"{verb} on", event["when"]
     for alias in _ALIAS.finditer(text):
-        said.append((ALIAS, alias["name"].strip(" \"“”'")))
+        is_told = True
+        yield ALIAS, alias["name"].strip(" \"“”'")
     if text.isupper() and text.isalpha():
-        said.append((ALIAS, text))
-    yield from said
-    if said:
+        is_told = True
+        yield ALIAS, text
+    if is_told:
         return
     for start, end in name_spans(text):
         words_before = text[:start].replace(",", " ").split()
-        yield " ".join(words_before[-4:]) or LINKED, text[start:end]
+        yield " ".join(words_before[-4:]) or "is", text[start:end]
+
+
+def _is_long(birth: str, death: str) -> bool:
+    """Return whether two dates are as far apart as those of a life."""
+    first = re.search(r"\d{4}", birth)
+    last = re.search(r"\d{4}", death)
+    if first is None or last is None:
+        return False
+    return int(last[0]) - int(first[0]) >= _SHORTEST_LIFE

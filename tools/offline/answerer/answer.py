@@ -190,6 +190,7 @@ class OfflineAnswerer:
         passages = [one for one in passages if not one.is_only_table]
         if not passages:
             return None
+        said: Sequence[Sentence] | None = None
         for stated, led in {question: (), chain.question: links}.items():
             said = sentences_that_say(stated, passages[:_JUDGED])
             if said:

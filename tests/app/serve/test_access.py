@@ -88,7 +88,10 @@ def test_a_server_that_other_machines_reach_starts_with_a_token_only(
         ({"sha256:12": None}, "followed by the 64 hexadecimal digits"),
         ({ROOT: {}}, "a token's value is null, for the whole index, or a filter"),
         ({ROOT: "all"}, "a token's value is null"),
-        ({ROOT: {"team": {"nearly": "x"}}}, "filter key 'team': unknown test 'nearly'"),
+        (
+            {ROOT: {"team": {"nearly": "x"}}},
+            "filter key 'team': unknown comparison 'nearly'",
+        ),
         ({}, "expected a JSON object from tokens to filters"),
     ],
 )

@@ -75,6 +75,7 @@ def test_without_the_library_the_install_line_is_told(
 
 def test_what_no_hub_holds_names_its_source() -> None:
     with pytest.raises(
-        IngestError, match=says("musique", "no data set hub", "get musique_v1.0.zip")
+        IngestError,
+        match=says("musique", "cannot be fetched", "hub", "get musique_v1.0.zip"),
     ):
         benchmark("musique").fetch()

@@ -357,5 +357,5 @@ def test_an_entity_falls_into_one_part_and_parts_are_about_60_20_20() -> None:
     assert part_of(_about("Ann Lee")) == part_of(_about("ann  lee", "other words"))
     with pytest.raises(ValueError, match="unknown part"):
         of_part(questions, "all")
-    with pytest.raises(ValueError, match="no question_entities"):
+    with pytest.raises(ValueError, match="give it question_entities"):
         part_of(Question("1", "?", ("x",)))

@@ -474,7 +474,9 @@ def test_an_embedder_that_no_name_brings_back_has_to_be_given(
     assert found(index, "Bell") == ["bell#0"]
     with pytest.raises(
         IndexMismatch,
-        match=says("built with embedder 'hash'", "give it", "PassageIndex.open"),
+        match=says(
+            "built with embedder 'hash'", "with that embedder", "PassageIndex.open"
+        ),
     ):
         retriever_over(index, "dense")
 

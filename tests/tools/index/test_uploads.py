@@ -87,7 +87,9 @@ def test_bytes_that_were_replaced_are_gone_from_every_file(index: Path) -> None:
 
 
 def test_a_view_shows_no_uploads(index: Path) -> None:
-    with pytest.raises(TypeError, match=says("view", "passages alone")):
+    with pytest.raises(
+        TypeError, match=says("view", "only passages", "from the index itself")
+    ):
         PassageIndex.open(index).within({"team": "x"}).uploaded("z.txt")
 
 

@@ -124,7 +124,7 @@ def test_a_limit_cuts_the_longest_and_says_so(family: Graph) -> None:
 
 
 def test_complete_paths_need_a_length_cap(family: Graph) -> None:
-    with pytest.raises(ValueError, match="length cap"):
+    with pytest.raises(ValueError, match="maximum length: give `longest`"):
         complete(Subgraph.full(family), [0], PathLimits(longest=0))
 
 

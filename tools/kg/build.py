@@ -135,7 +135,6 @@ def delete_documents(
     document_ids: str | Sequence[str],
     *,
     compact: Compact = "now",
-    on_progress: OnProgress = None,
 ) -> KGReport:
     """Delete documents from the index, and the part of its knowledge graph that is based only on them.
 
@@ -144,7 +143,6 @@ def delete_documents(
     Args:
         compact: when the deleted texts are gone from all files of the index: "now", before this function returns,
             or "later", with the next write that compacts.
-        on_progress: not used.
 
     Raises:
         IngestError: for a document that is not in the index.

@@ -235,13 +235,7 @@ def delete(options: DeleteOptions) -> None:
     from ras_agent.tools.kg.build import delete_documents
 
     console = screen(quiet=options.quiet)
-    with _bar(console) as on_progress:
-        report = delete_documents(
-            options.index,
-            options.documents,
-            compact=options.compact,
-            on_progress=on_progress,
-        )
+    report = delete_documents(options.index, options.documents, compact=options.compact)
     _print_report(console, options.index, report)
 
 

@@ -30,7 +30,7 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
-from ras_agent.tools.offline.extractor.words import Chunk, chunked
+from ras_agent.tools.offline.extractor.words import NO_TITLES, Chunk, chunked
 from ras_agent.tools.offline.forms import is_heading
 from ras_agent.tools.offline.reading import MOST_READ
 
@@ -90,23 +90,20 @@ def _links_of_title(passage: Passage, facts: Sequence[Triple]) -> Iterator[Tripl
             yield Triple(label, LINKED, fact.subject, fact.sources)
 
 
-def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
+def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str]:
     """Return a pattern of the first passages' titles, longest first: titles are names, whatever their words look
     like."""
     titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
-    known = [
-        one
-        for one in sorted(titles, key=lambda one: (-len(one), one))
-        if len(one) > 3 and not one.islower()
-    ]
-    return (
-        re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)")
-        if known
-        else None
-    )
+    known: list[str] = []
+    for title in sorted(titles, key=lambda one: (-len(one), one)):
+        if len(title) > 3 and not title.islower():
+            known.append(re.escape(title))
+    if not known:
+        return NO_TITLES
+    return re.compile(rf"(?<!\w)(?:{'|'.join(known)})(?!\w)")
 
 
-def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
+def _triples(passage: Passage, titles: re.Pattern[str]) -> Iterator[Triple]:
     spans = sentence_spans(passage.text)
     name = passage.own_title
     if is_part(name):
@@ -135,7 +132,7 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
                 topic = topic.called(object_)
 
 
-def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
+def _first_subject(sentences: Sequence[str], titles: re.Pattern[str]) -> str:
     """Return the subject of the first sentence, or a name in a heading above it; "" if there is neither.
 
     In a passage without a title of its own, "it" stands for that subject later on.
@@ -185,7 +182,7 @@ def _is_title(heading: str) -> bool:
 
 
 def _facts(
-    line: Line, topic: Topic, above: str, titles: re.Pattern[str] | None, first: bool
+    line: Line, topic: Topic, above: str, titles: re.Pattern[str], first: bool
 ) -> Iterator[Fact]:
     """Yield the facts in a line.
 

@@ -46,6 +46,7 @@ _ADJECTIVE = re.compile(
 )
 _LEADING = re.compile(r"(?:(?:for|of|from|to|in|on|at|by|with|and) )+")
 _DENIALS = {"no longer": "n", "n’t": "n", "not only": "y"}
+_TAKEN = "\0"
 _AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
 _LONGEST_CLAUSE = 60  # in words
 
@@ -69,108 +70,131 @@ class Token:
         return self.text.lower()
 
 
-def _tagged(sentence: str, titles: re.Pattern[str] | None, subject: int) -> list[Token]:
+def _tagged(sentence: str, titles: re.Pattern[str], subject: int) -> list[Token]:
     tokens: list[Token] = []
     at = 0
-    for start, end, tag in [
-        *sorted(_fixed(sentence, titles, subject)),
-        (len(sentence), len(sentence), ""),
-    ]:
+    fixed = sorted(_fixed(sentence, titles, subject))
+    for start, end, tag in [*fixed, (len(sentence), len(sentence), "")]:
         for match in _WORD.finditer(sentence, at, start):
-            tokens.append(
-                Token(match.group(), *match.span(), _tag(match.group().lower(), tokens))
-            )
+            word = match.group()
+            tokens.append(Token(word, *match.span(), _tag(word.lower(), tokens)))
         tokens.append(Token(sentence[start:end], start, end, tag))
         at = end
     return _with_rare_verbs(tokens[:-1])
 
 
 def _fixed(
-    sentence: str, titles: re.Pattern[str] | None, subject: int
+    sentence: str, titles: re.Pattern[str], subject: int
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the spans found without grammar, which do not overlap: names, titles, dates, figures, genitive endings."""
-    taken = bytearray(len(sentence))
+    left = sentence
 
     def free(start: int, end: int) -> bool:
-        is_free = not any(taken[start:end])
+        nonlocal left
+        is_free = _TAKEN not in left[start:end]
         if is_free:
-            taken[start:end] = b"\x01" * (end - start)
+            left = left[:start] + _TAKEN * (end - start) + left[end:]
         return is_free
 
     if subject and free(0, subject):
         yield 0, subject, "E"
     for match in _QUOTED.finditer(sentence):
         if free(*match.span()):
-            yield (*match.span(1), "," if _SPEECH.match(match[1]) else "Q")
-    names = list(_names(sentence, taken))
-    whole = [match.span() for match in titles.finditer(sentence)] if titles else []
-    spans = [
-        (*one, "E")
-        for one in whole
-        if not any(a < one[0] < b or a < one[1] < b for a, b in names)
-    ]
-    spans += [
-        (*match.span(), str(match.lastgroup)) for match in _FIXED.finditer(sentence)
-    ]
-    spans += [(*name, "E") for name in names]
-    spans += [(*match.span(), "F") for match in _FIGURE.finditer(sentence)]
-    yield from (span for span in spans if free(*span[:2]))
+            tag = "," if _SPEECH.match(match[1]) else "Q"
+            yield (*match.span(1), tag)
+    names = list(_names(left))
+    spans: list[tuple[int, int, str]] = []
+    for match in titles.finditer(sentence):
+        is_name = _is_whole(match.start(), names) and _is_whole(match.end(), names)
+        if is_name:
+            spans.append((*match.span(), "E"))
+    for match in _FIXED.finditer(sentence):
+        spans.append((*match.span(), str(match.lastgroup)))
+    for start, end in names:
+        spans.append((start, end, "E"))
+    for match in _FIGURE.finditer(sentence):
+        spans.append((*match.span(), "F"))
+    for start, end, tag in spans:
+        if free(start, end):
+            yield start, end, tag
 
 
-def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
-    """Yield the spans of names, without dates, and without a first word that is capitalised only for its position."""
-    bare = "".join(
-        "," if used else char for char, used in zip(sentence, taken, strict=True)
-    )
-    # replaced by commas, which separate names and keep the offsets
-    bare = _FIXED.sub(lambda match: "," * len(match.group()), bare)
+def _is_whole(place: int, names: Sequence[tuple[int, int]]) -> bool:
+    """Return whether no name would be cut in two at a place."""
+    inside = (start < place < end for start, end in names)
+    return not any(inside)
+
+
+def _names(left: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of names, without dates, and without a first word that is capitalised only for its position.
+
+    left: the sentence, with _TAKEN in place of the characters of other spans.
+    """
+    # commas separate names and keep the offsets
+    bare = _FIXED.sub(_commas, left.replace(_TAKEN, ","))
     first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
         word, _, rest = bare[start:end].partition(" ")
-        if start == first and (
-            word.lower() in english.KNOWN or word.endswith(("ed", "ing", "ly"))
-        ):
+        is_name = word.lower() not in english.KNOWN
+        if word.endswith(("ed", "ing", "ly")):
+            is_name = False
+        if start == first and not is_name:
             start = end - len(_LEADING.sub("", rest))
-        if any(map(str.isalpha, bare[start:end])):
+        name = bare[start:end]
+        if any(map(str.isalpha, name)):
             yield start, end
 
 
+def _commas(match: re.Match[str]) -> str:
+    return "," * len(match.group())
+
+
 def _tag(word: str, before: Sequence[Token]) -> str:
-    tags = _tags(before, len(before))
-    previous = before[-1].low if before else ""
     closed = english.CLOSED.get(word) or _DENIALS.get(word)
-    if not closed and not word[0].isalnum():
-        return ","
+    tags = _tags(before[-_LONGEST_CLAUSE:])
+    if word == "that" and tags.endswith(tuple("NJEQF,p")):
+        return "r"
     if closed:
-        return "r" if word == "that" and tags.endswith(tuple("NJEQF,p")) else closed
+        return closed
+    if not word[0].isalnum():
+        return ","
     if tags.rstrip("yn").endswith(("a", "t")):
         return "v" if word in english.VERBS or not word.endswith("s") else "N"
     if word in english.PAST:
         return "v"
-    if word in english.PARTICIPLES or (
-        word.endswith("ed") and "-" not in word and word not in english.NOUNS
-    ):
+    if word in english.PARTICIPLES:
         return "x"
-    if word.endswith("ing") and "-" not in word and word not in english.NOUNS:
-        return "g"
-    if word.endswith("ly") and word not in english.NOUNS:
-        return "y"
-    clause = re.split("[,csr]", tags)[-1]
-    opened = not set("vbwa").isdisjoint(clause)
-    if before and english.is_third_person(word):
-        if tags[-1] in "royn," or (tags[-1] in "NEQD" and not opened):
-            return "v"
-    elif word in english.VERBS and (
-        (previous.endswith("s") and tags[-1] in "NE" and not opened)
-        or previous in english.PLURAL_SUBJECTS
-    ):
+    if word not in english.NOUNS:
+        is_compound = "-" in word
+        for ending, letter in _ENDINGS.items():
+            if word.endswith(ending) and (not is_compound or letter == "y"):
+                return letter
+    if before and _is_verb_here(word, before[-1], tags):
         return "v"
     return "J" if _ADJECTIVE.fullmatch(word) else "N"
 
 
-def _tags(tokens: Sequence[Token], at: int) -> str:
-    """Return the letters of the tokens before `at`, as far back as a clause may reach."""
-    return "".join(token.tag for token in tokens[max(0, at - _LONGEST_CLAUSE) : at])
+_ENDINGS = {"ed": "x", "ing": "g", "ly": "y"}
+
+
+def _is_verb_here(word: str, previous: Token, tags: str) -> bool:
+    """Return whether a word that may be a verb is one after these words."""
+    is_first = not _has_verb(tags)
+    if english.is_third_person(word):
+        return previous.tag in "royn," or (previous.tag in "NEQD" and is_first)
+    if word not in english.VERBS:
+        return False
+    is_plural = previous.low.endswith("s") and previous.tag in "NE"
+    return (is_plural and is_first) or previous.low in english.PLURAL_SUBJECTS
+
+
+def _has_verb(tags: str) -> bool:
+    """Return whether the clause at the end of these letters has a verb."""
+    *_, clause = re.split("[,csr]", tags)
+    return not _VERBAL.isdisjoint(clause)
+
+
+_VERBAL = frozenset("vbwa")
 
 
 def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
@@ -178,25 +202,27 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     ..."."""
     for at in range(1, len(tokens) - 1):
         token = tokens[at]
-        before = tokens[at - 1].tag
-        after = tokens[at + 1]
-        # "and flows into"
-        leads = (
-            after.low in _AFTER_VERBS
-            and before == "c"
-            and english.is_third_person(token.low)
-        )
-        if (
-            token.tag == "N"
-            and token.text.endswith("s")
-            and (after.tag in "dhEQ" or after.low == "that" or leads)
-        ):
-            clause = re.split("[,csr]", _tags(tokens, at))[-1]
-            if before == "c" or (
-                before in "NJEQoyn" and set("vbwa").isdisjoint(clause)
-            ):
+        if token.tag == "N" and token.text.endswith("s"):
+            before = tokens[max(0, at - _LONGEST_CLAUSE) : at]
+            if _is_rare_verb(token, before, tokens[at + 1]):
                 tokens[at] = Token(token.text, token.start, token.end, "v")
     return tokens
+
+
+def _is_rare_verb(token: Token, before: Sequence[Token], after: Token) -> bool:
+    is_after_and = before[-1].tag == "c"
+    # "and flows into"
+    leads = after.low in _AFTER_VERBS and english.is_third_person(token.low)
+    has_object = after.tag in "dhEQ" or after.low == "that"
+    if is_after_and:
+        return has_object or leads
+    is_first = not _has_verb(_tags(before))
+    return has_object and before[-1].tag in "NJEQoyn" and is_first
+
+
+def _tags(tokens: Sequence[Token]) -> str:
+    letters = [token.tag for token in tokens]
+    return "".join(letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +279,11 @@ _PHRASES = re.compile(
 )
 
 
+NO_TITLES = re.compile(r"(?!)")
+
+
 def chunked(
-    sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0
+    sentence: str, titles: re.Pattern[str] = NO_TITLES, subject: int = 0
 ) -> list[Chunk]:
     """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out.
 
@@ -262,44 +291,48 @@ def chunked(
     characters.
     """
     tokens = _tagged(sentence, titles, subject)
-    phrases = _PHRASES.finditer("".join(token.tag for token in tokens))
-    return [
-        _chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence)
-        for match in phrases
-    ]
+    tags = _tags(tokens)
+    chunks: list[Chunk] = []
+    for match in _PHRASES.finditer(tags):
+        words = tokens[match.start() : match.end()]
+        chunks.append(_chunk(words, str(match.lastgroup), sentence))
+    return chunks
 
 
 def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
-    start = tokens[0].start
+    first = tokens[0]
     end = tokens[-1].end
     if kind == "np":
         phrase = _noun_phrase(tokens, sentence)
-        return Chunk("np", phrase.text, start, end, phrase)
+        return Chunk("np", phrase.text, first.start, end, phrase)
     if kind == "vg":
-        end = next(token.end for token in reversed(tokens) if token.tag != "y")
-        verbs = "".join(token.tag for token in tokens if token.tag not in "yn")
-        first = next(token.low for token in tokens if token.tag != "n")
-        finite = (verbs[0] in "bwav" or verbs == "x") and first not in (
-            "being",
-            "having",
-            "been",
-            "be",
-        )
-        text = " ".join(sentence[start:end].split())
-        return Chunk(
-            "vg",
-            text,
-            start,
-            end,
-            finite=finite,
-            copula=set(verbs) == {"b"} and "n" not in {token.tag for token in tokens},
-            bare=verbs in ("x", "g"),
-        )
-    (token,) = tokens
-    is_speech = token.tag == "," and len(token.text) > 1
-    if token.tag == "G" or token.text in "–—-" or is_speech:
-        return Chunk(",", ",", start, end)
-    return Chunk({"t": "p", "n": "p"}.get(token.tag, token.tag), token.low, start, end)
+        return _verb_group(tokens, sentence)
+    is_speech = first.tag == "," and len(first.text) > 1
+    if first.tag == "G" or first.text in "–—-" or is_speech:
+        return Chunk(",", ",", first.start, end)
+    kind = "p" if first.tag in "tn" else first.tag
+    return Chunk(kind, first.low, first.start, end)
+
+
+def _verb_group(tokens: Sequence[Token], sentence: str) -> Chunk:
+    said = [token for token in tokens if token.tag != "y"]
+    verbs = [token for token in said if token.tag != "n"]
+    start = tokens[0].start
+    end = said[-1].end
+    tags = _tags(verbs)
+    is_finite = tags[0] in "bwav" or tags == "x"
+    return Chunk(
+        "vg",
+        " ".join(sentence[start:end].split()),
+        start,
+        end,
+        finite=is_finite and verbs[0].low not in _NOT_FINITE,
+        copula=set(tags) == {"b"} and verbs == said,
+        bare=tags in ("x", "g"),
+    )
+
+
+_NOT_FINITE = frozenset({"being", "having", "been", "be"})
 
 
 def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
@@ -307,37 +340,41 @@ def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
     opener = ""
     while body and body[0].tag in "dh":
         opener = body.pop(0).low
-    genitive = max(
-        (at for at in range(1, len(body) - 1) if body[at].tag == "G"), default=None
-    )
-    owner, head = (
-        ([], body) if genitive is None else (body[:genitive], body[genitive + 1 :])
-    )
-    tags = "".join(token.tag for token in head)
+    head = body
+    owner: list[Token] = []
+    for at in range(1, len(body) - 1):
+        if body[at].tag == "G":
+            owner = body[:at]
+            head = body[at + 1 :]
+    tags = _tags(head)
     at = len(tags.rstrip("EQ"))
-    if at and set(tags) <= set("EQDF") and not {"E", "Q"}.isdisjoint(tags):
+    if _NAME_WITH_DATE.fullmatch(tags):
         at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
     name = _text(head[at:], sentence)
-    described = _text(head[:at], sentence)
     inner = tuple(token.text for token in head[:at] if token.tag in "EQ")
-    tag = (
-        "o" if not body else "E" if name and at == 0 and len(head) > 1 else body[-1].tag
-    )
+    tag = body[-1].tag if body else "o"
+    if name and at == 0 and len(head) > 1:
+        tag = "E"
     return NounPhrase(
-        _text(body, sentence) or opener,
-        opener,
-        _text(owner, sentence),
-        described,
-        name,
-        inner,
-        tag,
+        text=_text(body, sentence) or opener,
+        opener=opener,
+        owner=_text(owner, sentence),
+        description=_text(head[:at], sentence),
+        name=name,
+        inner=inner,
+        tag=tag,
     )
+
+
+_NAME_WITH_DATE = re.compile("[DF]*[EQ][EQDF]*")
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
     """Return the text of the tokens without quotation marks, since one of a pair may be outside."""
-    return (
-        " ".join(re.sub('["“”]', "", sentence[part[0].start : part[-1].end]).split())
-        if part
-        else ""
-    )
+    if not part:
+        return ""
+    written = sentence[part[0].start : part[-1].end]
+    return " ".join(_QUOTES.sub("", written).split())
+
+
+_QUOTES = re.compile('["“”]')

@@ -136,8 +136,8 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
 class AgentArguments(TypedDict, total=False):
     """Lists the keyword arguments of `create_ras_agent` and its siblings. All of them may be left out.
 
-    An argument overrides the field of `settings` with the same name. Without either, the default of `Settings`
-    holds: offline roles over BM25.
+    An argument overrides the field of `settings` with the same name. Without either, `Settings` has the default:
+    offline roles over BM25.
     """
 
     index: AnyIndex

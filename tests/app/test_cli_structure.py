@@ -133,7 +133,6 @@ def test_a_passage_that_fails_is_reported_and_read_again_the_next_time(
     assert (again.exit_code, "4 passages, 3 of them known" in again.stdout) == (0, True)
 
 
-@pytest.mark.slow("waits")
 def test_a_locked_triple_cache_ends_the_work_with_one_line(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:

@@ -43,7 +43,7 @@ _SCHEMA = SchemaUse(
     "name another schema, such as ?schema=replies",
     "the next command makes it",
 )
-# files that stayed locked for as long as a call waits, and were not used since: further calls do not wait
+# files that stayed locked for as long as a call waits, and were not written since: further calls do not wait
 _known_locked: set[Path | None] = set()
 
 
@@ -129,6 +129,8 @@ class StoredCache:
         with self._waiting(), self._database.writing() as connection:
             insert = "INSERT INTO cache VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
             connection.execute(insert, (self.kind, key, about, value))
+        # a value that was read shows nothing: a file can be read while another process holds its lock for writing
+        _known_locked.discard(self._file)
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
         """Return all values, each with its note for human readers in front. Raises StoreError."""
@@ -158,7 +160,6 @@ class StoredCache:
             self._database.wait = 0.0 if self._file in _known_locked else self._patience
         with self._named():
             yield
-        _known_locked.discard(self._file)
 
     @contextmanager
     def _named(self) -> Iterator[None]:

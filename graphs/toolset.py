@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool
 
 from ras_agent.errors import UnknownName
 from ras_agent.protocols import Retriever
+from ras_agent.registry import find, is_registered, names
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     TOOLS,
@@ -37,7 +38,8 @@ def toolset(
 
     Args:
         chosen: names of tools (search, neighbours, paths, read, finish), names of retrievers, each of which becomes a
-            separate tool, and LangChain tools that take a query and return passages. None for every tool of the index.
+            separate tool, names of plug-ins of the kind "tool", and LangChain tools that take a query and return
+            passages. None for every tool of the index.
 
     Raises:
         UnknownName: for a tool that the index cannot serve.
@@ -53,9 +55,9 @@ def toolset(
     offered: dict[str, Tool] = {}
     every = dict(retrievers)
     for item in chosen:
+        if isinstance(item, str) and item not in by_name:
+            item = _plugin(item, tuple(by_name))
         if isinstance(item, str):
-            if item not in by_name:
-                raise UnknownName("tool over this index", item, tuple(by_name))
             offered[item] = by_name[item]
         elif isinstance(item, BaseTool):
             every[item.name] = ToolRetriever(item)
@@ -66,3 +68,13 @@ def toolset(
             )
     offered.setdefault(FINISH.name, FINISH)
     return Toolset(tuple(offered.values()), every)
+
+
+def _plugin(name: str, known: tuple[str, ...]) -> AnyTool:
+    """Return the registered tool of a name. Raises UnknownName, which lists the tools of the index, too."""
+    if not is_registered("tool", name):
+        every = (*known, *names("tool"))
+        raise UnknownName("tool over this index", name, every)
+    make = find("tool", name)
+    tool: AnyTool = make()
+    return tool

@@ -9,6 +9,7 @@
     store                                     a ras_agent.tools.store.database.Driver, by the scheme of its addresses
     attached                                  a ras_agent.tools.index.attached.Attached: data stored with passages
     retriever                                 a factory over an index: make(index, **options)
+    tool                                      make(), which returns a LangChain tool that takes a query
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
     dialect                                   a ras_agent.tools.plan.dialects.Dialect
     loop                                      a ras_agent.graphs.registry.GraphSpec
@@ -125,6 +126,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "sparql": "ras_agent.tools.retrieve.sparql:sparql_retriever",
         "neo4j": "ras_agent.tools.retrieve.neo4j_graph:neo4j_retriever",
     },
+    "tool": {},
     "loop": {
         "ras": "ras_agent.graphs.ras:RAS",
         "ircot": "ras_agent.graphs.ircot:IRCOT",

@@ -222,8 +222,9 @@ class Settings(BaseModel):
     )
     tools: str | None = _LOOP(
         None,
-        "Tools of the model of --loop react, separated by commas: search, neighbours, paths, read, or names of "
-        "retrievers, each a tool of its own; finish is always there. If not set, all tools that the index can serve.",
+        "Tools of the model of --loop react, separated by commas: search, neighbours, paths, read, names of "
+        "retrievers, each a tool of its own, or names of plug-ins; finish is always there. If not set, all tools that "
+        "the index can serve.",
     )
     thinking: bool = _LOOP(
         True,

@@ -16,6 +16,7 @@ from ras_agent.graphs.react import create_react_agent
 from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.gym import environment_factory
 from ras_agent.records import Passage, Step
+from ras_agent.registry import PLUGINS
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.writer import open_writer
@@ -195,6 +196,28 @@ def test_tools_are_chosen_by_name_of_tool_or_retriever_or_are_langchains(
         resolve_parts("react", index=index, planner=Scripted(), tools=[7])  # type: ignore[list-item]
     with pytest.raises(SettingsError, match=r"loop 'ras' calls no tools"):
         create_ras_agent(index=index, tools=["search"])
+
+
+def test_a_registered_tool_is_chosen_by_its_name(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tool
+    def wiki(query: str) -> str:
+        """Search the wiki."""
+        return f"Nothing about {query}."
+
+    monkeypatch.setitem(PLUGINS, "tool", {"wiki": lambda: wiki})
+    parts = resolve_parts(
+        "react", index=index, planner=Scripted(), tools=["search", "wiki"]
+    )
+    assert [item.name for item in parts.tools] == ["search", "wiki", "finish"]
+    (hit,) = parts.retrievers["wiki"].retrieve("rivers", 3)
+    assert hit.passage.text == "Nothing about rivers."
+    with pytest.raises(UnknownName, match=r"'wike'.*wiki"):
+        resolve_parts("react", index=index, planner=Scripted(), tools=["wike"])
+    monkeypatch.setitem(PLUGINS, "tool", {"wiki": lambda: 7})
+    with pytest.raises(TypeError, match=r"a tool is a name .*got 7"):
+        resolve_parts("react", index=index, planner=Scripted(), tools=["wiki"])
 
 
 def test_a_corpus_without_vectors_or_graph_has_the_four_tools() -> None:

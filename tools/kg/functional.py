@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -28,12 +27,14 @@ _MOST_OBJECTS = 50  # a subject with more is taken to have several
 class KnownRelations:
     """Tells which relations are functional: by a schema if it says so, else as counted in the graph of an index.
 
-    The graph is counted once, when a relation is first asked for.
+    The graph is counted when a relation is first asked for, and again after the index has changed.
     """
 
     def __init__(self, index: object, schema: Schema | None = None) -> None:
         self._index = index
         self._schema = schema
+        self._commit = ""
+        self._counted: dict[str, bool] = {}
 
     def __call__(self, predicate: str) -> bool | None:
         """Tell whether a subject has only one object for a predicate; None if that is not known."""
@@ -42,21 +43,20 @@ class KnownRelations:
             stated = self._schema.functional(predicate)
         if stated is not None:
             return stated
+        if isinstance(self._index, PassageIndex):
+            self._count(self._index)
         return self._counted.get(frame_of(canonical_key(predicate)))
 
-    @cached_property
-    def _counted(self) -> dict[str, bool]:
-        index = self._index
+    def _count(self, index: PassageIndex) -> None:
         try:
-            if not isinstance(index, PassageIndex) or not KGIndex.exists(index):
-                return {}
-            return functional_relations(KGIndex.open(index))
+            if index.commit != self._commit and KGIndex.exists(index):
+                self._counted = functional_relations(KGIndex.open(index))
+                self._commit = index.commit
         except RasError as error:
             current_ledger().note(
                 f"the relations of the graph were not counted, so grammar tells where names disagree: {error}",
                 role="answerer",
             )
-            return {}
 
 
 def functional_relations(graph: KGIndex) -> dict[str, bool]:

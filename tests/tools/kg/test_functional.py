@@ -103,3 +103,22 @@ def test_names_disagree_where_their_relation_is_functional_in_the_corpus(
     settings = Settings(schema_file=file)
     out = create_ras_agent(index=place, settings=settings).invoke(question)
     assert out["disputes"] == []
+
+
+def test_relations_are_counted_again_after_the_index_has_changed(
+    tmp_path: Path,
+) -> None:
+    index = PassageIndex.create(tmp_path / "i")
+    known = KnownRelations(index)
+    assert known("was led by") is None
+    for objects in ([], [("Ada Brenn", "Tom Vell"), ("Jon Reed", "Sigrid Moe")]):
+        passages = []
+        for number in range(20):
+            pair = objects[number] if number < len(objects) else ("Ann Lee",) * 2
+            for place, name in enumerate(pair):
+                text = f"Korl{number} Works was led by {name}."
+                passages.append(Passage(f"{number}-{place}", text))
+        index.upsert(passages)
+        build_graph(tmp_path / "i")
+        index.refresh()
+        assert known("was led by") is (not objects)

@@ -20,7 +20,7 @@ from ras_agent.tools.store.graph import NameRows, ReadingRows
 from ras_agent.tools.store.passages import PassageRows
 from ras_agent.tools.store.transaction import Transaction
 
-duckdb: Any = import_module("duckdb")  # not a dependency of the tests
+duckdb: Any = import_module("duckdb")
 _DIALECT = {
     r"\bINTEGER\b": "BIGINT",
     r"\bWITHOUT ROWID\b": "",

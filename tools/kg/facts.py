@@ -298,9 +298,14 @@ def _read_edges(
     transaction: Transaction, name_at: _Places
 ) -> tuple[Ints, npt.NDArray[np.float32]]:
     rows = transaction.facts.edges()
-    ends = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3)
-    similarities = [np.nan if row[3] is None else row[3] for row in rows]
-    return name_at[ends], np.array(similarities, np.float32)
+    worths = [np.nan if row[3] is None else row[3] for row in rows]
+    try:
+        ends = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3)
+        similarities = np.array(worths, np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = "a row of the edges of its graph holds other values than numbers"
+        raise damaged(name_at.database, problem) from error
+    return name_at[ends], similarities
 
 
 def put_others(transaction: Transaction, others: OtherNodes) -> None:

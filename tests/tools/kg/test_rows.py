@@ -162,6 +162,15 @@ def test_a_cell_of_a_damaged_page_that_holds_something_else_is_damage(
             facts.read_others(connection, database)
 
 
+def test_a_row_of_another_table_among_edges_is_damage(database: Database) -> None:
+    with database.writing() as connection:
+        connection.execute(
+            "INSERT INTO kg_edges VALUES (0, 0, 0, 'docs/bell.txt', NULL, 0)"
+        )
+        with pytest.raises(IndexMismatch, match=says("is damaged", "its graph")):
+            facts.read_facts(connection, database)
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -96,27 +96,27 @@ class InstantAsyncRoles(InstantRoles):
 def _hits(hop: int) -> list[Hit]:
     hits = []
     for rank in range(5):
-        hits.append(
-            Hit(
-                Passage(
-                    f"p{hop}-{rank}",
-                    _SENTENCE * 8,
-                    f"Title {hop} {rank}",
-                    f"d{hop}-{rank}",
-                ),
-                10.0 - rank,
-            )
-        )
+        name = f"p{hop}-{rank}"
+        stated = [
+            f"It was founded by the engineer {entity}. " for entity in _names(name)
+        ]
+        text = "".join(stated) + _SENTENCE * 6
+        passage = Passage(name, text, f"Title {hop} {rank}", f"d{hop}-{rank}")
+        hits.append(Hit(passage, 10.0 - rank))
     return hits
 
 
+def _names(passage: str) -> list[str]:
+    return [f"Orvena {passage} {number}" for number in range(4)]
+
+
 def _facts(hits: Sequence[Hit]) -> tuple[Triple, ...]:
+    """Return four facts for each hit, which stand in its text, as those of a good extractor do."""
     facts = []
     for hit in hits:
         source = Source(hit.passage.id, 0, 74, extractor="bench")
-        for number in range(4):
-            entity = f"entity {hit.passage.id} {number}"
-            fact = Triple(hit.passage.title, f"relation {number}", entity, (source,))
+        for entity in _names(hit.passage.id):
+            fact = Triple(hit.passage.title, "was founded by", entity, (source,))
             facts.append(fact)
     return tuple(facts)
 

@@ -16,6 +16,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import value_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import graph_of
 
 LEAST_SUBJECTS = 20
 """The number of subjects, each with readings in different passages, that a relation needs in order to be judged."""
@@ -48,11 +49,13 @@ class KnownRelations:
         return self._counted.get(frame_of(canonical_key(predicate)))
 
     def _count(self, index: PassageIndex) -> None:
+        if index.commit == self._commit or not KGIndex.exists(index):
+            return
+        self._commit = index.commit
         try:
-            if index.commit != self._commit and KGIndex.exists(index):
-                self._counted = functional_relations(KGIndex.open(index))
-                self._commit = index.commit
+            self._counted = functional_relations(graph_of(index))
         except RasError as error:
+            self._counted = {}
             current_ledger().note(
                 f"the relations of the graph were not counted, so grammar tells where names disagree: {error}",
                 role="answerer",

@@ -39,20 +39,35 @@ class _Counts:
     def total(self) -> int:
         return self.predicates.total()
 
+    def rank(self) -> tuple[int, str]:
+        """Return the relation's key in the order of the schema: the most facts first."""
+        return -self.total, min(self.predicates)
+
     def toml(self) -> str:
         """Return the relation's table."""
-        predicates = [predicate for predicate, _ in self.predicates.most_common()]
-        name = _quoted(predicates[0])
-        ends = f"{_listed(self.sources)} -> {_listed(self.targets)}"
-        lines = [f"# {self.total:,} facts: {ends}", f"[relations.{name}]"]
-        for key, kinds in (("from", self.sources), ("to", self.targets)):
-            [(kind, count)] = kinds.most_common(1)
-            if count >= _MOSTLY * self.total:
-                lines.append(f"{key} = {_quoted(kind)}")
-        aliases = ", ".join(map(_quoted, predicates[1:]))
+        predicates = []
+        for predicate, _ in self.predicates.most_common():
+            predicates.append(_quoted(predicate))
+        name, *aliases = predicates
+        sources = _listed(self.sources)
+        targets = _listed(self.targets)
+        lines = [
+            f"# {self.total:,} facts: {sources} -> {targets}",
+            f"[relations.{name}]",
+        ]
+        lines += self._end("from", self.sources)
+        lines += self._end("to", self.targets)
         if aliases:
-            lines.append(f"aliases = [{aliases}]")
+            listed = ", ".join(aliases)
+            lines.append(f"aliases = [{listed}]")
         return "\n".join(lines) + "\n"
+
+    def _end(self, key: str, kinds: Counter[str]) -> list[str]:
+        """Return the line of an end's type; no line if its facts have several."""
+        [(kind, count)] = kinds.most_common(1)
+        if count < _MOSTLY * self.total:
+            return []
+        return [f"{key} = {_quoted(kind)}"]
 
 
 def suggested(graph: KGIndex, least: int = 5) -> str:
@@ -68,18 +83,25 @@ def suggested(graph: KGIndex, least: int = 5) -> str:
         fact = graph.triple(edge)
         key = relation_key(fact.predicate)
         relations.setdefault(key, _Counts()).add(fact)
-    frequent = [one for one in relations.values() if one.total >= least]
-    frequent.sort(key=lambda one: (-one.total, min(one.predicates)))
+    frequent = []
     types: set[str] = set()
-    for one in frequent:
-        types.update(one.sources, one.targets)
+    for one in relations.values():
+        if one.total >= least:
+            frequent.append(one)
+            types.update(one.sources, one.targets)
+    frequent.sort(key=_Counts.rank)
     types -= {_NAME, DATE, NUMBER}
-    count = len(relations)
-    head = _HEAD.format(facts=len(graph.facts), relations=count, least=least)
+    head = _HEAD.format(
+        facts=len(graph.facts),
+        relations=len(relations),
+        least=least,
+    )
     for kind in sorted(types):
         head += f'{_quoted(kind)} = ""\n'
-    tables = [one.toml() for one in frequent]
-    return "\n".join([head, *tables])
+    tables = [head]
+    for one in frequent:
+        tables.append(one.toml())
+    return "\n".join(tables)
 
 
 def _kind(fact: Triple, attribute: str, end: str) -> str:

@@ -1,4 +1,4 @@
-"""Agents as LangGraph graphs, and everything that another package needs to add one.
+"""Builds the agents as LangGraph graphs, and exports what another package needs to add a loop of its own.
 
 ras, ircot, react,          build the loops: nodes and edges, and a GraphSpec each
 single_shot

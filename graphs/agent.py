@@ -1,8 +1,7 @@
-"""The agent: a compiled LangGraph graph that checks its input before it runs.
+"""Defines Agent: a compiled LangGraph graph that checks its input before it runs.
 
-LangGraph silently drops input keys that a graph does not know, and remembers on a thread the question that was
-asked there before. So an input with a misspelt key, or without a question, would still be answered. `Agent` refuses
-both.
+LangGraph drops unknown input keys without a word, and a thread keeps the question of its last run. So an input
+with a misspelt key, or without a question, would still get an answer. `Agent` raises an error for both.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from ras_agent.page.notebook import agent_cell
 
 
 def _as_v1(output: GraphOutput[Any]) -> Any:
-    """Return an output in the format of the first version of `invoke`.
+    """Convert a GraphOutput, LangGraph's second output format, to the plain output of the first format.
 
-    LangGraph's second version returns interrupts next to the values, so that it need not collect the writes of each
-    node.
+    The agent runs with the second format, which returns interrupts separately, so LangGraph need not collect
+    each node's writes to find them.
     """
     if output.interrupts:
         return {**(output.value or {}), "__interrupt__": list(output.interrupts)}
@@ -78,8 +77,9 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         return f"<Agent {self.get_name()}: {', '.join(self.builder.nodes)}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """Return the form in which a notebook shows the agent. LangGraph's own picture would be drawn by a web
-        service."""
+        """Return the HTML by which a notebook shows the agent. LangGraph's own picture would be drawn by a web
+        service.
+        """
         return {
             "text/plain": repr(self),
             "text/html": agent_cell(self.get_name(), self.builder.nodes),
@@ -151,11 +151,13 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Return the agent as a LangChain tool: it takes a `question` and returns the answer with its sources, as
-        text.
+        """Return the agent as a LangChain tool that takes a `question` and returns the answer with its sources,
+        as text.
 
-        See ras_agent.graphs.tool. Raises TypeError for `args_schema` and `arg_types`, which LangChain's own method
-        would accept.
+        See ras_agent.graphs.tool.
+
+        Raises:
+            TypeError: for `args_schema` or `arg_types`, which LangChain's own method accepts.
         """
         if args_schema is not None or arg_types is not None:
             raise TypeError(
@@ -166,17 +168,17 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     def as_function(
         self, name: str | None = None, description: str | None = None
     ) -> Callable[[str], str]:
-        """Return the agent as a plain function: it takes a `question` and returns the answer with its sources, as
-        text.
+        """Return the agent as a plain function that takes a `question` and returns the answer with its sources,
+        as text.
 
-        Other frameworks make a tool's schema from its type hints and its docstring.
+        Other frameworks can make a tool of it, because they read a tool's schema from type hints and docstring.
         """
         return as_function(self, name, description)
 
     def _checked(self, inputs: Any, config: RunnableConfig | None) -> Any:
-        """Return the input with the question that it asks.
+        """Check the input, and return it with the key `question` filled in, from its messages if needed.
 
-        None and a Command continue a run that has begun, and are returned unchanged.
+        None and a Command resume a run, so they are returned unchanged.
         """
         if inputs is None or isinstance(inputs, Command):
             return inputs
@@ -214,8 +216,8 @@ _NOTHING_WAITS = (
 def _is_within_a_graph(config: RunnableConfig | None) -> bool:
     """Tell whether the agent is called by a node or a tool of a running graph.
 
-    The caller's own `configurable` replaces that of the graph, so the configuration of the running graph is checked
-    too.
+    A caller inside a node may pass a `configurable` of its own, which hides that of the running graph. So both
+    are checked.
     """
     running = var_child_runnable_config.get()
     return any(
@@ -227,7 +229,7 @@ def _is_within_a_graph(config: RunnableConfig | None) -> bool:
 def _checked_steps(
     supersteps: Sequence[Sequence[StateUpdate]],
 ) -> list[list[StateUpdate]]:
-    """Return the state updates in the forms that the nodes read. Raises as `checked_update` does."""
+    """Return the state updates with checked values. Raises as `checked_update` does."""
     return [[_checked_step(update) for update in updates] for updates in supersteps]
 
 

@@ -1,4 +1,6 @@
-"""The basis of all loops, to which each adds its own edges: nodes under limits, and the beginning that all runs share."""
+"""Defines AgentGraph, on which every loop is built: nodes under limits, and the first nodes, which all loops
+share.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,11 @@ _RECURSION_LIMIT = 1_000_000
 
 
 class Route(Runnable[Any, str]):
-    """Chooses the next node.
+    """Chooses the next node by calling a function of the state.
 
-    A plain function would do, but LangGraph runs a function in a thread if the graph is asynchronous, and reports
-    its call to every callback, which costs as much as the rest of a hop. As with a function, LangGraph reads the
-    part of the state that the annotation of the argument names, or else everything that the preceding node has
-    read.
+    LangGraph would accept the plain function, but in an asynchronous graph it runs functions in threads and
+    reports each call to every callback, which costs as much as the rest of a hop. As for a function, the
+    annotation of the argument names the keys of the state that LangGraph reads.
     """
 
     def __init__(self, choose: Callable[[Any], str]) -> None:
@@ -55,9 +56,9 @@ class Route(Runnable[Any, str]):
 
 
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
-    """Builds a graph over the agent's state. Its nodes share limits and one cache of records.
+    """Builds a graph over the agent's state. Its nodes share the limits and one cache of records.
 
-    The limits of `parts` hold for every run without its own limits, and the preset of `parts` fixes some of them.
+    A run without its own limits gets those of `parts`. The preset of `parts` fixes some of the limits.
     """
 
     def __init__(self, parts: AgentParts) -> None:
@@ -85,8 +86,9 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     def add_route(
         self, name: str, choose: Callable[[Any], str], ends: Sequence[str]
     ) -> None:
-        """Let `choose` return which of the nodes `ends` follows the node `name`, given the state that this node reads
-        and writes.
+        """Route from the node `name` to one of the nodes `ends`, which `choose` names.
+
+        `choose` is given the keys of the state that its argument's annotation names.
         """
         self.add_conditional_edges(name, Route(choose), list(ends))
 
@@ -98,12 +100,12 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         stop_reason: str = "",
         static: bool = False,
     ) -> None:
-        """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` if there is a
-        store.
+        """Add the nodes that run before `following`: `begin`, `rewrite` if there is a rewriter, and `recall` if
+        there is a store.
 
         Args:
             following: the first node of the loop.
-            least_steps: the least number of steps of a run, without rewriting and recalling.
+            least_steps: the smallest number of steps of a run, not counting `rewrite` and `recall`.
             stop_reason, static: see `begin`.
         """
         parts = self._parts

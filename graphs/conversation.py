@@ -1,6 +1,7 @@
-"""A conversation as LangChain messages: the question that they ask, the earlier turns, and the answer as a message.
+"""Converts between a conversation of LangChain messages and an agent's question, earlier turns and answer.
 
-An agent is asked by `question` or by `messages`; both are in its state, so that a thread remembers its turns.
+A caller gives either `question` or `messages`. Both are kept in the state, so that a thread remembers its
+turns.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchange]:
-    """Return the turns before the question: each question with its last reply, at most MAX_TURNS.
+    """Return the turns before the question: each earlier question with its last reply, at most MAX_TURNS.
 
-    The question may be the user's last message. An answer of an agent records the question that it was made for.
+    The user's last message may be the question itself, which is no turn yet. The message of an agent's answer
+    records its question.
     """
     *_, last = (
         -1,
@@ -97,7 +99,9 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
 
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
-    """Return the turns with this question and answer as the last one. It replaces a last turn with the same question."""
+    """Return the last MAX_TURNS turns with this question and answer appended, which replace a last turn with
+    the same question.
+    """
     if turns and turns[-1]["question"] == question:
         earlier = turns[:-1]
     else:
@@ -114,8 +118,8 @@ def messages_of_answer(
     *,
     grounded: bool,
 ) -> list[Any]:
-    """Return the messages that an answer adds to a conversation: the answer, and the question unless it is the last
-    message.
+    """Return the messages that an answer adds to a conversation: the answer, preceded by the question unless
+    the conversation ends with it.
 
     Return [] if the conversation has no messages, so that a caller who gives a question gets plain JSON.
 
@@ -131,7 +135,7 @@ def messages_of_answer(
 
 
 def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessage:
-    """Return an answer as a message. Its additional data contain the question that it answers and the citations."""
+    """Return an answer as a message. Its `additional_kwargs` hold the question and the citations."""
     data = {
         "question": question,
         "citations": [citation.to_dict() for citation in answer.citations],
@@ -203,7 +207,7 @@ def _messages(raw: Any) -> list[BaseMessage]:
 
 
 def _of_its_role(message: BaseMessage) -> BaseMessage:
-    """Return a generic message of LangChain as a HumanMessage or AIMessage if its role is the user or the assistant."""
+    """Convert a generic ChatMessage with the role of a user or an assistant to a HumanMessage or AIMessage."""
     if isinstance(message, ChatMessage) and message.role in _ROLES:
         return _ROLES[message.role](content=message.content, id=message.id)
     return message

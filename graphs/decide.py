@@ -1,8 +1,8 @@
-"""Nodes that decide the next step of a loop: RAS's `plan`, IRCoT's `reason`, and the limits that end a loop before
-them.
+"""Defines the nodes that decide a loop's next step, RAS's `plan` and IRCoT's `reason`, and the limits that end
+a loop.
 
-Both nodes write the next sub-query into the state, or an empty one and a stop reason; `retrieve_or_answer` follows
-it.
+Both nodes write the next sub-query into the state, or an empty sub-query and a stop reason. The route
+`retrieve_or_answer` reads it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STEPS_OF_A_HOP = 5
 
 
 class DecideReads(CallReads):
-    """Lists the keys of the state that a node reads which decides the next step."""
+    """Lists the keys of the state that `plan` and `reason` read."""
 
     stop_reason: str
     scope: Scope
@@ -56,17 +56,19 @@ def plan(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """Return the body of a node that asks the planner for the next sub-query, unless a limit or given passages decide.
+    """Return the body of a node that asks the planner for the next sub-query.
 
-    The first sub-query is the question itself, however the planner words it (RAS, section 3.1: q0 = Q); it is also
-    used if the first plan fails. Only a planner that records its dialogue searches in its own words at first,
-    because they are part of its next prompt. A later failure ends the loop.
+    The planner is not asked if a limit ends the loop, or if the caller gave passages for the next hop.
+
+    The first sub-query is the question itself, whatever words the planner uses (RAS, section 3.1: q0 = Q), also
+    if the first plan fails. An exception is a planner that records its dialogue: its first search uses its own
+    words, because they are part of its next prompt. A plan that fails later ends the loop.
 
     Args:
         pruner: chooses the facts that the planner is shown.
-        from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the
-            question is searched. Only if it does is the planner asked although passages are given for the first
-            hop.
+        from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory;
+            otherwise
+            the question is searched. If set, the planner is asked even if the caller gave passages for the first hop.
         planner_writes_first_query: whether the first sub-query is in the planner's own words.
         more_steps: how many steps reviews may add between a plan and the answer.
         fallback: plans a later hop if no reply of the planner's model could be read.
@@ -107,7 +109,9 @@ def plan(
 
 
 def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
-    """Return the steps, each with its plan's part of the dialogue, for a planner that continues the dialogue."""
+    """Return the steps, each with its part of the planner's dialogue, so that the planner can continue the
+    dialogue.
+    """
     parts: dict[int, DialoguePart | None] = {}
     for plan in plans:
         if "dialogue" in plan:
@@ -127,10 +131,11 @@ def _later_plan(plan: Plan | None) -> Plan | None:
 def _first_plan(
     plan: Plan | None, question: str, from_memory: bool, in_own_words: bool
 ) -> Plan:
-    """Return one of the two possible first plans: to search for the question, or not to search at all.
+    """Return the first plan: to search for the question, or not to search at all.
 
-    If the planner asks for several searches at once, the question is searched together with them. `in_own_words` tells
-    whether the first search is in the planner's words, as it is after a person has asked for another plan.
+    If the planner asks for several searches at once, the question is searched together with them.
+    `in_own_words` tells whether the first search uses the planner's words, as it does after a person has asked
+    for another plan.
     """
     if plan is None:
         return Plan(
@@ -163,15 +168,15 @@ def reason(
     more_steps: int = 0,
     fallback: object = None,
 ) -> NodeBody:
-    """Return the body of a node that writes the next sentence of the chain of thought, which is also the next
-    sub-query.
+    """Return the body of a node that writes the next sentence of a chain of thought, and searches with it.
 
     The first sub-query is the question. A sentence that states the answer ends the loop
     (`ras_agent.marks.ends_chain`).
 
     Args:
-        structured: whether the loop reads facts; if not, a hop without new facts does not end it.
-        more_steps, fallback: as for `plan`.
+        structured: whether the loop reads facts; then a hop without new facts may end it.
+        more_steps: how many steps reviews may add between a plan and the answer.
+        fallback: reasons at a later hop if no reply of the reasoner's model could be read.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
@@ -207,7 +212,7 @@ def reason(
 
 
 class NextQuery(TypedDict):
-    """Holds the part of the state that says whether another search follows."""
+    """Holds the key of the state that says whether another search follows."""
 
     subquery: str
 
@@ -222,7 +227,8 @@ def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
 def decide_without_planner(
     state: DecideReads, limits: Limits, *, structured: bool = True, more_steps: int = 0
 ) -> Update | None:
-    """Return the update if a limit ends the loop or given passages are read next; None if a planner must decide.
+    """Return the update if no planner is needed: a limit ends the loop, or the caller's passages are read next.
+    Else None.
 
     The body of a deciding node begins with this call.
 
@@ -254,11 +260,12 @@ def decide_without_planner(
 def apply_plan(
     state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False
 ) -> Update:
-    """Emit a plan as an event, record it in the state, and return the update that leads to a search or to the answer.
+    """Emit a plan as an event, record it in the state, and return the update that leads to a search or to the
+    answer.
 
-    A plan that repeats a sub-query ends the loop instead. Of several sub-queries, those are searched now that are
-    new, need no answer of another, and fit into the limits; failures name the others. A node's body calls this
-    last.
+    A plan that repeats a sub-query ends the loop instead. Of several sub-queries, those are searched now that
+    are new, do not need the answer to another, and fit into the limits; failures name the others. A node's body
+    calls this last.
 
     Args:
         thought: whether the plan is a sentence of a chain of thought.
@@ -296,10 +303,10 @@ def apply_plan(
 def _searched_now(
     state: DecideReads, limits: Limits, plan: Plan
 ) -> tuple[Plan, list[Failure]]:
-    """Return the plan with the sub-queries that can be searched now, at the same time, and failures that name the
+    """Return the plan with only those sub-queries that can be searched at once, and failures that name the
     others.
 
-    If no sub-query is new, the plan keeps only its first one.
+    If no sub-query can be searched, the plan keeps only its first one.
     """
     hops = len(state["steps"])
     searches: list[str] = []
@@ -341,7 +348,7 @@ def end_loop(reason: str) -> Update:
 def _budget_end(
     state: DecideReads, limits: Limits, more_steps: int
 ) -> StopReason | None:
-    """Return the budget that forbids another hop, or None.
+    """Return the stop reason if the budget does not allow another hop, or None.
 
     The ledger also checks tokens before every model call.
     """
@@ -357,10 +364,10 @@ def _budget_end(
 
 
 def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
-    """Return why the loop ends if its hops are used up or the last hop gave no new facts, else None.
+    """Return the stop reason if all hops are used or the last hop gave no new facts; else None.
 
-    A hop in which retrieval or extraction failed does not count as one without new facts, because the next may do
-    better. Nor does a hop with a retriever that the planner has chosen, because the planner may choose another.
+    A hop does not count as one without new facts if its retrieval or extraction failed, because the next hop
+    may succeed, or if the planner chose its retriever, because it may choose another.
     """
     hop = len(state["steps"])
     if hop >= limits.max_hops:
@@ -381,7 +388,7 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
 
 
 def _last_plan_began(state: DecideReads) -> int:
-    """Return the first of the hops that were last searched at the same time; the last hop if it was a single search."""
+    """Return the number of the first hop of the last plan. A plan with several sub-queries makes several hops."""
     hop = len(state["steps"])
     for plan in state["plans"]:
         if plan["hop"] < hop <= plan["hop"] + len(plan.get("further", ())):

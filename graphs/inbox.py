@@ -1,7 +1,8 @@
-"""Translates reviews for LangChain's pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
+"""Translates reviews to and from the forms of LangChain's pages: Agent Inbox, Agent Chat UI, human-in-the-loop
+middleware.
 
-An interrupt's value has the keys of these pages in addition to ours, so that they can show it. Their replies are
-turned into decisions as ras_agent.review describes them.
+An interrupt's value holds the keys that these pages expect, in addition to this package's own. Their replies
+become decisions as in ras_agent.review.
 
     Agent Inbox     {"type": "accept" | "edit" | "response" | "ignore", "args": ...}, or a list of one
     middleware      {"decisions": [{"type": "approve" | "edit" | "reject" | "respond", ...}]}
@@ -25,7 +26,9 @@ _FACT = ("subject", "predicate", "object")
 
 
 def inbox_form(review: Review) -> JSON:
-    """Return the keys by which LangChain's pages show a review, which are added to those of `Review.to_dict`."""
+    """Return the keys that LangChain's pages need to show a review; they are added to those of
+    `Review.to_dict`.
+    """
     name = f"review_{review.at}"
     args = _shown(review)
     can_note = "ask" in review.actions
@@ -46,9 +49,10 @@ def inbox_form(review: Review) -> JSON:
 
 
 def own_form(given: object, review: Review) -> object:
-    """Return a decision of LangChain's pages in our form; anything else unchanged.
+    """Convert a decision of LangChain's pages to the form of ras_agent.review; return anything else unchanged.
 
-    Raises ReviewError for such a decision without its content.
+    Raises:
+        ReviewError: if such a decision lacks the content that its type needs.
     """
     decision = given
     if isinstance(given, Mapping) and isinstance(given.get("decisions"), Sequence):

@@ -1,5 +1,5 @@
-"""IRCoT retrieves with the last sentence of a chain of thought, writes the next sentence, and reads the answer at the
-end.
+"""Implements IRCoT: it searches with the last sentence of a chain of thought, writes the next sentence, and so
+on until a sentence answers.
 
 Interleaving Retrieval with Chain-of-Thought Reasoning (Trivedi et al., 2023), with any retriever.
 """

@@ -1,7 +1,9 @@
-"""A thread's facts in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
+"""Keeps a thread's facts in a LangGraph Store, so that the next question starts with the facts of earlier
+turns.
 
-One item for each user and thread holds the last graph and the passages in which its facts were read. The names of
-user and thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
+Each user and thread has one item, which holds the last graph and the passages in which its facts were read. The
+names of user and thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id":
+...}}`.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ class ThreadMemory:
     """Reads and writes a thread's item in a store."""
 
     def __init__(self, store: BaseStore, scope: Filter) -> None:
-        """Take the store, and the filter that restricts the evidence of every question."""
+        """Take the store, and the filter within which the agent may use evidence."""
         self._store = store
         self._scope = scope
 
     def recall(self, namespace: Namespace) -> JSON:
-        """Return the item that was stored last; {} without any."""
+        """Return the stored item, or {} if there is no item."""
         item = self._store.get(namespace, KEY)
         if item:
             return item.value
@@ -53,7 +55,7 @@ class ThreadMemory:
         return {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
-        """Store the item, which replaces the last one. Returns True."""
+        """Store the item in place of the last one. Returns True."""
         self._store.put(namespace, KEY, value, index=False)
         return True
 
@@ -70,8 +72,8 @@ class ThreadMemory:
 def recall(memory: ThreadMemory) -> NodeBody:
     """Return the body of a node that puts the facts of the thread's earlier turns into the question's graph.
 
-    Only facts of passages that the run's filter admits are taken. They have hop 0 and the sub-query that found
-    them. Their passages are added too.
+    Only facts from passages within the run's filter are used. They keep their sub-query and get hop 0. Their
+    passages are added to the state.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -88,7 +90,7 @@ def recall(memory: ThreadMemory) -> NodeBody:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             failure = Failure(
                 "store",
-                f"the item in the store is no graph of this package: {type(error).__name__}: {error}"[
+                f"this thread's item in the store is not a graph, so its facts are left out: {type(error).__name__}: {error}"[
                     :500
                 ],
             )
@@ -109,8 +111,8 @@ def remember_call(
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
 ) -> RoleCall:
-    """Return the role call by which a node stores a graph's facts with their passages. Of a big graph, only the most
-    useful ones.
+    """Return the role call that stores a graph's facts and their passages; of a big graph, only the most useful
+    facts.
 
     Args:
         hop: the hop under which a failure of the store is recorded.
@@ -131,7 +133,7 @@ def remember_call(
 
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:
-    """Return the graph without the facts that only these passages state."""
+    """Return the graph without the facts that are stated only in the passages with these ids."""
     return _with_sources(
         graph, lambda source: source if source.passage_id not in names else None
     )
@@ -163,8 +165,9 @@ def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
 
 
 def _label(name: object) -> str:
-    """Return a name as a label of a namespace, which may not contain a full stop. Different names have different
-    labels."""
+    """Encode a name as a label of a namespace, which may not contain a full stop. Different names get different
+    labels.
+    """
     return str(name).replace("%", "%25").replace(".", "%2E")
 
 

@@ -92,8 +92,9 @@ _OF_STORE = 1.0
 
 
 class RoleCall(NamedTuple):
-    """Describes a call to make: `role.method(*args)`, which must return an instance of `returns`. Records of it have
-    `kind` and `hop`.
+    """Describes a call for a node to make: `role.method(*args)`, which must return an instance of `returns`.
+
+    `kind` and `hop` say in failures and costs which role was called, and at which hop.
     """
 
     kind: str
@@ -140,7 +141,9 @@ def together(
 
 
 def instead_of_model(role: object) -> str:
-    """Return a message that names the role which takes over after an unreadable reply, and the setting for it."""
+    """Return the part of a message that says which role takes over after an unreadable reply, and which setting
+    decides it.
+    """
     return (
         f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
     )
@@ -160,7 +163,7 @@ def record_failures(failures: Iterable[Failure]) -> list[JSON]:
 
 
 def redacted(message: object) -> str:
-    """Return the error's message without keys, because a tool's error may name an address with a key in it."""
+    """Return an error's message without secret keys: a tool's error may quote an address that contains one."""
     return without_secrets(storable(str(message)))
 
 
@@ -174,10 +177,11 @@ class Node(Runnable[Any, Update]):
         bounds: Callable[[Limits | None], Limits],
         records: Records,
     ) -> None:
-        """Take the body.
+        """Take a body and what it needs to run.
 
         Args:
             title: the node's name.
+            body: the node's work.
             bounds: takes the limits of a run, or None; returns the limits in force.
             records: turns the state's JSON into records.
         """
@@ -285,11 +289,12 @@ class Node(Runnable[Any, Update]):
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:
-    """Tell whether a stream writer leads nowhere, so that events need not be made.
+    """Tell whether a stream writer drops all events, so that the node need not make them.
 
-    Without stream_mode "custom" LangGraph passes an empty function and does not say so elsewhere. A function that uses
-    no global name and no attribute, closes over nothing and has no defaults cannot reach a stream, so no event is lost,
-    whatever later versions pass. An empty function that is not recognised only costs time, and a test fails.
+    Without stream_mode "custom" LangGraph passes an empty function as the writer, and there is no other sign of
+    it. So the function's code is inspected: without global names, attributes, closed-over variables and
+    defaults it cannot reach a stream. An empty function that this check misses only costs time; a test would
+    then fail.
     """
     if not isinstance(writer, FunctionType):
         return False
@@ -303,7 +308,7 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 
 
 class _NodeRun:
-    """One run of a node's body: the calls that it asks for, their failures, its update."""
+    """Holds one run of a node's body: the calls that it makes, their failures, and its update."""
 
     def __init__(
         self,
@@ -334,7 +339,7 @@ class _NodeRun:
         self._failures: list[JSON] = []
 
     def begin(self, body: NodeBody, records: Records) -> None:
-        """Start the body. A body without calls is complete then."""
+        """Start the body. A plain function, which makes no calls, is then already complete."""
         self._steps = body(self._state, self.ledger.limits, records)
 
     def end(self, title: str, config: RunnableConfig | None) -> Update:
@@ -345,8 +350,9 @@ class _NodeRun:
         return self.update
 
     def advance(self) -> bool:
-        """Continue the body until its next calls, which are stored in `asked`. Return False if the body has
-        returned."""
+        """Continue the body until it yields its next calls, and store these in `asked`. Return False if it has
+        returned instead.
+        """
         if isinstance(self._steps, dict):
             self.update = self._steps
             return False
@@ -368,8 +374,7 @@ class _NodeRun:
         return True
 
     def receive(self) -> None:
-        """Collect the replies of the calls for the body, in the order of the calls. The reply of a failed call is
-        None."""
+        """Collect the replies for the body in the order of its calls. The reply of a failed call is None."""
         replies = []
         for one in self.asked:
             replies.append(one.reply)
@@ -396,9 +401,10 @@ class _NodeRun:
 
 
 class _Asked:
-    """One call of a node: its reply, or None if it failed, and the failures on the way.
+    """Holds one call of a node with its reply (None if it failed) and the failures on the way.
 
-    `role_call` is the call to make next, or None if the call is over. `ledger` is the ledger of this call.
+    `role_call` is the next call to make, which may be a fallback, or None when no call is left. `ledger` counts
+    the costs of this call.
     """
 
     def __init__(self, role_call: RoleCall, ledger: Ledger) -> None:
@@ -408,10 +414,10 @@ class _Asked:
         self.failures: list[JSON] = []
 
     def within(self) -> float:
-        """Return the seconds that the call may take: infinity if the run has no limit, and always one second for a
+        """Return how many seconds the call may take: infinity if the run has no limit, and a fixed time for a
         store.
 
-        After max_seconds a call still gets a short time, so that an answer that takes no longer can be made.
+        After max_seconds a call still gets a short time, so that a fast answer can be completed.
         """
         if self.ledger.role == "store":
             return _OF_STORE
@@ -439,10 +445,10 @@ class _Asked:
         self.role_call = None
 
     def fail(self, error: Exception) -> None:
-        """Record an exception as a failure, and the limit that caused it. Then the call is over, or its fallback comes
-        next.
+        """Record an exception as a failure, or the limit that caused it, and set the fallback as the next call
+        if there is one.
 
-        Errors in RAISED are raised again.
+        Raises the error again if its type is in RAISED.
         """
         role_call = self.role_call
         assert role_call is not None

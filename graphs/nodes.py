@@ -1,8 +1,8 @@
-"""The nodes that all loops share, in the order in which a question passes them: begin, rewrite, retrieve, structure,
-merge, answer.
+"""Defines the nodes that all loops share, in the order of a run: begin, rewrite, retrieve, structure, merge,
+answer.
 
-Each factory takes the node's tool and returns the body of the node; see ras_agent.graphs.node for how bodies are
-run.
+Each factory takes the tool that the node uses and returns the node's body. ras_agent.graphs.node explains how
+bodies are run.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def begin(
     static: bool = False,
     reviewed: bool = False,
 ) -> NodeBody:
-    """Return the body of a node that checks the caller's input, and clears the state that an earlier question left in
-    the thread.
+    """Return the body of a node that checks the caller's input and clears the state that an earlier question
+    left in the thread.
 
     Args:
-        least_steps: the number of steps that a run takes at least.
-        stop_reason: a stop reason to set from the start, for a graph without a loop.
+        least_steps: the smallest number of steps that a run takes.
+        stop_reason: the stop reason of every run, for a graph without a loop.
         static: whether the graph accepts `static_passages`.
         reviewed: whether runs wait for a person, which requires a checkpointer.
     """
@@ -181,7 +181,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
     """Return the body of a node that rewrites a follow-up question so that it can be understood without its
     conversation.
 
-    If that fails, the question is asked unchanged.
+    If the rewriter fails, the question stays unchanged.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -208,9 +208,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
 
 
 def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """Return the hop and the sub-query of each search that is being made: one search, or the several searches of one
-    plan.
-    """
+    """Return the hop and the sub-query of each search of the current plan. A plan makes one search or several."""
     first = len(state["steps"]) + 1
     subqueries = [state["subquery"], *state.get("further", ())]
     return list(enumerate(subqueries, start=first))
@@ -240,10 +238,10 @@ class RetrieveReads(CallReads):
 def retrieve(
     retriever: Retriever, by_name: Mapping[str, Retriever] = MappingProxyType({})
 ) -> NodeBody:
-    """Return the body of a node that finds passages for the sub-queries, all at the same time.
+    """Return the body of a node that searches for the sub-queries of the plan, all at the same time.
 
-    Passages that were given for this hop replace the search. The result does not depend on which search ends first:
-    the hits are processed in the order of the plan.
+    If the caller gave passages for this hop, they replace the search. Hits are processed in the order of the
+    plan, so the result does not depend on which search ends first.
 
     Args:
         by_name: the retrievers that a plan may choose instead of `retriever`.
@@ -354,14 +352,13 @@ class StructureReads(CallReads):
 
 
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
-    """Return the body of a node that reads facts in the passages of this hop, or of all searches made at the same
-    time.
+    """Return the body of a node that reads facts in the passages that this hop's searches found.
 
-    A passage that was read at an earlier hop is not read again. A passage that several searches found is read for
-    the first of them. The extractor is asked only for passages that do not come with triples.
+    Each passage is read once: not again at a later hop, and if several searches found it, for the first of
+    them. The extractor is called only for passages that do not come with triples.
 
     Args:
-        fallback: reads the passages about which the extractor's model gave no readable reply.
+        fallback: reads the passages for which the extractor's model gave no readable reply.
     """
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
@@ -398,8 +395,9 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
 
 
 class _Facts(NamedTuple):
-    """The result of reading one search's passages: facts, failures, and the ids of passages that need not be read
-    again."""
+    """Holds the result of reading one search's passages: facts, failures, and the ids of passages that need not
+    be read again.
+    """
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -469,7 +467,9 @@ class MergeReads(Reads):
 
 
 def merge(*, thinking: bool = False) -> NodeBody:
-    """Return the body of a node that merges new facts into the question's graph, and appends the hops to the steps.
+    """Return the body of a node that merges new facts into the question's graph and records the hop as a step.
+
+    Searches that were made at the same time are recorded as one step each.
 
     Args:
         thinking: whether sub-queries after the first are sentences of a chain of thought.
@@ -539,8 +539,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
 
 
 def _hits_at(hop: int, first: int, hits: Sequence[JSON]) -> list[JSON]:
-    """Return the hits of hop `hop` in the form of a Step. `first` is the first hop of the searches made at the same
-    time."""
+    """Return the hits of hop `hop` in the JSON form of a Step. `first` is the first hop of the current plan."""
     own = []
     for hit in hits:
         if hit.get("hop", first) == hop:
@@ -560,7 +559,7 @@ def _facts_from(passage_ids: Collection[str], graph: QuestionGraph) -> tuple[str
 
 
 def _of_persons(graph: QuestionGraph) -> list[str]:
-    """Return the ids of facts that a person stated or corrected, which must stay visible."""
+    """Return the ids of facts that a person stated or corrected. These are always shown."""
     stated = []
     for name, fact in graph.by_id.items():
         if any(is_person(source.extractor) for source in fact.sources):
@@ -576,7 +575,8 @@ def shown_graph(
     steps: Sequence[Step],
     hop: int,
 ) -> Generator[RoleCall, Any, QuestionGraph]:
-    """Return the part of the question's graph that a planner or answerer sees: the whole graph without a pruner.
+    """Return the part of the question's graph that a planner or answerer is shown: without a pruner, the whole
+    graph.
 
     Args:
         kind: the role that is shown the graph; a failure of the pruner is recorded under this role.
@@ -603,19 +603,19 @@ def answer(
 ) -> NodeBody:
     """Return the body of a node that answers from the graph and the passages.
 
-    Citations of passages that do not exist are dropped and recorded. Each citation says whether it supports the
-    answer. If no citation supports it, the answer is not grounded, and a failure records that. Without evidence
-    there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with `asks_anyway`, a
-    search has found nothing.
+    Citations of passages that do not exist are dropped and recorded as failures. Each citation is marked with
+    whether it supports the answer. If no citation does, the answer is not grounded, and a failure records that.
+    Without evidence the answerer is not called and there is no answer, unless the plan was [NO_RETRIEVAL] or,
+    with `asks_anyway`, a search has found nothing.
 
     Args:
         memory: remembers the graph for the thread's next question.
         pruner: chooses the facts that the answerer is shown.
         judge: decides whether a cited sentence supports a yes or a no.
-        asks_anyway: whether the answerer is asked even if searches found no evidence.
+        asks_anyway: whether the answerer is called even if searches found no evidence.
         fallback: answers if no reply of the answerer's model held an answer.
         on_conflict: how the answer states claims on which documents disagree.
-        functional: returns which relations have one object for a subject.
+        functional: tells which relations have only one object for each subject.
         sureness: how the answer's confidence is computed, and how high it has to be.
     """
 
@@ -729,7 +729,9 @@ def _supported(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Answer]:
-    """Return the answer with `supported` set in each citation. A judge is asked only for an answer of yes or no."""
+    """Return the answer with `supported` set in each citation. The judge is called only for an answer of yes or
+    no.
+    """
     texts = texts_to_judge(question, reply, passages) if judge else []
     verdicts = None
     if texts:
@@ -746,7 +748,9 @@ def _spans(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Sequence[Sequence[Span]]]:
-    """Return the spans that the reader finds in each of the cited passages; () if the judge cannot read spans."""
+    """Return, for each cited passage, the spans that the judge reads as evidence; () if the judge cannot read
+    spans.
+    """
     texts = cited_texts(reply, passages)
     if not texts or not isinstance(judge, SpanReader):
         return ()
@@ -755,7 +759,7 @@ def _spans(
 
 
 def _without_evidence(state: State) -> Answer:
-    """Return an answer that says that nothing was found, and why."""
+    """Return an answer that says that nothing was found, and the reason."""
     broken = [
         failure["message"]
         for failure in state["failures"]

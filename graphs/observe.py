@@ -1,7 +1,7 @@
-"""Reports runs to the operators of a service: searches through LangChain's callbacks, and one log line for each node.
+"""Reports runs to the operators of a service: searches to LangChain's callbacks, and each node as one log line.
 
-LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach
-them through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
+LangSmith, OpenTelemetry and a user's own handlers listen to these callbacks. Model calls and nodes are reported
+by LangChain and LangGraph themselves. The log lines go to Python's logger `ras_agent` (see ras_agent.logs).
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def _name_of(role: Any) -> str:
 
 
 def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
-    """Return the callback manager; None if no handler listens or if LangChain's own retriever reports the search
-    itself."""
+    """Return the callback manager; None if no handler listens, or if LangChain's own retriever already reports
+    the search.
+    """
     if config is None or getattr(searched_by(role), "reports_searches", False):
         return None
     callbacks = config.get("callbacks")
@@ -129,8 +130,9 @@ def log_node(
     ledger: Ledger,
     seconds: float,
 ) -> None:
-    """Log a node's run: counts, ids, times and failures, and the texts of question and answer only if a handler wants
-    them."""
+    """Log a node's run: counts, ids, times and failures. Question and answer are included only if a handler
+    asks for texts.
+    """
     failures = update.get("failures") or ()
     level = logging.WARNING if failures else logging.INFO
     if not LOGGER.isEnabledFor(level):
@@ -183,14 +185,14 @@ def log_node(
 
 
 def _reason(message: str) -> str:
-    """Return the parts of a failure's message that quote nothing: its beginning, and known words of the rest."""
+    """Return a failure's message without quoted texts: its beginning, and only known words of the rest."""
     kind, _, rest = message.partition(": ")
     known = ", ".join(dict.fromkeys(_KNOWN.findall(rest)))
     return f"{kind} ({known})" if known else kind
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:
-    """Return the caller's `metadata["question_id"]`, else a short digest of the question in the user's words."""
+    """Return the caller's `metadata["question_id"]`, or without one a short digest of the user's question."""
     if question_id := ((config or {}).get("metadata") or {}).get(_ID):
         return str(question_id)
     question = str(state.get("asked") or state.get("question") or "")

@@ -1,4 +1,4 @@
-"""The arguments that a caller may give for an agent, the parts that they are resolved to, and presets."""
+"""Defines the arguments for making an agent, the parts that they are resolved to, and presets."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Sets how a loop behaves where papers and this package differ, whatever its limits are. `PRESETS` names the
-    presets.
+    """Sets how a loop behaves in points where papers and this package differ. `PRESETS` holds the presets by
+    name.
     """
 
     early_stops: bool = True
@@ -76,9 +76,9 @@ class Preset:
     may_abstain: bool = True
     """Whether the answerer may abstain."""
     layout: EvidenceLayout | None = None
-    """The evidence that planner and answerer are shown; None for each role's own choice."""
+    """Whether planner and answerer are shown facts, passages or both; None if each role decides."""
     follows_any: bool = False
-    """Whether a reply without a plan is taken as the next search."""
+    """Whether a planner's reply that states no action, even when asked again, is used as the next sub-query."""
     from_memory: bool = False
     """Whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory."""
     asks_anyway: bool = False
@@ -90,7 +90,7 @@ class Preset:
     """How an answer states claims on which documents disagree."""
 
     def limits(self, limits: Limits) -> Limits:
-        """Return `limits` with the preset's properties set."""
+        """Return `limits` with the fields that the preset fixes."""
         if not self.early_stops:
             limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
         if self.bounded:
@@ -117,8 +117,11 @@ PRESETS = {
 
 
 def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
-    """Return the preset with this name, or the default one, with those `changes` that are not None. Raises
-    UnknownName.
+    """Return the preset with this name, or the default one, with the fields in `changes` that are not None
+    replaced.
+
+    Raises:
+        UnknownName: if there is no preset of this name.
     """
     preset: Preset | None
     if isinstance(name, Preset):

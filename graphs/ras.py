@@ -1,4 +1,6 @@
-"""RAS: plans, retrieves, structures, merges, and plans again, until the question's graph holds the answer."""
+"""Implements the RAS loop: it plans, retrieves, structures and merges, until the question's graph holds the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ from ras_agent.review import PLACES
 def create_ras_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make the agent of the RAS paper, a compiled LangGraph graph.
 
-    ras_agent.graphs.parts.AgentArguments describes the arguments, ras_agent.graphs.state.Inputs the keys of the
-    input, and Outputs those of the output. A tool that fails during a run is listed in the output's `failures`;
-    mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED lists them). Raises a subclass of RasError
-    for a spec that cannot be resolved.
+    ras_agent.graphs.parts.AgentArguments describes the arguments, ras_agent.graphs.state.Inputs and Outputs the
+    input and the output. If a tool fails during a run, the output's `failures` list it. Mistakes in code and
+    set-up are raised instead (see ras_agent.graphs.node.RAISED).
+
+    Raises:
+        RasError: a subclass of it, for an argument that cannot be resolved.
     """
     return create_agent("ras", **arguments)
 
@@ -35,7 +39,7 @@ def planning_loop(
     """Return the agent of a loop in which a planner chooses each search.
 
     Args:
-        static: whether it accepts `static_passages`.
+        static: whether the loop accepts `static_passages`.
         planner_writes_first_query: whether the first search is in the planner's own words.
     """
     graph = AgentGraph(parts)

@@ -1,4 +1,6 @@
-"""Caches the records that the state's JSON values are read into, so that each is read once and not once in every node."""
+"""Caches records by the JSON value in the state from which they were parsed, so that nodes do not parse it
+again.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ _Record = TypeVar("_Record")
 
 
 class Records:
-    """Caches the record of each JSON value in the state, by the value's identity.
+    """Caches the record of each JSON value in the state, by the value's identity (`id`).
 
-    State values keep their identity from node to node, so nothing is parsed twice within one process; a value
-    loaded from a checkpoint is a new object and is parsed once. This requires that state values are never changed
-    in place. Thread safe, except that two threads may parse the same value at once.
+    State values keep their identity from node to node, so each is parsed once in a process. A value that was
+    loaded from a checkpoint is a new object and is parsed again. State values must therefore never be changed
+    in place. Thread safe; at worst two threads parse the same value.
     """
 
     def __init__(self, size: int = 2048) -> None:
@@ -47,7 +49,7 @@ class Records:
         """Return a graph as JSON, reusing the JSON of facts that have not changed.
 
         Args:
-            earlier: the JSON of the graph from which it has grown; nearly always its facts come first.
+            earlier: the JSON of the graph before it grew; its facts usually come first in the new graph.
             triples: the facts that were merged into it.
         """
         entries = list(graph.entries.values())

@@ -1,4 +1,6 @@
-"""Finds loops by name: how each is assembled, and the properties that the command line, evaluations and studies need."""
+"""Finds loops by name. GraphSpec says how a loop is assembled and what it supports, for the command line and
+evaluations.
+"""
 
 from __future__ import annotations
 

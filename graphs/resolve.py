@@ -1,8 +1,7 @@
-"""Resolves the parts of an agent from a caller's arguments, and from settings for everything else. Only this module
-does so.
+"""Resolves an agent's parts from the caller's arguments, and from settings where an argument is missing.
 
-`create_ras_agent` and similar functions, the command line, the server, evaluations and studies all use
-`resolve_parts`; a loop then assembles the parts (ras_agent.graphs.registry.GraphSpec).
+`create_ras_agent` and its siblings, the command line, the server, evaluations and studies all use
+`resolve_parts`. A loop then assembles the parts (ras_agent.graphs.registry.GraphSpec).
 """
 
 from __future__ import annotations
@@ -75,8 +74,9 @@ _STOP = "stop"
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
     """Make an agent of the loop registered as `graph`. AgentArguments lists the arguments.
 
-    Raises a subclass of RasError for a part that cannot be set up, and TypeError for an object that fits no
-    protocol.
+    Raises:
+        RasError: a subclass of it, for a part that cannot be set up.
+        TypeError: for an object that fits no protocol.
     """
     parts = resolve_parts(graph, **arguments)
     agent = graph_spec(graph).assemble(parts, arguments.get("checkpointer"))
@@ -87,7 +87,7 @@ def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
 def agent_from_settings(
     settings: Settings, index: AnyIndex, *, task: str = ""
 ) -> Agent:
-    """Make the agent that `settings` describe over `index`. The settings also name the loop.
+    """Make the agent that `settings` describe over `index`. The settings also choose the loop.
 
     Args:
         task: an instruction that roles on chat models add to their prompts.
@@ -99,7 +99,8 @@ def agent_from_settings(
 def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
     """Assemble resolved parts into an agent that runs by itself, not as a node of a bigger graph.
 
-    Raises SettingsError if runs are to be reviewed and there is no checkpointer.
+    Raises:
+        SettingsError: if runs are to be reviewed and there is no checkpointer.
     """
     if parts.review and (checkpointer is None or checkpointer is False):
         raise SettingsError(
@@ -111,8 +112,7 @@ def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choices:
-    """The arguments of a caller, merged with the settings for everything that the caller left out, before anything is
-    made."""
+    """Holds the caller's arguments, merged with the settings for the missing ones, before any part is made."""
 
     settings: Settings
     index: Any
@@ -127,7 +127,7 @@ class _Choices:
     preset: str | Preset | None
     review: str | Sequence[str] | None
     names_retriever: bool
-    """Whether the caller or the settings name the retriever, so that it is not the default."""
+    """Whether the caller or the settings name a retriever; if not, the default is used."""
     store: BaseStore | None = None
     task: str = ""
     name: str = ""
@@ -285,7 +285,11 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
 
 
 def _sureness(settings: Settings, asked_by: Mapping[str, str]) -> Sureness:
-    """Return how sure answers have to be. Raises SettingsError for a calibration that cannot be read."""
+    """Return how an answer's confidence is computed, and how high it has to be.
+
+    Raises:
+        SettingsError: for a calibration that cannot be read.
+    """
     if settings.calibration is None:
         return Sureness(settings.least_confidence)
     calibration = Calibration.load(settings.calibration)
@@ -296,12 +300,13 @@ def _sureness(settings: Settings, asked_by: Mapping[str, str]) -> Sureness:
 def retrievers_by_name(
     settings: Settings, index: object, reranker: object = None
 ) -> dict[str, Retriever]:
-    """Return the retrievers for which an index has all the data, each with all stages of the settings.
-
-    Raises a subclass of RasError for settings that cannot be followed.
+    """Return the retrievers for which the index has all the data, each with all stages of the settings.
 
     Args:
         reranker: replaces the reranker of the settings.
+
+    Raises:
+        RasError: a subclass of it, for settings that cannot be followed.
     """
     if reranker is None:
         reranker = settings.llm if settings.reranker == "llm" else settings.reranker
@@ -328,18 +333,20 @@ def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
 def linker_of(
     settings: Settings, options: RoleOptions, llm: object = None
 ) -> Linker | None:
-    """Return the linker of the settings; None if they name no linker. Raises a subclass of RasError if it cannot be
-    built.
+    """Return the linker of the settings; None if they name no linker.
 
     Args:
         llm: the model that the spec "llm" refers to; by default the settings' model.
+
+    Raises:
+        RasError: a subclass of it, if the linker cannot be built.
     """
     spec: object = settings.linker
     if spec == "llm":
         spec = llm or settings.llm
         if spec is None:
             raise SettingsError(
-                "--linker llm is the model of --llm, and none is set: give --llm provider:model, or --linker provider:model"
+                "--linker llm uses the model of --llm, which is not set: give --llm provider:model, or --linker provider:model"
             )
     return resolve_linker(spec, options)
 
@@ -347,8 +354,10 @@ def linker_of(
 def in_stages(
     retriever: Retriever, settings: Settings, options: RoleOptions, reranker: object
 ) -> Retriever:
-    """Return a retriever with the settings' filter and a reranker. Raises a subclass of RasError if one cannot be
-    resolved.
+    """Wrap a retriever in the settings' filter and a reranker.
+
+    Raises:
+        RasError: a subclass of it, if one of them cannot be resolved.
     """
     return scoped(
         retriever,
@@ -359,10 +368,12 @@ def in_stages(
 
 
 def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
-    """Return the spec of the retriever and the opened index that it searches, or None if the retriever needs no index.
+    """Return the spec of the retriever, and the opened index to search, or None if the retriever needs no
+    index.
 
-    Raises SettingsError if an index that is itself a retriever is given together with a named retriever, and for a text
-    given as an index.
+    Raises:
+        SettingsError: if the index is itself a retriever and a retriever is named too, or if a text is given as
+            an index.
     """
     index = chosen.index
     store = langchain_retriever(index)
@@ -396,7 +407,7 @@ def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
 
 
 def _check_names(arguments: Mapping[str, object]) -> None:
-    """Raise TypeError for an unknown argument, because Python does not check the keys of AgentArguments."""
+    """Raise TypeError for an unknown argument. Python does not check the keys of AgentArguments."""
     known = AgentArguments.__annotations__
     for name in arguments:
         if name in known:
@@ -447,17 +458,17 @@ def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extrac
 def role_specs(settings: Settings) -> dict[str, str]:
     """Return the spec of each role: the role's own setting, else `llm`, else "offline".
 
-    If no setting names an extractor, it follows the planner, or the answerer if the graph plans nothing or reads facts
-    only for the answerer.
+    An extractor without a setting is the one that matches the planner. It matches the answerer if the loop does
+    not plan, or reads facts only because the answerer needs them.
     """
     chosen = _Choices.of({"settings": settings})
     return cast("dict[str, str]", chosen.roles(graph_spec(settings.loop)))
 
 
 def needs_facts(answerer: object) -> bool:
-    """Return whether the answerer needs facts from an extractor: if an extractor of the same name is registered.
+    """Return whether the answerer needs facts from an extractor.
 
-    Such an answerer uses no chat model.
+    It does if an extractor is registered under the answerer's name. Such an answerer uses no chat model.
     """
     name, _, _ = role_name(answerer).partition(":")
     return name in names("extractor")
@@ -478,7 +489,7 @@ def matching_extractor(role: object) -> object:
 
 
 def _default_rewriter(role: object) -> object:
-    """Return the rewriter that matches a planner or answerer: one with the same model, else the rewriter by rules."""
+    """Return the rewriter that matches a planner or answerer: one on the same model, else the rule-based one."""
     if is_chat_model(role):
         return role
     if isinstance(role, str):
@@ -493,8 +504,10 @@ def _default_rewriter(role: object) -> object:
 
 
 def _usual_fallback(preset: Preset, language: str) -> str:
-    """Return the role that takes over after an unreadable reply if no setting names one. Offline roles read only
-    English."""
+    """Return which role takes over after an unreadable reply if no setting says so.
+
+    This is the offline role, but not in other languages than English, because offline roles read only English.
+    """
     if preset.falls_back and language in ("", ENGLISH):
         return _OFFLINE
     return _STOP
@@ -503,7 +516,7 @@ def _usual_fallback(preset: Preset, language: str) -> str:
 def _fallbacks(
     graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str
 ) -> dict[str, object]:
-    """Return the fallback for each of `specs` that a chat model plays; {} if `fallback` is "stop"."""
+    """Return the fallback for each role in `specs` that runs on a chat model; {} if `fallback` is "stop"."""
     if fallback == _STOP:
         return {}
     options = replace(options, dialect=None)
@@ -525,7 +538,7 @@ def _fallbacks(
 
 
 def _is_model(role: str, spec: object) -> bool:
-    """Tell whether a chat model plays a role: an object, or a spec `provider:model`."""
+    """Tell whether a role runs on a chat model, given as an object or as a spec `provider:model`."""
     if not isinstance(spec, str):
         return is_chat_model(spec)
     name, colon, _ = spec.partition(":")

@@ -1,6 +1,8 @@
-"""The nodes at which a run waits for a person, and the edges around them. ras_agent.review describes the decisions.
+"""Defines the nodes at which a run waits for a person, and the edges around them. See ras_agent.review for the
+decisions.
 
-LangGraph runs a waiting node again when the run is resumed. So a review is a separate node, which calls nothing.
+When a run resumes, LangGraph runs the waiting node again from its start. So each review is a separate node,
+which makes no calls.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"
 
 
 def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
-    """Add the edges at which a person may review, and the nodes that wait for the person where `parts.review` says so.
+    """Add the loop's edges, with a node between them wherever `parts.review` says that a person reviews.
 
     The edges lead from `decides` to retrieve or answer, from structure to merge, and from answer to the end.
 
@@ -93,8 +95,9 @@ def _again_or(route: Callable[[ReviewedState], str]) -> Callable[[ReviewedState]
 
 
 def _waited(review: Review, follow: Callable[[tuple[Decision, ...]], Update]) -> Update:
-    """Wait for the person's decision, and return the update that follows from it. Wait again if the decision cannot be
-    followed."""
+    """Wait for the person's decision, and return the update that `follow` makes of it. An invalid decision
+    makes it wait again.
+    """
     while True:
         asked = review.to_dict() | inbox_form(review)
         try:
@@ -110,8 +113,10 @@ def _reviewed(review: Review, decision: Decision, before: JSON | None = None) ->
 
 
 def _plan(back: str) -> NodeBody:
-    """Wait for a decision about the next hop's plan. `back` is the node to which a note leads; "" if no role reads
-    notes."""
+    """Return the body of a node that waits for a decision about the next hop's plan.
+
+    `back` is the node that runs again after the person writes a note; "" if no role reads notes.
+    """
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         hop = len(state["steps"]) + 1
@@ -169,7 +174,10 @@ def _plan(back: str) -> NodeBody:
 
 
 def _facts(accepts_feedback: bool) -> NodeBody:
-    """Wait for decisions about the facts read at this hop. `accepts_feedback` tells whether a role reads notes."""
+    """Return the body of a node that waits for decisions about the facts read at this hop.
+
+    `accepts_feedback` tells whether a role reads the person's notes.
+    """
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
@@ -245,7 +253,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
 
 
 def _as_read(fact: Sequence[Triple]) -> JSON:
-    """Return the JSON of a fact with all the places where this hop has read it."""
+    """Return the JSON of a fact with all sources in which this hop has read it."""
     sources = chain.from_iterable(reading.sources for reading in fact)
     return replace(fact[0], sources=tuple(sources)).to_dict()
 
@@ -259,7 +267,7 @@ def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
 
 
 def _corrected(fact: Triple, decision: Decision) -> Triple:
-    """Return a fact in the person's words, with the places where it was read."""
+    """Return a fact in the person's words, with the sources of the fact that it corrects."""
     sources = [replace(source, extractor=decision.person) for source in fact.sources]
     return replace(
         fact,
@@ -273,10 +281,12 @@ def _corrected(fact: Triple, decision: Decision) -> Triple:
 def _source(
     decision: Decision, passages: dict[str, Passage], hop: int, subquery: str
 ) -> tuple[Source, Passage | None]:
-    """Return the source of an added fact: the passage that the person names, or a new passage with the person's
-    statement.
+    """Return the source of a fact that a person adds, and the new passage, if one is made.
 
-    Raises ReviewError if the passage does not contain the quote.
+    The source is in the passage that the person names, or in a new passage that holds the person's statement.
+
+    Raises:
+        ReviewError: if the named passage does not contain the quote.
     """
     stated: Passage | None = None
     if decision.passage_id:
@@ -300,7 +310,10 @@ def _source(
 
 
 def _answer(back: dict[str, str]) -> NodeBody:
-    """Wait for a decision about the answer. `back` maps a role that reads notes to the node to which a note leads."""
+    """Return the body of a node that waits for a decision about the answer.
+
+    `back` maps each role that reads notes to the node that runs again after a note to it.
+    """
 
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":

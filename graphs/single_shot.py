@@ -1,4 +1,4 @@
-"""Single-shot: retrieves with the question, structures, answers. The baseline that a loop has to beat."""
+"""Implements the single-shot loop, which retrieves once with the question: the baseline for the other loops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _STEPS = 5
 
 
 def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent of one hop, a compiled LangGraph graph.
+    """Make an agent that searches once, a compiled LangGraph graph.
 
     Arguments, input and output are as for `create_ras_agent`, except:
 
     Args:
-        planner: unused, and accepted only so that all factories take the same arguments; the extractor follows the
+        planner: ignored; it is accepted so that all factories take the same arguments. The extractor follows
+            the
             answerer.
         preset: not accepted; only RAS has presets.
         review: at facts and answer.

@@ -1,8 +1,8 @@
-"""The state of a run: plain JSON under a few keys, each passage's text once, and the conversation as LangChain
+"""Defines the state of a run: plain JSON under a few keys, with each passage's text only once, and LangChain
 messages.
 
-Keys that grow have reducers, so a node returns only new items. An update of None empties such a key: this is how
-`begin` prepares a thread for its next question.
+Keys whose lists grow have reducers, so a node returns only new items. An update of None empties such a key:
+this is how `begin` prepares a thread for its next question.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
 
 
 def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `old` with the new keys of `new` appended, so that keys are in the order of first retrieval; {} if `new`
-    is None.
+    """Return `old` with the keys of `new` that it lacks, in the order of first retrieval; {} if `new` is None.
 
-    Passages recalled from an earlier turn are replaced by new ones.
+    Passages that were recalled from an earlier turn are replaced by retrieved ones.
     """
     if new is None:
         return {}
@@ -50,7 +49,9 @@ def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str,
 
 
 def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
-    """Return `old` with the plans of `new`, which replace plans for the same hop; [] if `new` is None."""
+    """Return `old` with the plans of `new`; a new plan replaces an old one for the same hop. [] if `new` is
+    None.
+    """
     if new is None:
         return []
     hops = {plan["hop"] for plan in new}
@@ -60,8 +61,8 @@ def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
 class Inputs(TypedDict, total=False):
     """Describes the input of an agent: a question, or the messages of a conversation that ends with it.
 
-    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are only
-    there for the first node, which stores them under `scope`.
+    A passage is a `Passage`, its `to_dict()`, or just its text. Keys marked as ephemeral can be read only by
+    the first node, which stores their values under `scope`.
     """
 
     question: str
@@ -70,12 +71,12 @@ class Inputs(TypedDict, total=False):
     seed_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
     """Passages for the first hop, instead of a search; after it the loop continues as usual."""
     static_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
-    """The only passages of the run, which plans and retrieves nothing (see static_iterations)."""
+    """The only passages of the run, which then neither plans nor retrieves (see static_iterations)."""
     static_iterations: Annotated[int | None, EphemeralValue]
     """The number of hops over which static_passages are spread in order; by default 5, as in the RAS paper."""
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
-    """Which passages may be found, such as {"team": "x"}; a list means any of its items (see ras_agent.filters). It
-    narrows the agent's own `Settings.filter`, and cannot widen it."""
+    """Restricts which passages may be found, such as {"team": "x"}; a list means any of its items (see
+    ras_agent.filters). It can narrow the agent's own `Settings.filter` but not widen it. """
     as_of: Annotated[str | None, EphemeralValue]
     """A date, such as "2016-05-01". Passages with a later date, and facts that are known to hold only at other times,
     are left out; planner and answerer are shown the date."""
@@ -94,7 +95,7 @@ class Outputs(TypedDict):
     citations: list[JSON]
     abstained: bool
     failed: str
-    """Why no answer could be made (Answer.failed); "" if one was made, or if the evidence holds none."""
+    """Why no answer could be made (Answer.failed); "" if there is an answer, or if only evidence was missing."""
     suggestion: str
     """The answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: list[JSON]
@@ -134,13 +135,13 @@ class Outputs(TypedDict):
 
 
 class Question(TypedDict):
-    """Describes the input of a brief agent: one question."""
+    """Describes the input of a brief agent, which has only the key `question`."""
 
     question: str
 
 
 class Told(TypedDict):
-    """Describes the output of a brief agent: the answer, and its evidence."""
+    """Describes the output of a brief agent: only the answer and its evidence."""
 
     answer: str
     citations: list[JSON]
@@ -155,7 +156,7 @@ class Beginning(Inputs):
 
 
 class Scope(TypedDict):
-    """Describes the passages from which a question may be answered."""
+    """Holds which passages the question may be answered from."""
 
     filter: JSON | list[JSON] | None
     as_of: str
@@ -169,7 +170,7 @@ class Scope(TypedDict):
 
 
 class State(Outputs):
-    """Holds the outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
+    """Holds the outputs so far, and the values that nodes pass to each other. `begin` sets every key."""
 
     turns: list[JSON]
     """Exchange.to_dict(): the last answered questions of the thread, the oldest first."""
@@ -191,14 +192,14 @@ class ReviewedState(State):
     """Holds the state of a graph in which a run waits for a person."""
 
     again: str
-    """The node to which the person sent the run back; "" to continue. A review writes this key before it is read."""
+    """The node to which the person sent the run back; "" if the run continues. Each review writes it."""
 
 
 class Reads(TypedDict):
-    """Lists the keys of the state that every node reads. The annotation of a node's body adds the other keys that it
-    reads.
+    """Lists the keys of the state that every node reads; the class that annotates a node's argument adds its
+    other keys.
 
-    LangGraph reads and checks each key for each node, so a node of the loop that names only a few keys costs less.
+    LangGraph reads and checks every listed key for every node, so short lists make the loop faster.
     """
 
     question: str
@@ -209,7 +210,7 @@ class Reads(TypedDict):
 
 
 class CallReads(Reads):
-    """Lists the keys of the state that a node reads which calls a role: also the cost of earlier calls."""
+    """Lists the keys of the state that every node with role calls reads: also the cost of earlier calls."""
 
     usage: JSON
 

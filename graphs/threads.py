@@ -1,12 +1,13 @@
-"""Threads that a checkpointer holds: lists, names, judges and deletes them, with all stored data.
+"""Lists and deletes the threads that a checkpointer holds, and keeps people's notes on them: names and
+verdicts.
 
     with open_checkpointer("sqlite:conversations.sqlite") as checkpointer:
         for thread in list_threads(checkpointer):
             print(thread.id, thread.began, thread.question)
         forget_thread(checkpointer, "ada-1")
 
-Deleting removes the thread's checkpoints and its items in a store: facts, and people's notes. In SQLite files that
-`open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, no text of them remains.
+Deleting a thread removes its checkpoints and its items in a store: facts and notes. In SQLite files opened by
+`open_checkpointer`, `aopen_checkpointer` and `aopen_store`, none of its text remains.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Verdict:
     """The ids of the cited passages."""
 
     def row(self) -> dict[str, Any] | None:
-        """Return the question with its correct answer, as `ras-agent eval jsonl` reads it; None if no correct answer
-        is known.
+        """Return the question with its correct answer as a row for `ras-agent eval jsonl`; None if no correct
+        answer is known.
         """
         answer = self.answer if self.right else self.correct
         if not answer:
@@ -176,8 +177,8 @@ def forget_thread(
 ) -> bool:
     """Delete a thread with everything that is stored about it. Returns whether it existed.
 
-    The thread must have no running run. If another process reads an SQLite log, its text is removed by its next
-    write.
+    No run may be active on the thread. While another process reads an SQLite file, deleted text stays in the
+    file's log until the next write.
 
     Args:
         user: the `user_id` of its run.

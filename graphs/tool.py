@@ -1,4 +1,6 @@
-"""An agent as a tool of another agent: it takes one question and returns the answer with its sources, as text."""
+"""Turns an agent into a tool of another agent: it takes one question and returns the answer with its sources,
+as text.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,11 @@ def as_tool(
     name: str | None = None,
     description: str | None = None,
 ) -> StructuredTool:
-    """Return the agent as a LangChain tool with the single argument `question`. `answer_and_sources` makes its text.
+    """Return the agent as a LangChain tool with the single argument `question`. Its text is that of
+    `answer_and_sources`.
 
-    The agent's whole output, except for the messages, is the artifact of the ToolMessage. Each question is a
-    separate run; inside a graph with a checkpointer it is resumed together with that graph.
+    The ToolMessage's artifact is the agent's whole output, except for the messages. Each question is a separate
+    run. Inside a graph with a checkpointer, that run pauses and resumes together with the graph.
 
     Args:
         name, description: of the tool; by default those of the agent.
@@ -113,7 +116,7 @@ def answer_and_sources(out: Any) -> str:
 
 
 def without_sources(text: str) -> str:
-    r"""Return the answer in a text that `answer_and_sources` made, without its sources; any other text unchanged.
+    r"""Return only the answer of a text that `answer_and_sources` made; return any other text unchanged.
 
     >>> without_sources('Water of Leith [1][2]\n\nSources:\n[1] Leith: "It is long."\n[2] Edinburgh')
     'Water of Leith'

@@ -1,4 +1,4 @@
-"""Chooses the tools that a model is offered over an index, and the retrievers that they use."""
+"""Chooses the tools that a model is offered over an index, and the retrievers behind them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ def toolset(
 
 
 def _plugin(name: str, known: tuple[str, ...]) -> AnyTool:
-    """Return the registered tool of a name. Raises UnknownName, which lists the tools of the index, too."""
+    """Return the tool registered under a name.
+
+    Raises:
+        UnknownName: for an unknown name; it lists the tools of the index and of plug-ins.
+    """
     if not is_registered("tool", name):
         every = (*known, *names("tool"))
         raise UnknownName("tool over this index", name, every)

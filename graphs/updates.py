@@ -1,7 +1,7 @@
-"""Checks values that people write into a run: those of `update_state`, and the limits that are a run's `context`.
+"""Checks values that people write into a run: updates by `update_state`, and limits given as a run's `context`.
 
-A wrong value would end the run some nodes later with an error that names nothing. So each value is checked when it
-is given, and refused with its key and the expected form.
+A wrong value would otherwise stop the run some nodes later, with an error that does not name it. So each value
+is checked when it is given, and an error names its key and the expected form.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
 def checked_update(values: Mapping[str, Any]) -> JSON:
     """Check a person's update of the state, and return it.
 
-    An empty `subquery` ends the loop with the stop reason of a person's stop in a review. A `subquery` replaces all
-    sub-queries of a plan, unless `further` is given. Raises UnknownName for a key that the state does not have, and
-    StateError for a value of the wrong form.
+    An empty `subquery` ends the loop, with the same stop reason as when a person stops it in a review. A
+    `subquery` replaces all sub-queries of a plan, unless `further` is given.
+
+    Raises:
+        UnknownName: for a key that the state does not have.
+        StateError: for a value of the wrong form.
     """
     known = tuple(get_type_hints(State))
     for key, value in values.items():
@@ -59,7 +62,9 @@ def checked_update(values: Mapping[str, Any]) -> JSON:
 def checked_limits(context: object) -> Limits | None:
     """Return the limits that are given as the context of a run; None without a context.
 
-    Raises UnknownName for a limit that does not exist, and SettingsError for a value of the wrong form.
+    Raises:
+        UnknownName: for a limit that does not exist.
+        SettingsError: for a value of the wrong form.
     """
     if context is None or isinstance(context, Limits):
         return context
@@ -87,7 +92,7 @@ def _check(key: str, value: object) -> None:
 
 @cache
 def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
-    """Return the form of each key in words, with the validator of that form."""
+    """Return, for each key of the state, its form in words and a validator."""
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
     passage = json_shape("_Passage", Passage, recalled=NotRequired[bool])

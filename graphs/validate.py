@@ -1,7 +1,7 @@
 """Checks everything from outside before it enters the state: input, hits, facts, citations.
 
-The state holds only plain JSON without broken characters. An unusable result of a tool is dropped and recorded as a
-Failure; a caller's mistake, or a result of the wrong type, raises.
+The state holds only plain JSON with valid Unicode. An unusable result of a tool is dropped and recorded as a
+Failure. A caller's mistake, or a result of the wrong type, raises an error.
 """
 
 from __future__ import annotations
@@ -81,17 +81,20 @@ def finite(number: float | None) -> float | None:
 
 
 def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
-    """Return the caller's passages, hop by hop. Raises ValueError for inputs that contradict each other.
+    """Return the caller's passages as one list for each hop.
 
-    All seed passages belong to the first hop. Static passages are spread evenly over the iterations in order, so five
-    passages in five iterations are read one at a time. There are never more iterations than passages.
+    All seed passages belong to the first hop. Static passages are spread evenly over the iterations in order,
+    so five passages in five iterations are read one at a time. There are never more iterations than passages.
+
+    Raises:
+        ValueError: for inputs that contradict each other.
     """
     seed = inputs.get("seed_passages") or ()
     static = inputs.get("static_passages") or ()
     iterations = inputs.get("static_iterations")
     if seed and static:
         raise ValueError(
-            "give seed_passages (the loop goes on after them) or static_passages (it does not), not both"
+            "seed_passages and static_passages exclude each other: give seed_passages if the loop should search after them"
         )
     if iterations is not None and (not static or iterations < 1):
         raise ValueError(
@@ -111,9 +114,10 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
 
 
 def read_filter(inputs: Inputs) -> Any:
-    """Return the caller's filter, with the date of `as_of`, as plain JSON.
+    """Return the caller's filter, combined with the date of `as_of`, as plain JSON.
 
-    Raises FilterError for a filter or a date that cannot be read.
+    Raises:
+        FilterError: for a filter or a date that cannot be read.
     """
     filter: Any = inputs.get("filter")
     Filter.of(filter)
@@ -148,8 +152,8 @@ def _given_passage(item: Text, number: int) -> JSON:
 
 
 def valid_hit(hit: object) -> Hit:
-    """Return a retriever's hit with a finite score and storable text. Raises TypeError for any other object than a
-    hit.
+    """Return a retriever's hit with a finite score and storable text. Raises TypeError for any object other
+    than a hit.
     """
     passage = _valid_passage(hit.passage) if isinstance(hit, Hit) else None
     if not isinstance(hit, Hit) or passage is None:
@@ -192,9 +196,9 @@ def valid_facts(
     hop: int,
     subquery: str,
 ) -> Extraction:
-    """Return the usable facts, with hop and sub-query in each source, and a Failure for each kind of mistake.
+    """Return the usable facts, with hop and sub-query in each source, and one Failure for each kind of mistake.
 
-    A span that its passage does not have becomes characters 0 to 0.
+    A span outside its passage is replaced by the empty span 0 to 0.
 
     Args:
         extractor: the extractor's name, for the failures and for sources without a name.
@@ -261,7 +265,9 @@ def _storable_attributes(record: Triple | Source) -> Mapping[str, Any]:
 
 
 class _Place(NamedTuple):
-    """A source with hop and sub-query, or () if it is not in a passage to read, and its problems."""
+    """Holds a source with its hop and sub-query, or () if its passage is not one to read, and the problems
+    found.
+    """
 
     sources: tuple[Source, ...]
     problems: tuple[str, ...] = ()
@@ -298,10 +304,10 @@ def valid_citations(
     triple_ids: Collection[str],
     hop: int,
 ) -> Answer:
-    """Return the answer without citations of passages, spans and facts that do not exist. Each of these leaves a
-    Failure.
+    """Return the answer without citations of passages, spans and facts that do not exist. Each removed citation
+    adds a Failure.
 
-    Markup in the answer's text is made inert, and titles and file names become one line.
+    Markup in the answer's text is made inert, and titles and file names are put on one line.
     """
     citations: list[Citation] = []
     failures: list[Failure] = []
@@ -354,7 +360,7 @@ def valid_citations(
 
 
 def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:
-    """Return `start` and `end` as plain integers; None if `text` has no such characters."""
+    """Return `start` and `end` as plain integers; None if they are not a span of `text`."""
     try:
         start = index(start)  # JSON cannot hold numpy's integers
         end = index(end)

@@ -1,4 +1,6 @@
-"""Prompts, one text file each. `load` reads them and `fill` completes them; `as_data` and the blocks render data."""
+"""Holds the prompts, one text file each. `load` reads a prompt, `fill` fills in its values, `as_data` and
+blocks render data.
+"""
 
 from ras_agent.marks import as_data
 from ras_agent.prompts.data import (

@@ -1,6 +1,7 @@
-"""Writes blocks of a prompt that show data: passages, facts and history, inside fences that they cannot close.
+"""Writes the blocks of a prompt that show data: passages, facts and history, inside tags that the data cannot
+close.
 
-All data passes through `as_data`, so that a model reads it but does not take it for instructions.
+All data passes through `as_data`, so that a model does not mistake it for instructions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ras_agent.review import notes
 from ras_agent.text.short_cache import cached_if_short
 
 STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")
-"""Texts at which a reply is stopped: a model that begins such a line is inventing more of its prompt."""
+"""Texts at which a reply is cut off: a model that begins such a line is inventing more of the prompt."""
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
@@ -40,7 +41,7 @@ def as_line(text: str) -> str:
 
 
 def task_block(task: str) -> str:
-    """Return a task's own instruction and people's notes on this run as a block; "" without both."""
+    """Return a task's own instruction and people's notes on this run as a block; "" if there are neither."""
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
     if blocks:
         blocks.insert(0, _ASKED)
@@ -131,10 +132,10 @@ def _search_line(step: Step) -> str:
 
 
 def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
-    """Return the searches so far as `history_block` does, with the passages that they found instead of facts.
+    """Return the searches so far, as `history_block` does, with the passages that they found instead of facts.
 
-    Each passage has its number in `passages`, from 1, and is shown at every hop that found it; passages of no hop come
-    first. Each hop states how many of its passages are not in `passages`, and so not shown.
+    A passage's number is its place in `passages`, from 1. It is shown at every hop that found it; passages that
+    no hop found come first. Each hop states how many of its passages are not in `passages`, and so not shown.
     """
     blocks = {}
     for number, passage in enumerate(passages, start=1):
@@ -170,7 +171,7 @@ def _joined(*blocks: str) -> str:
 
 
 def _with_rest(block: str, count: int, of: str) -> str:
-    """Return a block with a line on how many facts or passages are not shown."""
+    """Return a block, followed by a line that says how many facts or passages are not shown."""
     if not count:
         return block
     rest = str(count)

@@ -31,7 +31,7 @@ class Evidence:
     left_out: str = ""
     """The numbers of facts and passages that are left out, in words; "" if all fit."""
     most: int | None = None
-    """The token budget that caused this, if it is smaller than the room in the window; otherwise None."""
+    """The token budget for evidence, if it is smaller than the room in the window; otherwise None."""
 
     def shortfall(self, window: int) -> str:
         """Return the message of a Failure for evidence that was left out; "" if all fits.
@@ -56,7 +56,7 @@ class Evidence:
         )
 
     def note(self, window: int) -> None:
-        """Note in the run's ledger that evidence was left out, if any was."""
+        """Record in the run's ledger that evidence was left out, if any was."""
         if self.left_out:
             current_ledger().note(self.shortfall(window))
 
@@ -73,18 +73,20 @@ def fit(
     times: Counter[str] | None = None,
     most: int = sys.maxsize,
 ) -> Evidence:
-    """Return the evidence with at most `room` and at most `most` tokens; all of it, if it fits.
+    """Return the evidence that fits into at most `room` and at most `most` tokens: all of it, if possible.
 
-    If it does not fit, the least useful part is left out. Facts get half of the room, and the part of the other
-    half that the passages do not need. Facts that only repeat one of the passages come after all others, and count
-    as shown if their passage is. If not even one passage fits, the most useful one is cut between two sentences.
+    Otherwise the least useful part is left out. Facts get half of the room, and whatever passages leave of the
+    other half. Facts that only repeat a passage come after all other facts, and are not counted as left out if
+    that passage is shown. If not even one passage fits, the most useful one is cut between two sentences.
 
     Args:
         facts, passages: in the order of the prompt.
-        by_use: returns them, perhaps among others, in the order of their usefulness; it is called only if not all
-            fit.
+        room: the tokens left in the model's window.
+        by_use: returns facts and passages, the most useful first; called only if not all fit. It may return
+            others too.
         steps: the hops that are shown, each with its own part of the evidence.
         times: how often the prompt repeats a fact or passage, by its id.
+        most: the token budget for evidence.
     """
     times = times or Counter()
     budget = most if most < room else None
@@ -128,7 +130,7 @@ def fit(
     names = {passage.id for passage in whole}
 
     def is_repeated(fact: Triple) -> bool:
-        """Return whether a passage that is shown whole states the same."""
+        """Return whether a passage that is shown whole states the same fact."""
         if id(fact) not in repeats:
             return False
         return any(source.passage_id in names for source in fact.sources)
@@ -165,7 +167,7 @@ def fit_version(
     """Return a prompt with as many of its worked examples as leave room for all evidence, and that evidence.
 
     Args:
-        fit_to: returns the evidence that fits into a version of the prompt.
+        fit_to: returns the evidence that fits into the window next to a version of the prompt.
     """
     fitted, *shorter = prompt.versions()
     evidence = fit_to(fitted)
@@ -180,10 +182,11 @@ def fit_version(
 def _costs(
     texts: Mapping[int, tuple[str, int]], tokens_of: Callable[[str], int]
 ) -> dict[int, int]:
-    """Return each item's tokens in the prompt, by its identity, counting how often its text is shown.
+    """Return how many tokens each item takes in the prompt, by the item's identity.
 
     Args:
-        texts: identity -> (text, times).
+        texts: the text of each item and how often it is shown, by identity.
+        tokens_of: counts the tokens of a text.
     """
     costs = {}
     for name, (text, times) in texts.items():
@@ -194,7 +197,7 @@ def _costs(
 def _among(
     items: Iterable[_Item], names: Container[int], *, wanted: bool = True
 ) -> list[_Item]:
-    """Return the items whose identity is among `names`, or if not `wanted` those whose identity is not."""
+    """Return the items whose identity is in `names`, or if `wanted` is false the other items."""
     chosen = []
     for item in items:
         is_named = id(item) in names
@@ -211,14 +214,14 @@ def _total(costs: Mapping[int, int], items: Iterable[object]) -> int:
 def _first_that_fit(
     items: Sequence[_Item], costs: Mapping[int, int], room: int
 ) -> Sequence[_Item]:
-    """Return the first items, up to the one with which they would exceed `room`."""
+    """Return the longest beginning of `items` whose costs fit into `room`."""
     names = map(id, items)
     count = first_that_fit(map(costs.__getitem__, names), room)
     return items[:count]
 
 
 def first_that_fit(costs: Iterable[int], room: int) -> int:
-    """Return how many of the costs, from the first, add up to at most `room`."""
+    """Return how many of the first costs add up to at most `room`."""
     count = 0
     for cost in costs:
         room -= cost
@@ -229,7 +232,7 @@ def first_that_fit(costs: Iterable[int], room: int) -> int:
 
 
 def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
-    """Return the identities of facts all of whose words occur in one of the passages in which they were read."""
+    """Return the identities of facts whose words all occur in one of the passages in which they were read."""
     words_of = {}
     for passage in passages:
         words_of[passage.id] = key_words(f"{passage.title} {passage.text}")
@@ -243,9 +246,10 @@ def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
 
 
 def cut_passage(passage: Passage, room: int) -> Passage | None:
-    """Return the passage with as many of its first sentences as `room` tokens hold; None if that is too few.
+    """Return the passage with as many of its first sentences as fit into `room` tokens; None if nearly nothing
+    fits.
 
-    A first sentence that is too long is cut between two words.
+    If the first sentence is too long, it is cut between two words.
     """
     frame = passage_block([replace(passage, text="")])
     room -= estimate_tokens(frame) + _NUMBER
@@ -263,7 +267,7 @@ def cut_passage(passage: Passage, room: int) -> Passage | None:
 def _in_words(
     facts: int, all_facts: int, passages: int, all_passages: int, *, cut: bool
 ) -> str:
-    """Return how many facts and passages out of how many are left out, as text; "" if all are shown."""
+    """Return a text such as "2 of 5 facts" about those left out; "" if all are shown."""
     parts = []
     if facts:
         parts.append(f"{facts:,} of {all_facts:,} facts")

@@ -1,4 +1,4 @@
-"""Prompts are text files of chat turns with `{{name}}` placeholders.
+"""Reads prompts: text files of chat turns with `{{name}}` placeholders.
 
     --- extends plan          (optional first line)
     --- system
@@ -6,16 +6,17 @@
     --- user
     Question: {{question}}
 
-A file without any `---` line is one user turn. A file that extends another adds its system text to that prompt's, and
-puts its other turns, usually worked examples, before that prompt's last turn. A user's folder overrides the packaged
-files by name, also if another file extends them: pass `directory`, or set RAS_AGENT_PROMPTS.
+A file without any `---` line is one user turn. A file that extends another adds its system text to that
+prompt's, and puts its other turns, usually worked examples, before that prompt's last turn. Files in a user's
+folder (`directory`, or RAS_AGENT_PROMPTS) replace packaged files of the same name, also where another file
+extends them.
 
-`{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are split
-before values are filled in, and values are filled in once, so no value can add a turn or a placeholder. A line that
-consists of a placeholder disappears if the value is empty.
+`{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are
+split before values are filled in, and values are filled in once, so no value can add a turn or a placeholder. A
+line that consists only of a placeholder is removed if its value is empty.
 
-A misnamed file, or a placeholder that the packaged prompt of the same name does not have, is an error, since otherwise
-nobody would notice that it is not used.
+A file that replaces no packaged prompt, or has a placeholder that the packaged one does not have, is an error.
+Otherwise nobody would notice that it is not used.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _HEADER = re.compile(
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
-_NEEDLESS = {"task": "", "history": "plan-", "problem": "repair", "schema": "triples"}
-"""Values that a prompt may leave out, and how the names of the prompts begin that may."""
+_OPTIONAL = {"task": "", "history": "plan-", "problem": "repair", "schema": "triples"}
+"""Placeholders that a user's prompt may leave out, each with the beginning of the names of such prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Holds a prompt as its file contains it, including placeholders."""
+    """Holds a prompt as its file contains it, with placeholders."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -125,8 +126,8 @@ class Prompt:
         return _variables(self.turns)
 
     def versions(self) -> Iterator[Self]:
-        """Yield the prompt with all its worked examples, then without the first one, and so on; the last has no
-        example.
+        """Yield the prompt with all its worked examples, then without the first one, and so on, down to no
+        examples.
         """
         yield self
         first = 1 if self.turns[0].role == "system" else 0
@@ -136,9 +137,10 @@ class Prompt:
             yield replace(self, turns=shorter)
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
-        """Return the turns with their placeholders filled in, without turns that are then empty.
+        """Return the turns with their placeholders filled in. Turns that are then empty are left out.
 
-        Raises PromptError for a placeholder without a value, and for a non-empty value that the prompt does not show.
+        Raises:
+            PromptError: for a placeholder without a value, and for a non-empty value without a placeholder.
         """
         placeholders = self.variables
         if missing := placeholders - variables.keys():
@@ -150,7 +152,8 @@ class Prompt:
         if unseen := set(filter(variables.get, unseen)):
             shown = _name_list(placeholders, "no value at all")
             raise PromptError(
-                f"the prompt {self.name!r} does not show {_name_list(unseen)}; it shows {shown}: add the missing ones"
+                f"the prompt {self.name!r} does not show {_name_list(unseen)}; it shows {shown}: "
+                "add the missing placeholders to it"
             )
 
         def value_of(match: re.Match[str]) -> str:
@@ -181,11 +184,14 @@ def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
 def load(
     name: str, directory: str | Path | None = None, *, few_shot: bool = False
 ) -> Prompt:
-    """Load the prompt with this name. Raises PromptError if there is no such prompt, or its file cannot be parsed.
+    """Load the prompt with this name.
 
     Args:
         directory: a folder with files that override the packaged ones.
         few_shot: whether to load its variant with worked examples, `<name>-few-shot`.
+
+    Raises:
+        PromptError: if there is no such prompt, or its file cannot be parsed.
     """
     folders = _folders(directory)
     # otherwise it is one of the caller's own prompts
@@ -211,7 +217,7 @@ def render(
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
-    """Return the text of the prompt `name`, which has no placeholders, to be filled into another prompt."""
+    """Return the text of the prompt `name`, which is a part of other prompts and has no placeholders."""
     turns = render(name, directory=directory)
     return "\n\n".join(turn.text for turn in turns)
 
@@ -235,9 +241,10 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise PromptError for a file that overrides no packaged prompt, or has other placeholders than the packaged one.
+    """Raise PromptError if a file in a user's folder replaces no packaged prompt, or has other placeholders
+    than it.
 
-    Each placeholder must have a value, and each value must be shown, except those that may be empty.
+    A file may leave out only the placeholders in the list of optional ones.
     """
     packaged = _names((_PACKAGED,))
     files = {}
@@ -262,7 +269,7 @@ def _check_own(folder: Path) -> None:
 
 
 def _check_placeholders(path: Path, name: str, text: str) -> None:
-    """Raise PromptError for a file with other placeholders than the packaged prompt `name`."""
+    """Raise PromptError if the file's placeholders differ from those of the packaged prompt `name`."""
     variables = _variables(_turns(name, (_PACKAGED,), including=()))
     for placeholder in _PLACEHOLDER.finditer(text):
         if placeholder[1] in variables or placeholder[1] in PLACEHOLDERS:
@@ -270,12 +277,12 @@ def _check_placeholders(path: Path, name: str, text: str) -> None:
         line = text.count("\n", 0, placeholder.start()) + 1
         shown = _name_list(variables, "no value")
         raise PromptError(
-            f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; it can show "
+            f"{path} line {line}: the prompt {name!r} has no value for {placeholder[0]}; it can show "
             f"{shown}, and the marks {_name_list(PLACEHOLDERS)}"
         )
     shown_here = _variables(_turns(path.stem, (path.parent, _PACKAGED), including=()))
     missing = set(variables - shown_here)
-    for variable, start in _NEEDLESS.items():
+    for variable, start in _OPTIONAL.items():
         if name.startswith(start):
             missing.discard(variable)
     if missing:
@@ -369,5 +376,5 @@ def _texts(turns: Iterable[Turn], role: Role) -> list[str]:
 
 
 def examples_in(turns: Sequence[Turn]) -> list[str]:
-    """Return the replies in a prompt's worked examples."""
+    """Return the assistant's replies in a prompt's worked examples."""
     return _texts(turns, "assistant")

@@ -208,7 +208,7 @@ def test_a_value_that_the_prompt_does_not_show_is_named() -> None:
         "prompt 'repair'",
         "does not show {{facts}}",
         "shows {{form}}, {{problem}}",
-        "add the missing ones",
+        "add the missing placeholders",
     )
     with pytest.raises(PromptError, match=told):
         render("repair", problem="x", form="y", facts="z")

@@ -37,7 +37,7 @@ class Cited:
     bare: str
     """The text without bracketed numbers."""
     numbered: str
-    """The text with one number for each passage, counted from 1."""
+    """The text in which evidence numbers are replaced by passage numbers, counted from 1 in the order of citation."""
     numbers: tuple[int, ...]
     """The cited evidence numbers, in the order of first mention."""
     invented: tuple[int, ...]
@@ -142,7 +142,7 @@ class NumberedEvidence:
         return times
 
     def block(self) -> str:
-        """Return the evidence as a block of a prompt, with people's statements about facts; "" without evidence."""
+        """Return the evidence as a block of a prompt, with a note on facts that people edited; "" without evidence."""
         blocks = (self._numbered(), self._from_people())
         return "\n".join(filter(None, blocks))
 
@@ -296,7 +296,7 @@ def _citation(
     facts_of_passage: Sequence[Triple],
     phrases: tuple[str, str],
 ) -> Citation:
-    """Return a citation of a passage for `facts`, and for those of its facts that were read at the quoted place."""
+    """Return a citation of a passage, with `facts` and the passage's other facts that were read in the quoted text."""
     start, end = _quote(passage, facts, phrases)
     here = Source(passage.id, start, end)
     quoted_facts = [fact for fact in facts_of_passage if fact.was_read_in(here)]

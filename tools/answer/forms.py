@@ -149,7 +149,7 @@ class AnswerForm:
     read: Callable[[str, str], str]
     """Returns the answer, given the answer part of a reply and the question; "" if it does not have the form."""
     listed: bool = False
-    """Whether JSON is kept unchanged, because the model may put its answer into it, with a list after it."""
+    """Whether JSON in a reply is kept as text, since it may hold the answer and the list that follows it."""
     pattern: str = ""
     """A regular expression of the answer, without "Answer:" and citation numbers, which a server may enforce; "" for
     prose, which has no fixed form.
@@ -203,7 +203,7 @@ def answer_part(
 def first_words(reply: str, question: str) -> str:
     r"""Return the first sentence of a reply that has no known form, or its "Yes" or "No"; "" if it says nothing.
 
-    A sentence that asks, announces or refuses says nothing, nor does one that only repeats words of the question.
+    Questions, announcements, refusals and sentences that only repeat words of the question say nothing.
 
     >>> first_words("The answer is:\nPeter Perry\n\nThe text says so.", "Who watched over the park?")
     'Peter Perry'
@@ -233,7 +233,7 @@ def is_fact(answer: str) -> bool:
 
 
 def restates(answer: str, question: str) -> bool:
-    """Return whether an answer consists only of words of the question, and of most of them.
+    """Return whether an answer consists of more than half of the question's words, and of no others.
 
     >>> restates("A series written by a student", "Which series is written by a student?")
     True
@@ -244,7 +244,7 @@ def restates(answer: str, question: str) -> bool:
 
 
 def opens_with_answer(reply: str) -> bool:
-    """Return whether an unfinished reply begins with its answer, so that nothing before it is a hidden thought."""
+    """Return whether an unfinished reply begins with its answer, so that no unmarked thought can come before it."""
     start, _ = spoken_span(reply)
     if start > 0:
         return True
@@ -329,7 +329,10 @@ def _without_label(text: str, *, prose: bool) -> str:
 
 
 def _in_json(text: str, *, prose: bool) -> str:
-    """Return the answer in the first JSON object with one, and the numbers under a citation key; "" without any."""
+    """Return the answer in a reply's JSON and its citation numbers; "" without an answer.
+
+    The first object that has an answer counts; the numbers are under its citation key.
+    """
     for start, item in json_objects(text):
         keys = [key for key in _KEYS if key in item]
         before = text[max(0, start - _LONGEST_KEY) : start]

@@ -411,7 +411,7 @@ _EXAMPLES: dict[EvidenceLayout, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Instructions:
-    """The parts of the prompt that depend on the evidence: its description, and what to do if it holds no answer."""
+    """Holds the parts of the prompt that depend on the evidence: its description, and what to do if it holds no answer."""
 
     evidence: str
     abstention: str
@@ -427,7 +427,7 @@ class _Instructions:
 
 
 class _TokenStream:
-    """A stream that emits the new parts of a growing answer as events.
+    """Emits the new parts of a growing answer as events.
 
     A retried call or a repaired reply starts from the beginning. If the answer then differs from what was already
     emitted, nothing more is emitted.

@@ -45,7 +45,7 @@ _TAKES_CONTINUATION = ("vllm", "sglang")
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request as it is sent, without the parts that the server refuses."""
+    """Holds a request as it is sent, without the parts that the server refuses."""
 
     model: Any
     request: Request

@@ -85,7 +85,7 @@ async def _ask(model: Any, asked: Any, request: Request, streamed: bool) -> Any:
 
 
 class _InThread:
-    """A wrapper that offers a model's synchronous methods as coroutines; each call runs in a new thread.
+    """Offers a model's synchronous methods as coroutines; each call runs in a new thread.
 
     A thread cannot be cancelled: if the caller gives up, a stream stops at its next piece, and any other call runs on
     until its client's timeout.
@@ -127,7 +127,7 @@ class _InThread:
 
 
 class _Gathered:
-    """A collector of a reply's pieces, which calls `on_text` with the text so far, without secrets."""
+    """Collects a reply's pieces, and calls `on_text` with the text so far, without secrets."""
 
     def __init__(
         self, on_text: Callable[[str], None] | None, secrets: HeldSecrets
@@ -153,7 +153,7 @@ class _Gathered:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Ignore an error that comes after the whole reply, or that only says that the server sends no pieces."""
+        """Ignore an error that comes after the whole reply, or that only says that the server does not stream."""
         try:
             yield
         except Exception as error:

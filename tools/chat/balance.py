@@ -51,7 +51,7 @@ class BalancedChat(OpenAIChat):
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """An address with its key, and its record of calls and failures."""
+    """Holds an address with its key, and the record of its calls and failures."""
 
     endpoint: Endpoint
     asked: int = 0

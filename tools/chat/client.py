@@ -216,7 +216,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         return _built(model, settings or ChatSettings())
     if not is_chat_model(model):
         raise TypeError(
-            f"{type(model)} is no chat model: give a LangChain chat model, a runnable around one, or a string like "
+            f"{type(model)} is not a chat model: give a LangChain chat model, a runnable around one, or a string like "
             "'openai:gpt-4o-mini'"
         )
     return Chat(model, settings=settings and replace(settings, request=NO_FIELDS))

@@ -108,7 +108,7 @@ def uncounted() -> ScopedValue[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A call that has begun and not ended."""
+    """Holds a call that has begun and not ended, with the tokens reserved for it."""
 
     ledger: Ledger
     name: str
@@ -152,7 +152,7 @@ def _handler() -> Any:
     from langchain_core.tracers.context import register_configure_hook
 
     class Counter(BaseCallbackHandler):
-        """Callback handler that records each call in the ledger of the role that makes it."""
+        """Records each call in the ledger of the role that makes it."""
 
         raise_error = True  # so that a refused call is not made
         run_inline = True  # run in the caller's context, which has its ledger

@@ -483,9 +483,9 @@ def in_shared_loop() -> bool:
 
 
 def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
-    """Yield the items of an asynchronous generator, run as by `run`. Closing this iterator closes the generator.
+    """Yield the items of an asynchronous generator, which runs in the shared event loop (see `run`).
 
-    An item must not be None.
+    Closing this iterator closes the generator. An item must not be None.
     """
 
     async def result(step: Awaitable[Any]) -> Any:

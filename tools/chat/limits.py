@@ -106,12 +106,12 @@ class LastMinute:
 
 
 class ServerSilent(Exception):
-    """Reports that successive tries at a server timed out as often as a call allows. The call is not retried."""
+    """Reports that a server let as many tries in a row time out as the call allows. The call is not retried."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call that waits for its slot, or that has been sent."""
+    """Holds a call that waits until it may start, or that has been sent."""
 
     deadline: Deadline
     # a Future, as threads and coroutines wait in the same queue
@@ -251,7 +251,7 @@ class Limiter:
             self._rounds = 0
 
     def _note_reply(self, call: _Call) -> None:
-        """Restart the time of calls that were sent later, and allow one more call in flight after many replies."""
+        """Restart the timeouts of calls that were sent later, and allow one more call in flight after many replies."""
         now = time.monotonic()
         for other in self._sent:
             if other.turn.sent >= call.turn.sent - _TOGETHER:

@@ -334,7 +334,7 @@ def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
     shown = repr(printable(f"{form}{addresses}"))
     if not name or not all(url.startswith(("http://", "https://")) for url in urls):
         raise SettingsError(
-            f"{shown} is no address of a model: write it as '{form}http://host:port/v1#model'"
+            f"{shown} is not the address of a model: write it as '{form}http://host:port/v1#model'"
         )
     for url in urls:
         try:

@@ -276,7 +276,7 @@ def _as_sent(messages: Sequence[BaseMessage]) -> list[JSON]:
 
 
 class _Reading:
-    """A reader of a reply's events: the pieces of a stream, or a whole reply as one event.
+    """Reads a reply's events: the pieces of a stream, or a whole reply as one event.
 
     Events without the first choice are ignored, and so are errors after the reply's end. Usage is returned once, from
     the last event that has it, since each such event counts from the beginning. Raises BrokenReply for a malformed

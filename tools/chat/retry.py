@@ -128,7 +128,7 @@ class RetryPolicy:
 def _error_in(state: RetryCallState) -> BaseException:
     """Return the error of the last try."""
     error = state.outcome.exception() if state.outcome else None
-    return error or AssertionError("only a failure is waited after")
+    return error or AssertionError("a wait was asked for although no try failed")
 
 
 def is_transient(error: BaseException) -> bool:

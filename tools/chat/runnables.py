@@ -68,7 +68,7 @@ def bound_arguments(thing: object) -> Iterator[JSON]:
 
 
 def retries_itself(thing: object) -> bool:
-    """Return whether a model has its own retries, even if they are off (`max_retries`, `with_retry`)."""
+    """Return whether a model has a retry mechanism (`max_retries`, `with_retry`), even if it is switched off."""
     return (
         _is(thing, "RunnableRetry")
         or any(hasattr(model, "max_retries") for model in chat_models_in(thing))

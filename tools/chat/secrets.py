@@ -134,7 +134,9 @@ class HeldSecrets:
         return joined
 
     def _possible_start(self, text: str) -> int:
-        """Return the offset of the longest end of a text that occurs in a secret; the text's length without one."""
+        """Return the offset of the longest suffix of a text that occurs in a secret; the text's length if there is
+        none.
+        """
         start = len(text)
         tail = ""
         for place in reversed(range(len(text))):
@@ -149,7 +151,9 @@ class HeldSecrets:
 
 
 def _parts(form: str) -> Iterator[str]:
-    """Yield the substrings that reveal a form of a secret: all of twelve characters, or a shorter form as a whole."""
+    """Yield the substrings of a secret's spelling that are masked: each run of twelve characters, or all of a shorter
+    one.
+    """
     length = min(PART, len(form))
     for start in range(len(form) - length + 1):
         yield form[start : start + length]

@@ -86,7 +86,9 @@ def _thought_ends(reply: str) -> Iterator[int]:
 
 
 def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
-    """Yield, for each kind of thought marks that may stay open, the offset of the first opening from `start` on."""
+    """Yield, for each kind of marks whose thoughts may be left unclosed, the offset of its first opening from `start`
+    on.
+    """
     for marks, opening, _ in _THOUGHTS:
         if not marks.stays_open:
             continue

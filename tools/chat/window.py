@@ -1,4 +1,4 @@
-"""How many tokens a model can take: its context window, the numbers that a server states, and estimates for texts.
+"""Computes how many tokens a model can take, from its context window, a server's list of models, and estimates.
 
 A window holds a prompt and its reply together. Its size comes from a setting, else from the model's profile, else
 it is assumed. If a server refuses a prompt as too long, its list of models is requested for the true size, and

@@ -56,7 +56,7 @@ class Norm:
 
 
 class Group(NamedTuple):
-    """Holds the place in a panel of texts of equal length, which follow one another."""
+    """Holds the position in a panel of consecutive texts of equal length."""
 
     start: int  # first column of the first text
     texts: int

@@ -30,7 +30,7 @@ _EPSILON = 1e-12
 
 
 class _Layer(NamedTuple):
-    """Weights of a layer: (outputs, inputs) and (outputs,) in bfloat16; those of its norms (384,) in float32."""
+    """Holds the weights of a layer: (outputs, inputs) and (outputs,) in bfloat16; those of its norms (384,) in float32."""
 
     qkv: tuple[Tensor, Tensor]
     """The queries' part includes the scale of attention."""

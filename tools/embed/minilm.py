@@ -24,7 +24,8 @@ from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat1
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
 TOLERANCE = 0.02
-"""The greatest length of the difference between two vectors of one text, by processor and number of texts.
+"""The maximum distance between the vectors of one text that were computed on different processors, or in batches of
+different sizes.
 
 Cosines of two texts differ by 0.005 at most, on average by 0.0004: lab/embedding.md.
 """
@@ -34,7 +35,7 @@ _MANY = 5_000  # tokens; numpy reads them in the second that it takes to import 
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """The tokenizer and the network of the model."""
+    """Holds the tokenizer and the network of the model."""
 
     tokenizer: Any
     bert: Bert | BFloat16Bert

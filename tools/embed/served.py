@@ -47,8 +47,8 @@ _TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Holds a model's address: the URL up to /v1, the model's name, the key, and the variables to correct key and
-    address.
+    """Holds a model's address: the URL up to /v1, the model's name, the key, and the environment variables that set key
+    and address.
     """
 
     url: str
@@ -242,12 +242,12 @@ class ServedEmbedder:
 def _remedy(texts: list[str], message: str) -> str:
     """Return advice if a message says that a text is too long; else ""."""
     if any(words in message for words in _TOO_LONG):
-        return f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
+        return f"the text that begins {texts[0][:40]!r} is too long for the model: index shorter chunks, --chunk-size"
     return ""
 
 
 def _vectors(reply: Any, count: int) -> Floats:
-    """Return the vectors in a reply, in the order of the texts. Raises BrokenReply if it has not one for each text."""
+    """Return the vectors in a reply, in the order of the texts. Raises BrokenReply unless there is one for each text."""
     rows = {}
     try:
         for item in reply["data"]:

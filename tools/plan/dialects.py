@@ -121,9 +121,9 @@ class Dialect:
     best_last: bool = False
     """Whether the best passage is shown last."""
     told_by_reply: bool = True
-    """Whether a search in this form, in reply to another prompt, shows that the model uses the dialect.
+    """Whether a search in this form, in a reply to another prompt, shows that the model was trained in the dialect.
 
-    It is False if other models write that way too, as when any words are a search.
+    It is False if models of other families write such replies too.
     """
     models: str = ""
     """A regular expression for the names of models that use the dialect."""
@@ -153,7 +153,7 @@ def dialect_of_model(name: str) -> Dialect | None:
 
 
 def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
-    """Return the dialect in which a reply to another prompt searches; None if it searches in no dialect.
+    """Return the dialect of the search in a reply to a prompt that asked for another form; None without such a search.
 
     Only a search counts, since any model may write an answer in tags.
 
@@ -450,9 +450,7 @@ _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
 
 
 def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the search in a CoRAG reply, which consists of nothing else: its first line, without a label that it may
-    repeat.
-    """
+    """Return the search in a CoRAG reply: its first line, without the label that a model may copy from the prompt."""
     start, end = spoken_span(text)
     line = first_line(text[start:end])
     if label := _QUERY_LABEL.match(line):

@@ -1,4 +1,4 @@
-"""Completes a conversation's next question from the earlier turns, by a chat model."""
+"""Rewrites a follow-up question as a standalone question, given the conversation's earlier turns, by a chat model."""
 
 from __future__ import annotations
 

@@ -260,7 +260,10 @@ def parse_plan(reply: str, prompt: str = "") -> Plan:
 
 
 def _in_tokens(text: str) -> Plan | None:
-    """Return the plan that a text's tokens state: the first search, or an end of the search that no search follows."""
+    """Return the plan that the tokens in a text state: the first [SUBQ], or the token that ends the search.
+
+    A token that ends the search does not count if the model goes on to search.
+    """
     tokens = list(_TOKEN.finditer(text))
     stop: Plan | None = None
     stopped_at = 0

@@ -140,7 +140,7 @@ OF_CORPUS = (
         retriever="paths",
     ),
 )
-"""Tools for steps in the corpus's graph, if the index has one; `neighbours` is then a search too."""
+"""Tools that walk the knowledge graph of the index, if it has one; `neighbours` then counts as a search."""
 
 
 MEANINGS: Mapping[str, str] = MappingProxyType(

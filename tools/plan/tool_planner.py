@@ -63,12 +63,12 @@ _TAKE_RAS = "this model calls no tools: take --loop ras (create_ras_agent), whos
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A call of a tool with its argument."""
+    """Holds a tool call: the tool, its argument, and the retriever if it is a search."""
 
     tool: Tool
     argument: str
     retriever: str = ""
-    """The one that a search uses; "" for the agent's own."""
+    """The retriever that a search uses; "" for the agent's own."""
 
     def call(self, name: str) -> ToolCall:
         """Return the tool call with the id `name`, by which its result is matched to it."""
@@ -89,7 +89,7 @@ class _Move:
 
 
 class _Offer:
-    """The tools that are offered to the model, and the reading of its calls."""
+    """Holds the tools that are offered to the model, and finds them in the model's calls."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._by_name = {tool.name.casefold(): tool for tool in tools}
@@ -151,8 +151,8 @@ class _Offer:
     def answered(self, said: Turn, result: str) -> Turns:
         """Return the answers to the calls of an assistant's turn; the first valid call gets `result`.
 
-        Other searches that belong to the first are told that their results follow in later turns; any other call is
-        told that only one call is made at a time. A turn without calls is answered as the user.
+        Other searches that belong to the first are answered that their results follow in later turns; any other call
+        is answered that only one call is made at a time. After a turn without calls, `result` is a user's turn.
         """
         if not said.calls:
             return (Turn("user", result),)

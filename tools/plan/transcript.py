@@ -18,9 +18,9 @@ from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.window import estimate_turns
 
 _SHORTEST = 32
-"""The tokens to which the result of a search is cut at most, if it does not fit into the window."""
+"""The number of tokens that are always kept of a search's result when the dialogue is shortened to fit the window."""
 _SHORTEST_LAST = 512
-"""The tokens to which the last search's result is cut at most."""
+"""The number of tokens that are always kept of the last search's result."""
 
 Turns = tuple[Turn, ...]
 

@@ -64,15 +64,16 @@ def build_graph(
             graph; "" for no vectors.
         equivalence: sets which entities are equivalent, or a mapping with only the settings that change; None for
             the equivalences that the folder `gfm` lists, else for the present settings.
-        exact: whether names are the same only if they are spelled the same, and `gfm` is read as gfm-rag does, so
-            that weights score as published; None for the present setting.
+        exact: whether only names of equal spelling are one entity, and `gfm` is read as gfm-rag reads it, which its
+            published weights need to score as published; None for the present setting.
         at_once: how many passages are read at the same time, for an extractor that waits for a model.
         workers: how many processes read, for an extractor that computes; a script then calls this function under
             `if __name__ == "__main__":`.
-        fallback: reads a passage if no reply of the extractor's model about it could be read: "offline" for the
-            offline extractor, "stop" for no fallback; None for "offline" if the texts are English. The next call
-            reads the passage again.
-        schema: a file of the relations that facts may have; facts get their names, and others are kept and marked.
+        fallback: the extractor for a passage about which no reply of the extractor's model could be read: "offline"
+            for the offline extractor, "stop" for no fallback; None for "offline" if the texts are English. The next
+            call reads the passage again.
+        schema: a file of the relations that facts may have. Facts get the schema's names for their relations; facts
+            outside the schema are kept and marked.
         on_progress: receives progress reports.
 
     Raises:

@@ -108,8 +108,8 @@ class LLMExtractor:
             shown = turn.text
         self._by_need = replace(
             by_need,
-            plain=_showing(shown, by_need.plain),
-            examples=_showing(shown, by_need.examples),
+            plain=_with_schema(shown, by_need.plain),
+            examples=_with_schema(shown, by_need.examples),
         )
         examples = "\n".join(examples_in(self._by_need.examples.turns))
         self._examples = frozenset(
@@ -333,8 +333,8 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
     )
 
 
-def _showing(schema: str, prompt: Prompt) -> Prompt:
-    """Return a prompt for passages that shows a schema, "" for none."""
+def _with_schema(schema: str, prompt: Prompt) -> Prompt:
+    """Return a prompt with a schema filled in, so that only the passages are left to fill; "" shows no schema."""
     return replace(prompt, turns=prompt.fill(schema=schema, passages="{{passages}}"))
 
 

@@ -43,7 +43,7 @@ _SCHEMA = {
 REPLY_FORM = ReplyForm(rf"{_FACT}(?:\n{_FACT})*|\[NONE\]", _SCHEMA)
 """The form that a server enforces on the facts of a passage.
 
-It avoids nested counts, which are too many for llama.cpp.
+It has no counts inside counts, which llama.cpp rejects as too many.
 """
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'

@@ -160,7 +160,7 @@ class TripleModel:
 
 
 class _ReadRequest:
-    """The passages that one caller wants to have read, within the limits of that caller's run."""
+    """Holds the passages that one caller wants to have read, and the tokens reserved for them in that caller's run."""
 
     def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
         self.model = model
@@ -234,7 +234,10 @@ class _ReadRequest:
 
 
 class _Passes:
-    """Queue of a model that runs in one thread at a time. Each pass reads the pieces of all waiting callers."""
+    """Queues the pieces of waiting callers for a model, which runs in one thread at a time.
+
+    Each pass reads the pieces of all waiting callers.
+    """
 
     def __init__(self, write: Callable[[Sequence[Piece]], list[ModelReply]]) -> None:
         self._write = write
@@ -304,7 +307,10 @@ class TransformersWriter:
         prompts_dir: str | Path | None = None,
         source_tokens: int = SOURCE_TOKENS,
     ) -> Self:
-        """Load a model, given by a folder or a hub name. Raises WeightsError if it cannot be loaded, and MissingExtra."""
+        """Load a model, given by a folder or a hub name.
+
+        Raises WeightsError if it cannot be loaded, and MissingExtra if a package is not installed.
+        """
         import torch
 
         model, tokenizer = load_text_model(name)

@@ -45,7 +45,7 @@ class VLLMWriter:
         """Load a model into an engine.
 
         Raises SettingsError for a decoding or a model that vLLM does not support here, and for an unknown engine
-        argument; WeightsError if the model cannot be loaded; and MissingExtra.
+        argument; WeightsError if the model cannot be loaded; and MissingExtra if vLLM is not installed.
 
         Args:
             name: a model's folder or hub name.
@@ -54,7 +54,7 @@ class VLLMWriter:
         """
         if decoding.beams > 1:
             raise SettingsError(
-                f"vLLM does not search with beams here: use text2triple:{name}"
+                f"text2triple-vllm has no beam search: use text2triple:{name}"
             )
         try:
             from transformers import AutoConfig

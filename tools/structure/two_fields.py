@@ -1,4 +1,4 @@
-"""Reads facts with fewer than three fields, as small models write them, as sentences, by the offline extractor.
+"""Turns facts with fewer than three fields, which small models write, into sentences for the offline extractor.
 
 (S> Big Stone Gap | P> is set in a town of Virginia)     Big Stone Gap is set in a town of Virginia.
 ["Big Stone Gap", "is set in Virginia"]                  Big Stone Gap is set in Virginia.

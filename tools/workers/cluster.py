@@ -33,7 +33,7 @@ class SharedFile:
 
     path: Path
     kind: str
-    """Names its content; see `StoredCache`."""
+    """The kind of the cache's content; see `StoredCache`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _exposed() -> str:
 
 
 class _Worker:
-    """An actor that builds the work of a spec and processes its items, several at once on one event loop."""
+    """Builds the work of a spec in a Ray actor and processes its items, several at once on one event loop."""
 
     def __init__(self, spec: WorkSpec) -> None:
         self._problem = ""
@@ -157,12 +157,12 @@ class _Worker:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """Return the error message of building the work; "" if it succeeded."""
+        """Return the message of the error that building the work raised; "" if it succeeded."""
         return self._problem
 
 
 class _Keeper:
-    """An actor that serves the cache in a file to workers that cannot reach the file."""
+    """Serves the cache in a file, as a Ray actor, to workers that cannot reach the file."""
 
     def __init__(self, file: SharedFile) -> None:
         self._cache = StoredCache(file.path, file.kind)
@@ -189,7 +189,7 @@ def _worker(ray: Any, spec: WorkSpec, at_once: int) -> Any:
 
 
 def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
-    """Start an actor on the driver's machine, where the file is.
+    """Start an actor that serves the file, on the driver's machine, where the file is.
 
     Returns the cache's place for workers, "ray:NAME", and the actor.
     """

@@ -81,8 +81,8 @@ async def run_all(
 ) -> None:
     """Process `items`, at most `concurrency` at once, and await `on_end` with each result as it comes.
 
-    Results come in any order, and items are not read in advance beyond that. The first error cancels all other
-    items and is raised.
+    Results come in any order. An item is read from `items` only when it can be processed. The first error cancels
+    all other items and is raised.
     """
     _check(concurrency)
     waiting = iter(items)
@@ -111,7 +111,7 @@ def results_in_order(
 ) -> Iterator[tuple[_T, Any]]:
     """Yield each item with its result, in the order of the items, while up to `concurrency` are being processed.
 
-    Items are not read in advance beyond that, and only in the caller's thread. The pool runs on an event loop in a
+    At most `concurrency` items are read ahead, and only in the caller's thread. The pool runs on an event loop in a
     separate thread, and is closed when the iteration ends, however it ends. Without items the pool is not opened.
     """
     _check(concurrency)
@@ -141,7 +141,7 @@ def results_in_order(
 
 
 class _PoolThread:
-    """A thread with an event loop on which it keeps a pool open."""
+    """Keeps a pool open on an event loop in a separate thread."""
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
         """Open the pool. Raises the errors of opening it."""

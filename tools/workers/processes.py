@@ -58,7 +58,7 @@ class Processes:
 
 
 class _Worker:
-    """The connection to one process, from the event loop that hands out items."""
+    """Starts a worker process, sends it items and receives their results, on the event loop that hands out items."""
 
     def __init__(self, spec: WorkSpec) -> None:
         # not forked, since a fork copies locks that other threads hold

@@ -43,7 +43,7 @@ class ActorCache:
             self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
         except ValueError as error:
             raise SettingsError(
-                f"there is no actor {name!r} on this Ray cluster: {error}; name a file"
+                f"there is no actor {name!r} on this Ray cluster: {error}; give the path of a cache file"
             ) from error
 
     def get(self, key: str) -> bytes | None:

@@ -208,7 +208,7 @@ def test_a_reply_without_vectors_is_an_error(
                 "status": 400,
                 "reply": "This model's maximum context length is 512 tokens",
             },
-            "the text that begins 'Bell patented the telephone.' is too long for the model: cut shorter, --chunk-size",
+            "the text that begins 'Bell patented the telephone.' is too long for the model: index shorter chunks, --chunk-size",
         ),
     ],
     ids=["key", "model", "length"],
@@ -333,7 +333,7 @@ def test_ollama_s_address_is_read_as_ollama_reads_it(
         ),
         (
             "vllm:gpu1#bge",
-            "'vllm:gpu1#bge' is no address of a model: write it as 'vllm:http://host:port/v1#model'",
+            "'vllm:gpu1#bge' is not the address of a model: write it as 'vllm:http://host:port/v1#model'",
         ),
         (
             "vllm:http://me:secret@gpu1/v1#bge",

@@ -248,7 +248,7 @@ def build_cache(
 
 
 class _RelationStates:
-    """The computation of every layer's relation states from the sentence vectors, in blocks (plainly in network.py).
+    """Computes every layer's relation states from the sentence vectors, in blocks; network.py has the plain form.
 
     The map to the inputs of all layers is linear, and so is the first step of a layer, so both are combined into one
     product if that is smaller. It is computed once for a relation and its inverse if the inverse's vector is the

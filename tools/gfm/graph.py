@@ -140,7 +140,7 @@ class OutgoingMessages:
 
 @dataclass(frozen=True, slots=True)
 class GFMStart:
-    """Holds a question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
+    """Holds a question's entities (k,), each once, and the weight of each for the question (k,): eq. 6's H0 / q."""
 
     entities: Ints
     weights: Floats

@@ -1,5 +1,4 @@
-"""Explains why an entity was found by the chains of messages that its score depends on most (GFM-RAG, eq. 19, after
-NBFNet).
+"""Explains an entity's score by the chains of messages on which it depends most (GFM-RAG, eq. 19, after NBFNet).
 
 Every message of every layer gets a weight of 1, and the derivative of the score with respect to that weight says
 how much the message matters. A path leads from one of the question's entities to the one that is explained, with at

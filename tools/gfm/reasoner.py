@@ -150,7 +150,7 @@ class ReasonerConfig:
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:
             raise WeightsError(
-                f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}"
+                f"{where}: input_dim and hidden_dims have to be equal, got {sorted(widths)}"
             )
         return cls(
             text_width=model["feat_dim"],

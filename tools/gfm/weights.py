@@ -1,4 +1,4 @@
-"""The weights of a GFM network: their shapes, their initialisation, and the folder they are stored in.
+"""Loads, saves and initialises the weights of a GFM network, and describes their shapes.
 
 A folder contains config.json with model.safetensors, or the published model.pth. A .pth file is a pickle; it is read
 with torch's weights_only, which rebuilds only tensors and plain containers. Only safetensors are written.
@@ -172,7 +172,7 @@ class GFMConfig:
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:
             raise WeightsError(
-                f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}"
+                f"{where}: input_dim and hidden_dims have to be equal, got {sorted(widths)}"
             )
         inverse = dataset.get("inverse_relation_feat", "text")
         if inverse not in _INVERSE:

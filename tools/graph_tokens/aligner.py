@@ -75,8 +75,8 @@ class AlignerConfig:
     def __post_init__(self) -> None:
         if self.encoder.width != self.encoder.input:
             raise SettingsError(
-                "an aligner maps graphs and texts by one MLP: its encoder is as wide as a text's vector, "
-                f"{self.encoder.input}, not {self.encoder.width}"
+                "an aligner maps graphs and texts by one MLP: set the encoder's width to that of a text's vector, "
+                f"{self.encoder.input}, got {self.encoder.width}"
             )
         if (
             min(self.hidden, self.projected) < 1
@@ -375,7 +375,7 @@ def align_encoder(
     there = read_config(Path(folder)).encoder
     if there != config:
         raise SettingsError(
-            f"the aligner in {folder} has the encoder {there}, and this model {config}"
+            f"the aligner in {folder} has the encoder {there}, and this model {config}: train either with the other's encoder"
         )
     with _naming_unfit_weights(Path(folder)):
         weights = load_file(Path(folder) / WEIGHTS)

@@ -67,8 +67,8 @@ class EncoderConfig:
 
 
 class NodeBatchNorm(nn.Module):
-    """Normalises states by batch renormalisation (arXiv:1702.03275) over a batch's nodes, in use by the running
-    statistics.
+    """Normalises states by batch renormalisation (arXiv:1702.03275): in training over a batch's nodes, in use by the
+    running statistics.
 
     Its gradient is that of batch norm, but its states are those that the running statistics give, within bounds. So
     a small batch works as well as a large one, and training and use agree. The first ten batches have equal weights

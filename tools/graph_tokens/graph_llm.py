@@ -56,10 +56,10 @@ class GraphLLMConfig:
     """Describes a GraphLLM."""
 
     language_model: str
-    """A folder or a hub name; once trained as a whole, the folder next to this configuration."""
+    """The language model's folder or hub name; if it was trained as a whole, the folder next to this configuration."""
     encoder: EncoderConfig | None = field(default_factory=EncoderConfig)
-    """None for `graph_tokens` trained vectors that are the same for every graph, the baseline of G-Retriever's
-    encoder.
+    """The configuration of the graph encoder; None for trained soft tokens that are the same for every graph, with
+    which G-Retriever compares its encoder.
     """
     graph_tokens: int = 1
     """The number of soft tokens."""
@@ -71,7 +71,7 @@ class GraphLLMConfig:
     text_tokens: int = 2500
     """The maximum number of tokens of a prompt; of a longer one the beginning is cut off."""
     embedder: str = "minilm"
-    """Makes the vectors that the encoder reads."""
+    """The name of the embedder that makes the vectors which the encoder reads."""
     layout: EvidenceLayout = "chain"
     """How planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens."""
 
@@ -137,7 +137,7 @@ class GraphTokens(nn.Module):
             )
         elif encoder.width != tokens * width:
             raise SettingsError(
-                f"without a projector the encoder is as wide as its tokens' vectors, {tokens * width}, and not "
+                f"without a projector the encoder's width has to be that of its tokens' vectors, {tokens * width}, got "
                 f"{encoder.width}"
             )
         self.tokens = tokens
@@ -404,7 +404,9 @@ class GraphLLM(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
-        """Load the GraphLLM in a folder. Raises WeightsError for a folder without one, and MissingExtra.
+        """Load the GraphLLM in a folder.
+
+        Raises WeightsError for a folder without one, and MissingExtra if a package is not installed.
 
         Args:
             words_only: whether to load only the word vectors of the language model, as prompt_embeddings needs;
@@ -525,7 +527,7 @@ def base_model(folder: Path, config: GraphLLMConfig) -> str:
 def load_language_model(name: str) -> tuple[Any, Any]:
     """Load a causal language model and its tokenizer, given by a folder or a hub name. Only safetensors are read.
 
-    Raises WeightsError if the model cannot be loaded, and MissingExtra.
+    Raises WeightsError if the model cannot be loaded, and MissingExtra if transformers is not installed.
     """
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer

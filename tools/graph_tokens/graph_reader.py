@@ -273,5 +273,5 @@ def _read_view(file: Path) -> GraphView:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{file}: does not say what the model is shown: {error}"
+            f"{file}: not the settings of a graph view ({error}): train the model again"
         ) from error

@@ -19,7 +19,7 @@ PROMPTS = "prompts"
 
 
 class _OnGraphLLM:
-    """Mixin that gives a role on a chat model the soft tokens of a GraphLLM."""
+    """Gives a role on a chat model, as a mixin, the soft tokens of a GraphLLM."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
     folder, served, address = spec.partition("@http")
     if (Path(folder).expanduser() / VIEW).is_file():
         raise WeightsError(
-            f"{folder}: this model was trained to read one graph with a view of its own; it answers as graphqa:{folder}"
+            f"{folder}: this model was trained to read one graph, not a run's evidence: use graphqa:{folder}"
         )
     if not served:
         return GraphLLMChat.in_folder(folder, **options)

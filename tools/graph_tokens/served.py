@@ -250,7 +250,7 @@ def _form(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Pieces:
-    """A converter of a streamed reply's pieces to LangChain's chunks, without white space around the reply."""
+    """Converts a streamed reply's pieces to LangChain's chunks, without white space around the reply."""
 
     def __init__(self, model: str) -> None:
         self._model = model

@@ -35,7 +35,7 @@ def load_word_vectors(
     """Load the word vectors and the tokenizer of a language model, given by a folder or a hub name.
 
     Only one tensor of the model's safetensors is read. Raises WeightsError if it is missing, or if a low-rank
-    adapter changes it, and MissingExtra.
+    adapter changes it, and MissingExtra if a package is not installed.
 
     Args:
         adapter: the folder of a low-rank adapter of the model.

@@ -19,7 +19,7 @@ class Attached(Protocol):
 
     @property
     def folder(self) -> str:
-        """Return the name of their folder in the cache of an index."""
+        """Return the name of the folder of these arrays in the cache of an index."""
         ...
 
     def forget(

@@ -54,7 +54,7 @@ class BM25Parameters:
     def saturation(
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
     ) -> npt.NDArray[np.float64]:
-        """Return the factor by which `counts` occurrences of a term weigh, 0 for no occurrence.
+        """Return how much `counts` occurrences of a term add to a score, before the term's rarity; 0 for no occurrence.
 
         Args:
             counts: (n,).

@@ -74,7 +74,7 @@ def passages_of(
 ) -> Iterator[Passage]:
     """Cut a document into passages.
 
-    A document that fits into one passage gives that its own id and its whole text. A document of several pages has
+    A document that fits into one passage becomes a passage with the document's id. A document of several pages has
     at least one passage for each page. Other passages are called `document#number-hash`: the same text always gets
     the same ids, and another text gets others. Facts that the document states go to the passages that they are
     about. A table is separated from the text around it, and each of its rows also becomes a passage that states it

@@ -224,10 +224,12 @@ def _html(data: bytes) -> Converted:
 
 
 class _Pages:
-    """Converter of pages that replaces the library's: it keeps the text that a reader sees, and counts what is left
-    out.
+    """Converts pages in place of the library's converter: keeps the text that a reader sees, and counts the rest.
 
-    title: of the last page: its first heading or, without one, its title element. about: the page's author and date.
+    Attributes:
+        left_out: the number of parts that were left out, by reason.
+        title: the first heading of the last page or, without one, its title element.
+        about: the author and date of the last page.
     """
 
     def __init__(self) -> None:
@@ -372,7 +374,10 @@ def _epub(data: bytes) -> Converted:
 
 
 def _encryption(data: bytes) -> str:
-    """Return why a book cannot be read, or "": because its chapters are encrypted. Encrypted fonts do not matter."""
+    """Return the reason why a book cannot be read, that its chapters are encrypted; "" if it can be read.
+
+    Encrypted fonts do not matter.
+    """
     with zipfile.ZipFile(BytesIO(data)) as archive:
         if _ENCRYPTION not in archive.namelist():
             return ""
@@ -389,8 +394,9 @@ def _encryption(data: bytes) -> str:
 
 
 class _Chapters:
-    """Converter of a book's chapters. A chapter that occurs again is converted only once, and the length of the text is
-    limited."""
+    """Converts a book's chapters. A chapter that occurs again is converted only once, and the length of the text is
+    limited.
+    """
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -414,7 +420,7 @@ class _Chapters:
         except NotText as error:
             name = name_of(getattr(about, "filename", None) or "a chapter")
             remedy = "the book is encrypted or damaged; ask for a copy without DRM"
-            raise NotText(f"its part {name} is no text: {remedy}") from error
+            raise NotText(f"its part {name} is not text: {remedy}") from error
 
 
 def _book(markdown: str) -> Converted:

@@ -12,7 +12,7 @@ class Document:
     """Holds a text exactly as it is in its file."""
 
     id: str
-    """Unique in its file."""
+    """The document's id, unique in its file."""
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -33,7 +33,7 @@ class SourceFile:
     """
 
     path: Path
-    """Opens the file."""
+    """The path at which the file can be opened."""
     root: Path
     """The absolute path of the source, with links resolved."""
     inner: str
@@ -161,7 +161,7 @@ def _under(
         yield Skipped(name_of(path), "no such file or folder", hides=str(root))
     elif not file or _is_of_kernel(root):
         yield Skipped(
-            name_of(path), f"{_NO_FILE}: write what it gives into a file, and name that"
+            name_of(path), f"{_NO_FILE}: write its output into a file, and name that"
         )
     elif not search.takes(path):
         yield Skipped(name_of(path), _unknown_kind(path.suffix, search.suffixes))

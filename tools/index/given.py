@@ -98,7 +98,7 @@ def passage_of(item: object, name: str, place: str) -> Passage:
         )
     if not isinstance(item, Mapping):
         raise IngestError(
-            f"{place} is no text, Passage, LangChain document or {{'text': '...'}}, got {item!r:.200}"
+            f"{place} has to be a text, a Passage, a LangChain document or {{'text': '...'}}, got {item!r:.200}"
         )
     key = next((key for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
     if key is None:

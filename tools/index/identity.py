@@ -24,8 +24,7 @@ _CLOCK_STEP = 10_000_000  # the longest usual step of the clock of files, in nan
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
-    """Return the file's label: the one it has already, else its path from the named folder on, below the source's
-    name.
+    """Return the file's label: the one that the journal has, else the source's name and the file's path in the source.
 
     A source with the same name as another gets for example "docs~1f3c9a".
     """
@@ -93,7 +92,9 @@ def gone_sources(journal: Journal) -> list[Path]:
 
 
 def size_and_time(path: Path) -> str:
-    """Return a file's size and time of change, as stamps of the journal begin; "" if it cannot be accessed."""
+    """Return a file's size and time of change, in the form in which the journal's stamps begin; "" if it cannot be
+    accessed.
+    """
     try:
         status = path.stat()
     except OSError:
@@ -102,7 +103,7 @@ def size_and_time(path: Path) -> str:
 
 
 def settled_state(path: Path) -> str:
-    """Return `size_and_time` of a file, so late that any further change gives the file another time.
+    """Return `size_and_time` of a file, waiting until any further change would give the file another time.
 
     The times of files are those of a clock that moves in steps.
     """

@@ -101,7 +101,7 @@ class IngestReport:
     moved: tuple[tuple[str, str], ...] = ()
     """Old and new place of folders and files that were moved."""
     stranded: tuple[str, ...] = ()
-    """Folders and files that were named before and are gone, if this run brought new ones; their documents are kept."""
+    """Folders and files of earlier runs that no longer exist, if this run added new ones; their documents are kept."""
     long_records: int = 0
     """How many written records are longer than a passage should be, and were not cut because they have an id."""
     remaining: tuple[str, ...] = ()
@@ -195,10 +195,12 @@ def ingest(
         if first.error:
             raise IngestError(str(first))
         raise IngestError(
-            f"there is no file to index in what was named; left out: {first}{more}"
+            f"no file to index under the given paths; left out: {first}{more}"
         )
     if not some:
-        raise IngestError("there is no file to index in the folders named")
+        raise IngestError(
+            "no file to index in the given folders: give the path of a file or folder that has one"
+        )
 
     given = read_metadata(metadata or {})
     sees = Vision(vision) if vision else None

@@ -80,7 +80,7 @@ def joined_words(pages: Sequence[str]) -> list[str]:
 
 
 class _WordsOf:
-    """The words of a document, by which divided words are joined."""
+    """Holds the words of a document, which decide how divided words are joined."""
 
     def __init__(self, pages: Sequence[str]) -> None:
         self._pages = pages

@@ -106,10 +106,10 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
 
 
 def _encoded_data(text: str) -> str:
-    """Return why a text is not worth searching, or "": because most of it is words that nobody writes.
+    """Return why a text is encoded data, which is not worth searching; "" if it is not.
 
-    Examples are hexadecimal numbers, base64 and minified code. Only ASCII words count, since scripts without spaces
-    have long words.
+    It is encoded if most of it is words that nobody writes, such as hexadecimal numbers, base64 and minified code. Only
+    ASCII words count, since scripts without spaces have long words.
     """
     if len(text) < _MUCH:
         return ""

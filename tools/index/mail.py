@@ -32,7 +32,7 @@ _HEADERS = ("from", "to", "cc", "date", "message-id", "in-reply-to", "list-id")
 
 
 class _ShortHeaders(policy.EmailPolicy):
-    """Policy that reads mails as the standard library does, but only the beginning of each header."""
+    """Reads mails as the standard library's policy does, but only the beginning of each header."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
         """Return a header's value."""
@@ -62,7 +62,7 @@ def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
     message = cast(EmailMessage, parser.parsebytes(data))
     about = _headers(message)
     if not about:
-        raise NotText("no e-mail: it has neither sender nor date")
+        raise NotText("not an e-mail: it has neither sender nor date")
     body = message.get_body(preferencelist=("plain", "html"))
     text = ""
     if body is not None:

@@ -256,8 +256,9 @@ class _Cell:
 
 
 def _cells_of(text: str) -> Iterator[_Cell]:
-    """Yield the cells of a table. Each begins with a bar; before the bar may stand what the cell spans, or how often it
-    is repeated."""
+    """Yield the cells of a table. Each begins with a bar, before which may stand how many columns and rows it spans, or
+    how often it is repeated.
+    """
     begins = list(_CELL.finditer(text))
     ends = [match.start() for match in begins] + [len(text)]
     for match, end in zip(begins, ends[1:], strict=True):
@@ -292,7 +293,7 @@ class _Grid:
     width: int
     rows: Rows = field(default_factory=lambda: [[]])
     reaching: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """By column, into how many more rows a cell reaches, and its text."""
+    """For each column, the number of further rows that a cell spans, and its text."""
 
     def add(self, text: str) -> int:
         """Add a cell at the next free place, and return its column."""

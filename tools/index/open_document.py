@@ -275,7 +275,7 @@ def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
     """Return the cells of a row.
 
     Args:
-        reaching: by column, into how many more rows a cell above reaches, and its text.
+        reaching: for each column, the number of further rows that a cell above spans, and its text.
     """
     cells: list[str] = []
     for cell in row:

@@ -19,7 +19,7 @@ _WIDEST_HEAD = 100  # the maximum number of columns that a header cell spans
 _LONGEST_SPAN = 4  # in digits
 
 _Carried = dict[int, tuple[int, str]]
-"""By column, into how many more rows a cell reaches, and its text."""
+"""For each column, the number of further rows that a cell spans, and its text."""
 
 
 def write_in_cell(table: Any) -> None:

@@ -47,7 +47,7 @@ _PARTS_OF_TABLES = {
     "cell": "td",
     "gridcell": "td",
 }
-"""By role, the kind of element that readers see."""
+"""The kind of element that readers see, by role."""
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
 _ARROWS = frozenset("↑↩⤴\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}")
 _LOOKED_AT = 8  # how many elements inside a raised text are examined

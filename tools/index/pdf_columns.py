@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from statistics import median
 
 _FEWEST_LINES = 4
-"""The number of lines beginning at the same place from which that may be the left edge of a column."""
+"""The minimum number of lines that begin at a place for it to be the left edge of a column."""
 _LEAST_OF_MOST = 0.12
 """The minimum number of lines at an edge, as a share of those at the edge with most lines."""
 _MOST_COLUMNS = 12
@@ -49,7 +49,7 @@ class Parts:
 
 @dataclass(slots=True)
 class _Row:
-    """Texts at one height, by the columns in which they begin."""
+    """Holds the texts at one height, by the columns in which they begin."""
 
     y: float
     columns: dict[int, list[int]] = field(default_factory=dict)
@@ -150,8 +150,9 @@ def _find_rows_across(
 
 
 class _Edges:
-    """Left edges of columns, and the maximum width of a character, from the longest lines that end before the next
-    edge."""
+    """Holds the left edges of columns, and the maximum width of a character, from the longest lines that end before the
+    next edge.
+    """
 
     def __init__(
         self, rows: Sequence[_Row], shown: Sequence[Shown], starts: Sequence[int]

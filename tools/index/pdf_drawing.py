@@ -111,7 +111,7 @@ class Canvas:
 
 @dataclass(slots=True)
 class _Base:
-    """Text on its line, with which the next text is compared to see whether that is raised."""
+    """Holds a text on its line, with which the next text is compared to find out whether that is raised."""
 
     x: float
     y: float

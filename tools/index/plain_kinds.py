@@ -217,7 +217,7 @@ def _from_notebook(text: str) -> Text:
     try:
         notebook = parse_line(text)
     except ValueError as error:
-        raise NotText(f"no notebook: {error}") from error
+        raise NotText(f"not a notebook: {error}") from error
     parts = []
     for cell in _cells_of(notebook):
         source = cell.get("source", cell.get("input", ""))

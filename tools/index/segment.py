@@ -219,7 +219,7 @@ def joined(
 
 
 def too_small(segments: Sequence[Segment]) -> int:
-    """Return the position of the first segment to join with all that follow; the number of segments to join nothing."""
+    """Return the position of the first segment to join with all that follow; the number of segments if none is joined."""
     start = len(segments) - 1
     total = len(segments[-1]) if segments else 0
     while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):

@@ -377,9 +377,10 @@ class PartOfSnapshot(Snapshot):
 def take_snapshot(
     database: Database, cache: Path | None, before: Snapshot | None = None
 ) -> Snapshot:
-    """Return the last commit. Arrays in `before` and in the cache are used; others are made from the database.
+    """Return a snapshot of the last commit, from the arrays of `before` and the cache where they are still valid.
 
-    Raises IndexNotFound, and IndexMismatch for a damaged index.
+    All other arrays are made from the database. Raises IndexNotFound if there is no index, and IndexMismatch if it is
+    damaged.
 
     Args:
         cache: the folder of caches; None if the index has no folder.

@@ -56,8 +56,9 @@ CACHE = "cache"
 _EARLIER = "index.json"
 _OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", *LOCKS.values(), CACHE}
 _RENUMBER_FROM = 1000
-"""The number of deleted passages whose cells are always listed; longer lists are dropped once they exceed the
-passages."""
+"""The number of deleted passages up to which their cells always stay listed; a longer list is dropped once it is longer
+than the list of passages.
+"""
 
 Compact = Literal["now", "later"]
 """When the bytes of deleted text are removed: before a write returns ("now"), or with a later write that compacts."""
@@ -541,7 +542,7 @@ def _check_free(path: Path) -> None:
     ours = [name for name in names if name in _OURS]
     if ours and CACHE in ours and len(ours) == len(names):
         raise IndexMismatch(
-            f"{path / FILE} is missing beside {ours[0]!r}: {ANEW.format(folder=path)}"
+            f"{path / FILE} is missing next to {ours[0]!r}: {ANEW.format(folder=path)}"
         )
     if foreign := [name for name in names if name not in _OURS]:
         raise IndexExists(

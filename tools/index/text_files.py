@@ -147,7 +147,7 @@ def _of_utf16(data: bytes) -> str:
         return data.decode("utf-16")
     except UnicodeDecodeError as error:
         raise NotText(
-            f"begins as UTF-16 and is not: byte {error.start + 1:,} cannot be read"
+            f"begins with UTF-16's byte order mark, but byte {error.start + 1:,} is not UTF-16; save it as UTF-8"
         ) from error
 
 

@@ -73,7 +73,7 @@ class Record:
 
     @property
     def _subject(self) -> str:
-        """The key, or "Lot 1" where a short number is the key: it names nothing by itself."""
+        """Return the key; a short number, which names nothing by itself, with its column in front, as in "Lot 1"."""
         is_number = self.key.isdigit() and len(self.key) <= _SHORT_NUMBER
         return f"{self.key_column} {self.key}".strip() if is_number else self.key
 

@@ -109,9 +109,10 @@ _LONGEST_CACHED = 100  # characters of a word
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Match a run of unspaced script, or a word of another script: letters and digits with their marks.
+    r"""Return a pattern of a run of unspaced script, or of a word of another script: letters and digits with their
+    marks.
 
-    `\\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
+    `\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
     """
     marks = "".join(
         char

@@ -67,7 +67,9 @@ def with_vision(
         data = path.read_bytes()
         on_read(len(data))
         if not data.startswith(begin):
-            raise NotText(f"is no picture of the kind {suffix}; save it again as one")
+            raise NotText(
+                f"is not a picture of the kind {suffix}; save it again as one"
+            )
         if len(data) > _LARGEST:
             raise NotText(f"has more than {_LARGEST // 2**20} MB; save it smaller")
         text = vision.describe(kind, data)

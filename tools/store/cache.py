@@ -163,7 +163,7 @@ class StoredCache:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Add to errors the kind of value that was to be cached."""
+        """Add to errors the kind of value that the cache stores."""
         try:
             yield
         except Locked as error:
@@ -205,7 +205,7 @@ def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
 @cache
 def _warn_of_unreadable(place: str) -> None:
     warnings.warn(
-        f"{place} holds what this version cannot read, damaged or of a later version; it is computed again each "
+        f"{place} holds values that this version cannot read, damaged or of a later version; they are computed again each "
         "time: name another cache if that costs too much",
         RuntimeWarning,
         stacklevel=4,

@@ -139,7 +139,8 @@ class ReadingRows(Rows):
     def all(self, upto: int | None = None) -> ReadingColumns:
         """Return the columns of all readings by number.
 
-        upto: the number of a published graph, for the readings that it shows.
+        Args:
+            upto: the number of a published graph, for only the readings that it shows.
         """
         shown = "" if upto is None else f"WHERE since <= {upto:d}"
         names = ", ".join(ReadingColumns._fields)
@@ -258,7 +259,11 @@ class FactRows(Rows):
         return list(self._run(query).fetchall())
 
     def replace_edges(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Replace the edges that no document states. rows: the columns of the table `kg_edges`."""
+        """Replace the edges that no document states.
+
+        Args:
+            rows: for each edge, the columns of the table `kg_edges`.
+        """
         self._run("DELETE FROM kg_edges")
         self._run_for_each("INSERT INTO kg_edges VALUES (?, ?, ?, ?, ?, ?)", rows)
 

@@ -33,7 +33,7 @@ class JournalEntry:
     """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it."""
 
     id: str
-    """Unique in the index."""
+    """The document's id, unique in the index."""
     file: str
     own: str
     """The id of the document in its file."""
@@ -281,7 +281,7 @@ class Journal(Rows):
 
 
 class _Rows(list[Any]):
-    """Rows of a read that has ended, with the interface of a cursor."""
+    """Holds the rows of a read that has ended, with the interface of a cursor."""
 
     def fetchone(self) -> Any:
         return self[0] if self else None

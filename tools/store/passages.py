@@ -28,7 +28,7 @@ class Row(NamedTuple):
     title: str
     text: str
     metadata: str
-    """As JSON."""
+    """The metadata as JSON."""
     keys: bytes = b""
     terms: bytes = b""
 

@@ -60,13 +60,13 @@ class SchemaUse:
     """Describes how a schema is used."""
 
     what: str
-    """Its content, for messages."""
+    """The name of the schema's content, for messages."""
     mark: str
-    """A table that it always has."""
+    """The name of a table that every such schema has."""
     remedy: str
-    """The remedy for damage."""
+    """The remedy for a damaged schema, for messages."""
     anew: str
-    """The command that creates a missing one, at `{place}`."""
+    """The remedy for a missing schema at `{place}`, for messages."""
 
 
 INDEX = SchemaUse(
@@ -78,7 +78,7 @@ INDEX = SchemaUse(
 
 
 class _Statements:
-    """Connection that takes statements in the form of SQLite."""
+    """Wraps a connection: takes SQLite's statements and runs them as PostgreSQL's."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -178,7 +178,7 @@ class PostgresDatabase:
                     yield self._own
                     if self._failed:
                         raise StoreError(
-                            f"{self.where}: a part of a write failed, so all of it was taken back"
+                            f"{self.where}: a part of a write failed, so all of it was rolled back"
                         )
             except BaseException:
                 self.rollbacks += 1
@@ -417,7 +417,7 @@ def make_tables(
             )
             if connection.execute(anything, (f'"{address.schema}"',)).fetchone():
                 raise IndexExists(
-                    f"{address} holds something else: choose another schema, such as ?schema=handbook"
+                    f"{address} holds other tables: choose another schema, such as ?schema=handbook"
                 )
             for statement, values in statements:
                 connection.execute(statement, values)

@@ -1,5 +1,5 @@
-"""The tables of an index: its state, its passages and their vectors, the journal of its files, uploads and its graph;
-and those of caches.
+"""Declares the tables of an index: its state, its passages and their vectors, the journal of its files, uploads and its
+graph; and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
 new cell at the same place in the corpus. Deleted and replaced passages are deleted, and their cells are listed in

@@ -156,7 +156,7 @@ class SqliteDatabase:
                 if self._depth == 1:
                     if self._failed:
                         raise StoreError(
-                            f"{self.where}: a part of a write failed, so all of it was taken back"
+                            f"{self.where}: a part of a write failed, so all of it was rolled back"
                         )
                     connection.execute("COMMIT")
             except BaseException:

@@ -76,8 +76,11 @@ class Rows:
             yield from self._run(f"{query} IN ({marks})", part).fetchall()
 
     def _delete(self, rows: str, values: Iterable[object]) -> int:
-        """Delete rows that have one of the values in a column; return how many. rows: a table and a condition that
-        ends in the column."""
+        """Delete the rows that have one of the values in a column; return how many there were.
+
+        Args:
+            rows: a table and a condition that ends in the column.
+        """
         count = 0
         for marks, part in _parts_of(values):
             count += self._run(f"DELETE FROM {rows} IN ({marks})", part).rowcount

@@ -1,4 +1,4 @@
-"""A transaction of a store, in which rows are read and written in the index's terms, not in SQL."""
+"""Gives access to the rows of a store in one transaction, in the index's terms instead of SQL."""
 
 from __future__ import annotations
 

@@ -159,6 +159,6 @@ def _check_offline(passages: PassageIndex, place: object, language: str) -> None
     if any(STATED in passage.metadata for passage in passages.passages):
         return
     raise IndexMismatch(
-        f"{place} is of texts in {language.capitalize()}, and the offline extractor reads only English: give "
+        f"{place} holds texts in {language.capitalize()}, and the offline extractor reads only English: give "
         "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
     )

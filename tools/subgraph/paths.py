@@ -263,8 +263,8 @@ def _by_level(
     """Yield the paths from all starts by length; no path visits a node twice.
 
     Args:
-        distance: returns a node's distance from the start with index `turn`; if given, only shortest paths are
-            yielded.
+        distance: returns the distance of a node from a start, given the start's index in `levels` and the node; if
+            given, only shortest paths are yielded.
     """
     length = 0
     while any(levels) and (not limits.longest or length < limits.longest):

@@ -27,7 +27,7 @@ from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.scoring import RelativeScorer, best
 
 _LESS = 0.01
-"""By what share the published code makes a prize lower than that of the next better score."""
+"""The share by which the published code lowers a prize below that of the next better score."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,10 +182,10 @@ def test_texts_of_other_forms_become_markdown(
     ("name", "data", "reason"),
     [
         ("a.ipynb", "[]", "not a Jupyter notebook: its JSON is no object with cells"),
-        ("a.ipynb", "{", "no notebook: not JSON"),
+        ("a.ipynb", "{", "not a notebook: not JSON"),
         ("a.vtt", "WEBVTT\n", "holds no subtitle"),
         ("a.json", "7", "expected a list of objects or an object, got 7"),
-        ("a.eml", "just text", "no e-mail: it has neither sender nor date"),
+        ("a.eml", "just text", "not an e-mail: it has neither sender nor date"),
     ],
 )
 def test_what_is_no_such_file_is_reported(name: str, data: str, reason: str) -> None:
@@ -590,7 +590,7 @@ def test_pictures_are_described_by_a_model_of_the_user_s(
     scripted_llm.script({"reply": "A sign: Quay 7 is closed."})
     report = ingest([tmp_path], tmp_path / "i", vision=scripted_llm.spec)
     assert [item.reason for item in report.errors] == [
-        "is no picture of the kind .jpg; save it again as one"
+        "is not a picture of the kind .jpg; save it again as one"
     ]
     passages = {one.title: one for one in PassageIndex.open(tmp_path / "i").passages}
     assert passages["sign"].text == "A sign: Quay 7 is closed."

@@ -718,7 +718,7 @@ class TestRows:
                 ["Town: Pellis; Child fare: 9"],
                 "",
             ),
-            ("a.csv", "Town,Fare\nPel\0lis,22\n", [], "line 2: holds a NUL: no text"),
+            ("a.csv", "Town,Fare\nPel\0lis,22\n", [], "line 2: holds a NUL: not text"),
             ("a.csv", "id,Town,Fare\n,Pellis,22\n", ["Town: Pellis; Fare: 22"], ""),
             (
                 "a.csv",

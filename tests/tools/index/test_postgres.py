@@ -289,7 +289,7 @@ def test_tables_of_somebody_else_are_left_alone(address: Address) -> None:
         connection.execute(
             f"CREATE SCHEMA {address.schema}; CREATE TABLE {address.schema}.theirs (a int)".encode()
         )
-    with pytest.raises(IndexExists, match="holds something else"):
+    with pytest.raises(IndexExists, match="holds other tables"):
         PassageIndex.create(address)
 
 

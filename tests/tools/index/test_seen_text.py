@@ -256,7 +256,7 @@ def test_a_book_is_read_in_its_encodings_and_not_if_it_is_encrypted() -> None:
     with pytest.raises(NotText, match="encrypted, so that only its shop's"):
         convert(HeldFile("a.epub", archive(sealed)))
     with pytest.raises(
-        NotText, match=r"its part c0\.xhtml is no text: the book is encrypted"
+        NotText, match=r"its part c0\.xhtml is not text: the book is encrypted"
     ):
         convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": b"a\0" * 20})))
 

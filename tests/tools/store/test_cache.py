@@ -85,7 +85,7 @@ def test_an_index_and_a_cache_have_places_of_their_own(
     PassageIndex.create(address)
     with pytest.raises(
         SettingsError,
-        match=says("cannot store facts", "holds something else", "another schema"),
+        match=says("cannot store facts", "holds other tables", "another schema"),
     ):
         StoredCache(address, "facts")
     PassageIndex.create(tmp_path / "an.index")
@@ -98,7 +98,7 @@ def test_an_index_and_a_cache_have_places_of_their_own(
 
 def test_an_index_is_made_in_no_schema_of_a_cache(address: Address) -> None:
     StoredCache(address, "facts")
-    with pytest.raises(IndexExists, match="holds something else"):
+    with pytest.raises(IndexExists, match="holds other tables"):
         PassageIndex.create(address)
 
 

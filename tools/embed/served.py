@@ -242,7 +242,7 @@ class ServedEmbedder:
 def _remedy(texts: list[str], message: str) -> str:
     """Return advice if a message says that a text is too long; else ""."""
     if any(words in message for words in _TOO_LONG):
-        return f"the text that begins {texts[0][:40]!r} is too long for the model: index shorter chunks, --chunk-size"
+        return f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter chunks, --chunk-size"
     return ""
 
 

@@ -450,7 +450,8 @@ class _IngestRun:
     ) -> bool:
         """Index the documents of a file; return whether all of the file could be loaded.
 
-        state: the file's size and time of change before it is read; nothing that is read after a change is indexed.
+        Args:
+            state: the file's size and time of change before it is read; nothing that is read after a change is indexed.
         """
         good = bad = 0
         convert: Convert = self._process.convert

@@ -84,7 +84,7 @@ class StringTable(Sequence[str]):
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):
-            raise IndexError(f"string {number} of {len(self)}")
+            raise IndexError(f"there is no string {number}: the table has {len(self)}")
         return self._decoded(self._bytes(number), number)
 
     def __iter__(self) -> Iterator[str]:

@@ -181,10 +181,10 @@ def _edits(store: PassageIndex) -> int:
 
 
 def regular_file(path: str | Path) -> Path:
-    """Return the path of a file. Raises IngestError if it does not exist or is no regular file."""
+    """Return the path of a file. Raises IngestError if it does not exist or is not a regular file."""
     if not Path(path).is_file():
         raise IngestError(
-            f"{path} {'is no file' if Path(path).exists() else 'does not exist'}: give the path of a file"
+            f"{path} {'is not a file' if Path(path).exists() else 'does not exist'}: give the path of a file"
         )
     return Path(path)
 

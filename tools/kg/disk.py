@@ -95,7 +95,7 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
     try:
         arrays, about = read_arrays(path)
         if _ABOUT not in about:
-            raise ValueError("it is no graph that this ras-agent reads")
+            raise ValueError("it is not a graph that this ras-agent reads")
         manifest = KGManifest.from_dict(json.loads(about[_ABOUT]))
         graph = _graph(arrays)
         _check(graph)
@@ -111,7 +111,9 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
             manifest.relations,
             manifest.facts,
         ):
-            raise ValueError(f"it does not hold the {manifest.facts} facts it says")
+            raise ValueError(
+                f"it does not hold the {manifest.facts} facts that its manifest states"
+            )
         return SavedGraph(graph, manifest, arrays["names"])
     except FileNotFoundError:
         raise IndexNotFound(f"no knowledge graph at {path}: {remedy}") from None

@@ -1,4 +1,4 @@
-"""Edits of persons in the database of a knowledge graph, as JSON."""
+"""Reads and writes the edits that persons made, as JSON, in the database of a knowledge graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's edits of a knowledge graph: the records of edits, and how edits are applied to a graph.
+"""Describes the edits that persons made in a knowledge graph, and applies them to a graph.
 
 A graph is always assembled from the facts that were read, to which the edits are then applied in order. So edits
 survive every build. An edit is dropped once its subject is gone: the fact or name that it changes is no longer
@@ -277,7 +277,7 @@ class _Replay:
         """Apply an edit. Return the edit as it is kept, or None if it is dropped.
 
         Args:
-            before: the same edit, with the passages that no longer exist.
+            before: the same edit, still with its anchors in passages that no longer exist.
         """
         if edit.kind == "add":
             return self._add(edit, before)

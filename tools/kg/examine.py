@@ -90,7 +90,7 @@ def _report(path: Path, read: Callable[[], object]) -> FileReport:
         read()
     except FileNotFoundError:
         return FileReport(
-            path, f"{path} is missing: the next `ras-agent index` makes it anew"
+            path, f"{path} is missing: the next `ras-agent index` builds it again"
         )
     except (RasError, OSError) as error:
         return FileReport(path, str(error))

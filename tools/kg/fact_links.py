@@ -137,6 +137,6 @@ def fact_linker(argument: str, options: RoleOptions) -> FactLinker:
         return FactLinker()
     if not argument.isdecimal() or int(argument) < 1:
         raise SettingsError(
-            f"{argument!r:.40} is no number of facts: write facts:N, with N from 1 on"
+            f"{argument!r:.40} is not a number of facts: write facts:N, with N from 1 on"
         )
     return FactLinker(int(argument))

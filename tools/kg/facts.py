@@ -54,7 +54,7 @@ class PassageRecord(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Holds everything that was read."""
+    """Holds the facts, mentions and names that were read in the passages of an index."""
 
     found: Occurrences
     """The occurrences of names in facts and mentions."""
@@ -183,7 +183,7 @@ def _read_passages(
 
 
 class _Places:
-    """A map from the numbers of names to their positions in the list of all names."""
+    """Maps the numbers of names to their positions in the list of all names."""
 
     def __init__(self, numbers: Ints, database: Database) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""Counts which relations are functional in a graph: a subject has one object, whatever passage states it."""
+"""Finds the functional relations of a graph, in which a subject has only one object, by counting."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
 
 LEAST_SUBJECTS = 20
-"""The number of subjects, each with readings in different passages, that a relation needs in order to be judged."""
+"""The minimum number of subjects that several passages state, for a relation to be judged."""
 LEAST_SHARE = 0.95
-"""The share of these subjects that have one object in a functional relation."""
+"""The minimum share of these subjects that have only one object, for a relation to be functional."""
 _MOST_OBJECTS = 50  # a subject with more is taken to have several
 
 
@@ -63,7 +63,7 @@ class KnownRelations:
 
 
 def functional_relations(graph: KGIndex) -> dict[str, bool]:
-    """Tell for each relation of a graph, by its frame, whether it is functional.
+    """Return whether each relation of a graph is functional, by the relation's frame (see `frame_of`).
 
     Relations with fewer than LEAST_SUBJECTS subjects that are stated in different passages are left out.
     """
@@ -78,10 +78,10 @@ def functional_relations(graph: KGIndex) -> dict[str, bool]:
 
 
 def have_one_object(graph: KGIndex) -> Iterator[tuple[str, bool]]:
-    """Yield a relation's frame, and whether a subject has one object in it, for all subjects of which several passages
-    state it.
+    """Yield the frame of a relation, and whether a subject has only one object in it, for each subject and relation
+    that several passages state.
 
-    Objects are one if they are alike, are values that agree, or are linked by a fact.
+    Objects count as one if they are alike, are values that agree, or are linked by a fact.
     """
     links = {frozenset(ends) for ends in graph.edges[:, [0, 2]].tolist()}
     for frame, objects in _readings(graph):
@@ -95,7 +95,9 @@ def have_one_object(graph: KGIndex) -> Iterator[tuple[str, bool]]:
 
 
 def _readings(graph: KGIndex) -> list[tuple[str, set[int]]]:
-    """Return a relation's frame and the objects of one subject, for all subjects of which several passages state it."""
+    """Return the frame of a relation and the objects of a subject, for each subject and relation that several passages
+    state.
+    """
     frames = [frame_of(key) for key in graph.arrays.relation_keys]
     names, frame_numbers = np.unique(frames, return_inverse=True)
     facts = graph.edges[: len(graph.facts)].astype(np.int64)
@@ -118,7 +120,7 @@ def _readings(graph: KGIndex) -> list[tuple[str, set[int]]]:
 
 
 def _may_be_one(graph: KGIndex, one: int, other: int) -> bool:
-    """Tell whether two objects may be the same: one contains the other, or they are values that agree."""
+    """Return whether two objects may be the same: one contains the other, or they are values that agree."""
     first = graph.entities[one]
     second = graph.entities[other]
     if value_of(first) is not None and value_of(second) is not None:

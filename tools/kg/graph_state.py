@@ -1,4 +1,4 @@
-"""The state of a knowledge graph in the database of its index: its settings, and which of its rows readers see."""
+"""Reads the state of a knowledge graph from the database of its index: its settings, and which of its rows readers see."""
 
 from __future__ import annotations
 

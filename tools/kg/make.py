@@ -128,7 +128,7 @@ def read_stored(
 
 
 class _Picked:
-    """Selected rows of an array, which are copied only on access."""
+    """Holds selected rows of an array, which are copied only on access."""
 
     def __init__(self, rows: Vectors, picked: Ints) -> None:
         self._rows = rows

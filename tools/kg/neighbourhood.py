@@ -1,4 +1,4 @@
-"""Parts of a stored knowledge graph for display: the neighbourhood of an entity, and names that begin with some
+"""Finds parts of a stored knowledge graph for display: the neighbourhood of an entity, and names that begin with some
 letters.
 """
 

@@ -1,4 +1,6 @@
-"""Notes about a place where a fact was read: the attributes of the fact and of the place, and whether it is unchecked."""
+"""Reads and writes notes about a place where a fact was read: the attributes of the fact and of the place, and whether
+it is unchecked.
+"""
 
 from __future__ import annotations
 

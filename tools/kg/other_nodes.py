@@ -1,4 +1,4 @@
-"""Nodes and edges of a graph made by gfm-rag, other than its entities, documents and facts.
+"""Holds the nodes and edges of a graph made by gfm-rag other than its entities, documents and facts.
 
 The graphs of G-reasoner have four types of nodes: attributes, entities, documents, communities. Nodes may be of any
 type, and edges may join any two of them. The network of GFM-RAG and the walks of this package read only entities

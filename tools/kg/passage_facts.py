@@ -1,4 +1,6 @@
-"""The facts of a passage: extracted from it, stated in its metadata, or imported from a file and matched to it."""
+"""Collects the facts of passages: extracted from them, stated in their metadata, or imported from a file and matched to
+them.
+"""
 
 from __future__ import annotations
 
@@ -204,10 +206,11 @@ def _united(first: Iterable[_T], second: Iterable[_T]) -> tuple[_T, ...]:
 
 
 def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
-    """Return why these passages cannot take the facts, or "" if they can, being one passage or the pieces of one
-    document."""
+    """Return why passages cannot take the facts of a file; "" if they can, as one passage or the pieces of one
+    document.
+    """
     if not own:
-        return "which is no passage of the index"
+        return "which is not a passage of the index"
     if len({passage.document_id or passage.id for passage in own}) > 1:
         return f"the title of {len(own)} passages of the index: give the id of one"
     if item.text is not None and _starts(item.text, own) is None:

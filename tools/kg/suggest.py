@@ -24,7 +24,7 @@ name = "anything that is neither a date nor a number"
 
 @dataclass
 class _Counts:
-    """Counts of the facts of one relation: by predicate, and by the types of subject and object."""
+    """Counts the facts of one relation: by predicate, and by the types of subject and object."""
 
     predicates: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class _Counts:
         return -self.total, min(self.predicates)
 
     def toml(self) -> str:
-        """Return the relation's table."""
+        """Return the relation as a table in TOML."""
         predicates = []
         for predicate, _ in self.predicates.most_common():
             predicates.append(_quoted(predicate))
@@ -63,7 +63,12 @@ class _Counts:
         return "\n".join(lines) + "\n"
 
     def _end(self, key: str, kinds: Counter[str]) -> list[str]:
-        """Return the line of an end's type; no line if its facts have several."""
+        """Return the TOML line for the type of the relation's subjects or objects; [] if they have different types.
+
+        Args:
+            key: "from" for subjects, "to" for objects.
+            kinds: the number of facts by type.
+        """
         [(kind, count)] = kinds.most_common(1)
         if count < _MOSTLY * self.total:
             return []
@@ -105,7 +110,7 @@ def suggested(graph: KGIndex, least: int = 5) -> str:
 
 
 def _kind(fact: Triple, attribute: str, end: str) -> str:
-    """Return the type of an end of a fact: the extractor's, else "date", "number" or "name" by its words."""
+    """Return the type of a fact's subject or object: the extractor's, else "date", "number" or "name" by its words."""
     stated = fact.attributes.get(attribute)
     if stated:
         return str(stated)

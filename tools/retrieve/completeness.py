@@ -182,7 +182,8 @@ def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
 def _shares(snapshot: Snapshot, terms: Sequence[npt.NDArray[np.int32]]) -> Floats:
     """Return each term's share of the question, by its BM25 rarity; the shares add up to 1.
 
-    terms: the rows that contain each term.
+    Args:
+        terms: the rows that contain each term.
     """
     size = snapshot.bm25().size
     rarity_of = BM25Parameters().rarity

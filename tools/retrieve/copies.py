@@ -16,7 +16,7 @@ _NAMED = 20
 
 @dataclass(slots=True)
 class _Place:
-    """A hit in the result, the words of its passage, and the ids of its copies."""
+    """Holds a hit in the result, the words of its passage, and the ids of its copies."""
 
     hit: Hit
     words: str
@@ -27,7 +27,7 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
     """Return the hits without duplicates. The hit that remains lists the ids of its duplicates among its reasons.
 
     It shows the longest text of the group, at the position and with the score of the best hit. Equal texts under
-    different titles of their own are no duplicates: "It was founded in 1911" means something else under each title.
+    different titles of their own are not duplicates: "It was founded in 1911" means something else under each title.
     """
     places: list[_Place] = []
     by_words: dict[tuple[str, str], _Place] = {}

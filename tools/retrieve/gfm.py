@@ -298,10 +298,14 @@ def _score_entities(
 ) -> tuple[GFMStart, Doubles | None]:
     """Return the query's entities, at which the network starts, and the probability that each entity is relevant.
 
-    vector: embeds the query.
-    idf_start_weights: whether an entity that many documents name weighs less as a start. The probabilities, shape
-        (N,), are a read-only array; None if the query names no entity of the graph.
-    Raises WeightsError if the network's scores are not finite.
+    The probabilities, shape (N,), are a read-only array; None if the query names no entity of the graph.
+
+    Args:
+        vector: embeds the query.
+        idf_start_weights: whether an entity that many documents name weighs less as a start.
+
+    Raises:
+        WeightsError: if the network's scores are not finite.
     """
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
@@ -341,10 +345,11 @@ def _probabilities(logits: Floats) -> Doubles:
 class FactWriter:
     """Converts paths of messages in the network's graph to paths of facts.
 
-    names: the names of the graph's nodes.
-    relations: the names of the graph's relations, without inverses.
-    graph: the network's graph, whose messages the paths refer to.
-    message_target: see GFMConfig.
+    Attributes:
+        names: the names of the graph's nodes.
+        relations: the names of the graph's relations, without inverses.
+        graph: the network's graph, whose messages the paths refer to.
+        message_target: see GFMConfig.
     """
 
     names: Sequence[str]

@@ -200,7 +200,7 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     from langchain_core.retrievers import BaseRetriever
 
     class PassageRetriever(BaseRetriever):
-        """LangChain retriever around one of this package."""
+        """Returns the hits of `retriever` as LangChain documents."""
 
         takes_filters: ClassVar[bool] = True
 

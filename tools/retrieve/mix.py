@@ -206,7 +206,10 @@ class MixedRetriever(ExplainedRetriever):
         return shares_by_doubt(doubt, self._sure)
 
     def _stands_with_teller(self, ranker: Ranker) -> bool:
-        """Return whether a ranker loses weight by the doubt: the doubting one; if it walks a graph, all that walk."""
+        """Return whether a ranker loses weight with the doubt.
+
+        The ranker that tells the doubt does; if that one walks a graph, all rankers that walk a graph do.
+        """
         if self._teller is None:
             return False
         teller = self._rankers[self._teller]

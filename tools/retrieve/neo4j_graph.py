@@ -125,7 +125,8 @@ class Neo4jGraph:
     ) -> None:
         """Add a node's name to the graph and, the first time, its property values as facts.
 
-        known: the nodes whose values were already added.
+        Args:
+            known: the nodes whose values were already added.
         """
         entity, labels, properties = node
         texts = texts_of(properties)

@@ -124,7 +124,8 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
     def _share_of(self, edge: int, shares: Floats) -> float:
         """Return the largest share of the question's words in any passage that states the fact `edge`.
 
-        shares: (D,), the share of the question's words that each passage contains.
+        Args:
+            shares: (D,), the share of the question's words that each passage contains.
         """
         triple = self.finder.graph.triple(edge)
         share = 0.0

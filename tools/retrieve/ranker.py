@@ -1,4 +1,4 @@
-"""Base classes of retrievers that rank the rows of a corpus, and of those that can explain their hits."""
+"""Defines base classes of retrievers that rank the rows of a corpus, and of those that can explain their hits."""
 
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ class RankedRetriever(ABC):
     ) -> list[Hit]:
         """Return at most `k` hits of `rank` that a filter admits.
 
-        method: the name of the method to call on the filtered retriever, if there is one.
+        Args:
+            method: the name of the method to call on the filtered retriever, if there is one.
         """
         retrieval = current_retrieval()
         restriction = retrieval.filter.both(Filter.of(filter))

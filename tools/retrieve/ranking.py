@@ -1,4 +1,4 @@
-"""Rankings of a corpus: the k best rows by score, with ties in a stable order."""
+"""Ranks the rows of a corpus: finds the k best rows by score, with ties in a stable order."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
     if parts.scheme not in schemes or not host:
         known = ", ".join(f"{scheme}://" for scheme in schemes)
         raise SettingsError(
-            f"{parts.scheme or text!r} is no address of a graph: write one that begins with {known} and names a host"
+            f"{parts.scheme or text!r} is not the address of a graph: write one that begins with {known} and names a host"
         )
     place = f"[{host}]" if ":" in host else host
     if port is not None:
@@ -111,7 +111,7 @@ def post(
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A handler that refuses redirects, which would send the user's key elsewhere."""
+    """Refuses redirects, which would send the user's key to another address."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

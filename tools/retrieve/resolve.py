@@ -73,7 +73,7 @@ def resolve_retriever(spec: object, index: object = None, **options: Any) -> Ret
         return LiveRetriever(spec, cast(PassageIndex, index), options)
     if options:
         raise TypeError(
-            f"{spec!r:.200} takes no options, since options are for retrievers given by name: leave away "
+            f"{spec!r:.200} takes no options, since options are for retrievers given by name: leave out "
             f"{', '.join(options)}"
         )
     if is_langchain_tool(spec):
@@ -86,7 +86,7 @@ def resolve_retriever(spec: object, index: object = None, **options: Any) -> Ret
     if inspect.isroutine(spec) or isinstance(spec, partial):
         return FunctionRetriever(spec)
     raise TypeError(
-        f"{spec!r:.200} is no retriever: give a name, a function of the query, a LangChain retriever, vector store or "
+        f"{spec!r:.200} is not a retriever: give a name, a function of the query, a LangChain retriever, vector store or "
         "tool, or an object with the method `retrieve(query, k)`"
     )
 

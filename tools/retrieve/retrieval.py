@@ -1,4 +1,4 @@
-"""The record of one search, which passes through its stages: candidates, filter, mix, reranker, reasons.
+"""Records one search as it passes through its stages: candidates, filter, mix, reranker, reasons.
 
 A Search keeps its record in a context variable, as a run keeps its ledger. Retrievers made by name and those that
 rank rows read there which passages may be seen. So a wrapper around such a retriever works even if it does not know

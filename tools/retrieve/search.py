@@ -1,4 +1,4 @@
-"""Searches of a run, which see one state of the index, and only the passages that a filter admits.
+"""Searches for a run: all its searches see one state of the index, and only the passages that a filter admits.
 
 LiveRetriever   a retriever by name, which follows the commits of its index
 Search          any retriever within a filter that no caller can widen, in the state of the index at the run's start
@@ -233,7 +233,7 @@ class LiveRetriever:
 
 
 class _Lazy(Generic[T]):
-    """A value that is made at its first use, while other threads wait. After a failure the next use tries again."""
+    """Makes a value at its first use, while other threads wait. After a failure the next use tries again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -258,7 +258,7 @@ def _hits_of(view: CommitView, method: str, query: str, k: int) -> list[Hit]:
 
 
 class _Call(NamedTuple):
-    """A call that a stage makes: `role.method(*args)`."""
+    """Holds a call that a stage makes: `role.method(*args)`."""
 
     role: object
     method: str
@@ -279,8 +279,9 @@ _NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
 class Search:
     """Runs a retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
 
-    retriever: returns the candidates.
-    commit: the commit of the index that was searched last.
+    Attributes:
+        retriever: returns the candidates.
+        commit: the commit of the index that was searched last.
     """
 
     retriever: Retriever

@@ -62,7 +62,7 @@ class SparqlGraph:
             letters = language.replace("-", "")
             if not letters.isascii() or not letters.isalnum():
                 raise SettingsError(
-                    f"{language!r} is no language tag: write the address as https://host/sparql#de,fr"
+                    f"{language!r} is not a language tag: write the address as https://host/sparql#de,fr"
                 )
         self._languages = (*languages, *_ENGLISH, _ANY_LANGUAGE)
         self._address = remote_address(place, ("https", "http"))

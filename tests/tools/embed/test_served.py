@@ -208,7 +208,7 @@ def test_a_reply_without_vectors_is_an_error(
                 "status": 400,
                 "reply": "This model's maximum context length is 512 tokens",
             },
-            "the text that begins 'Bell patented the telephone.' is too long for the model: index shorter chunks, --chunk-size",
+            "the text that begins 'Bell patented the telephone.' is too long for the model: cut shorter chunks, --chunk-size",
         ),
     ],
     ids=["key", "model", "length"],

@@ -115,7 +115,7 @@ def test_ready_facts_of_passages_that_are_not_there_are_reported(
     (tmp_path / "openie.jsonl").write_text(json.dumps(record) + "\n")
     report = build_graph(index, openie=tmp_path / "openie.jsonl")
     assert [item.reason for item in report.skipped] == [
-        "facts of 'x', which is no passage of the index"
+        "facts of 'x', which is not a passage of the index"
     ]
 
 
@@ -329,7 +329,7 @@ def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
         IngestError, match=r"none\.tsv does not exist: give the path of a file"
     ):
         add_triples(index, [tmp_path / "none.tsv"])
-    with pytest.raises(IngestError, match=r"is no file: give the path of a file"):
+    with pytest.raises(IngestError, match=r"is not a file: give the path of a file"):
         build_graph(index, openie=tmp_path)
 
 

@@ -64,7 +64,7 @@ def test_a_number_that_no_character_has_is_reported(tmp_path: Path) -> None:
         tmp_path, "a.nt", '<x:a> <x:b> "\\UFFFFFFFF" .\n<x:a> <x:b> "\\U0001F600" .\n'
     )
     assert first == Skipped(
-        "a.nt line 1", "not an N-Triples statement: no character \\UFFFFFFFF"
+        "a.nt line 1", "not an N-Triples statement: \\UFFFFFFFF is not a character"
     )
     assert second == PlacedTriple("x:a", "x:b", "\U0001f600", "a.nt line 2")
 

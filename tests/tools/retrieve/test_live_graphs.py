@@ -108,7 +108,7 @@ def test_names_are_found_in_other_languages_and_with_other_capitals(
     assert treaty in facts_for(sparql, "Where was the ACME Treaty signed?")
     assert facts_for(sparql, "Where is Hub?") == []
     assert ("Hub", "employer", "Acme") in facts_for(f"{sparql}#de-AT", "Where is Hub?")
-    with pytest.raises(SettingsError, match=says("'d e' is no language", "#de,fr")):
+    with pytest.raises(SettingsError, match=says("'d e' is not a language", "#de,fr")):
         resolve_retriever(f"{sparql}#d e")
 
 

@@ -207,7 +207,7 @@ def test_a_path_must_hold_an_index(tmp_path: Path) -> None:
 def test_anything_else_is_refused_with_what_would_do(thing: object) -> None:
     with pytest.raises(
         TypeError,
-        match=says("is no retriever", "LangChain", "retrieve(query, k)"),
+        match=says("is not a retriever", "LangChain", "retrieve(query, k)"),
     ):
         resolve_retriever(thing)
 

@@ -192,8 +192,9 @@ def read_gfm_files(
     """Return the contents of a gfm-rag folder.
 
     A fact belongs to the documents named in its attributes, or otherwise to those that both of its ends are linked to.
-    Every node that is not a document is an entity. Facts with impossible places are read without them, and mentions
-    with impossible counts count once; both are added to `skipped`.
+    Every node that is not a document is an entity. Places that cannot exist are left out of facts, and counts that
+    cannot
+    exist are replaced by 1; both are reported in `skipped`.
 
     Args:
         folder: data/NAME, or the folder of the tables.
@@ -323,7 +324,7 @@ def names_of_nodes(path: Path) -> dict[str, str]:
 
 
 class _Node(NamedTuple):
-    """Holds a row of nodes.csv;"""
+    """Holds a row of nodes.csv."""
 
     key: str
     """The uid or name by which edges refer to the node."""
@@ -336,7 +337,7 @@ class _Edges:
     """Collects mentions and facts."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
-        """Start without any.
+        """Begin without facts and mentions.
 
         Args:
             documents: the documents' ids, by the keys of their nodes.

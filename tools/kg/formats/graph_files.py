@@ -151,7 +151,7 @@ def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 class _GraphML:
-    """Parser of GraphML that knows the line of each node and edge."""
+    """Parses GraphML, and keeps the line of each node and edge."""
 
     def __init__(self, label: str) -> None:
         self.graph = NodesAndEdges()

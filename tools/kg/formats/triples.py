@@ -497,7 +497,7 @@ def _unescaped(text: str) -> str:
         if code is not None and int(code, 16) <= sys.maxunicode:
             return chr(int(code, 16))
         if code is not None:
-            raise ValueError(f"no character {found[0]}")
+            raise ValueError(f"{found[0]} is not a character")
         if found[3] not in _CHARACTERS:
             raise ValueError(f"unknown escape \\{found[3]}")
         return _CHARACTERS[found[3]]

@@ -287,7 +287,11 @@ def test_a_published_configuration_is_read_with_its_nulls_as_defaults() -> None:
             None,
             "return_hidden has to be true",
         ),
-        ("model_config__entity_model__hidden_dims", [4, 8], r"have to be equal, got \[4, 8\]"),
+        (
+            "model_config__entity_model__hidden_dims",
+            [4, 8],
+            r"have to be equal, got \[4, 8\]",
+        ),
         ("dataset_config__use_node_feat", False, "use_node_feat is False; only True"),
         ("dataset_config__use_edge_feat", True, "use_edge_feat is True; only False"),
         (

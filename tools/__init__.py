@@ -1,1 +1,1 @@
-"""The tools that graphs call, a folder for each stage."""
+"""Holds the tools that graphs call: a folder for each stage, and for what several stages share."""

@@ -1,4 +1,4 @@
-"""The forms of answers (short, choice, boolean, ...), and how an answer is parsed out of a reply."""
+"""Describes the forms of answers (short, choice, boolean, ...), and parses an answer out of a reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of a model: the request, the reply, and the protocol of the objects that answer requests."""
+"""Describes a call of a model: the request, the reply, and the protocol of the objects that answer requests."""
 
 from __future__ import annotations
 

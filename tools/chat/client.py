@@ -1,4 +1,4 @@
-"""A chat model as the roles call it: a stack of wrappers around a model, each of which adds one thing."""
+"""Builds a chat model as the roles call it: a stack of wrappers around a model, each of which adds one thing."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _with_tools(model: Any, tools: Sequence[JSON]) -> Any:
 
 
 class _MissingProvider(MissingExtra):
-    """Raised if the provider's LangChain package is not installed."""
+    """Reports that the provider's LangChain package is not installed."""
 
     def __init__(self, provider: str, reason: str) -> None:
         named = re.search(r"`pip install ([\w-]+)`", reason)

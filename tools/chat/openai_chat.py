@@ -1,4 +1,4 @@
-"""A LangChain chat model for any server that speaks OpenAI's protocol."""
+"""Calls any server that speaks OpenAI's protocol, as a LangChain chat model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BERT in numpy (arXiv:1810.04805), in the size of MiniLM-L6: 6 post-norm layers of 12 heads, width 384.
+"""Computes BERT (arXiv:1810.04805) in numpy, in the size of MiniLM-L6: 6 post-norm layers of 12 heads, width 384.
 
 Texts are read in panels: matrices with a column for each token, one text after another, without padding.
 """

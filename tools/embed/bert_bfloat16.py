@@ -1,7 +1,8 @@
-"""The same BERT in torch, for many texts at once, on processors with instructions for 16-bit numbers (bfloat16).
+"""Computes the same BERT as bert.py in torch, for many texts at once, on processors with instructions for bfloat16.
 
-These are six to eight times as fast as numpy's float32. Factors and products are rounded to 8 binary digits and
-summed in float32; the states to which each layer adds are float32 too. lab/embedding.md has the effect on vectors.
+These instructions for 16-bit numbers are six to eight times as fast as numpy's float32. Factors and products are
+rounded to 8 binary digits and summed in float32; the states to which each layer adds are float32 too.
+lab/embedding.md has the effect on vectors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The packaged all-MiniLM-L6-v2 in numpy: sentence vectors without torch, ready in a third of a second.
+"""Embeds texts by the packaged all-MiniLM-L6-v2 in numpy, without torch; it is ready in a third of a second.
 
 A vector is the mean over a text's tokens, scaled to length 1. The vectors equal those of sentence-transformers to 1e-6;
 importing that takes 6 s, which is most of a short run. If the processor multiplies bfloat16, torch computes the vectors

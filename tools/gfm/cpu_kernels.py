@@ -1,4 +1,4 @@
-"""The loops of the network on the CPU, each one pass over memory: messages and their sums, updates, scores.
+"""Runs the network's loops on the CPU, each in one pass over memory: messages and their sums, updates, scores.
 
 With numba, a loop is compiled at its first use, for the processor at hand; no other compiler is needed. Without
 numba, torch's operations compute the same in blocks, several times slower.

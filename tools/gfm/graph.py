@@ -1,4 +1,4 @@
-"""A knowledge graph as the network reads it, and the entities at which a question starts."""
+"""Holds a knowledge graph as the network reads it, and the entities at which a question starts."""
 
 from __future__ import annotations
 

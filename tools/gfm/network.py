@@ -1,4 +1,4 @@
-"""The GFM network written plainly: every state of every entity at every layer (GFM-RAG, arXiv:2502.01113, eq. 4 to 10).
+"""Computes the GFM network plainly: every entity's state at every layer (GFM-RAG, arXiv:2502.01113, eq. 4 to 10).
 
 A message is the elementwise product of the source's state and the relation's state (DistMult); an entity sums its
 messages; a linear map, a layer norm and a ReLU update its state. `message`, `aggregate` and `update` below are the

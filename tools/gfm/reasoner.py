@@ -1,4 +1,4 @@
-"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph of nodes with texts, including documents.
+"""Computes G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph of nodes with texts, including documents.
 
     query = question_mlp(question)      node = ent_mlp(its text's vector)
     initial state = early_fuse_mlp([m * query; node]), where m is 1 for the question's nodes and 0 for all others

@@ -1,4 +1,4 @@
-"""A GraphLLM as a LangChain chat model, which takes the facts of a question's graph together with the messages."""
+"""Wraps a GraphLLM as a LangChain chat model, which takes the facts of a question's graph with the messages."""
 
 from __future__ import annotations
 

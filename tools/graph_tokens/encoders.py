@@ -1,4 +1,4 @@
-"""Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
+"""Encodes graphs: networks turn the vectors of a graph's nodes and edges into states of its nodes.
 
 They are the three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer
 (arXiv:2009.03509), GAT (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, there is a norm over

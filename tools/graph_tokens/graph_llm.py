@@ -1,4 +1,4 @@
-"""GraphLLM: a causal language model that reads a graph through soft tokens before its text.
+"""Defines GraphLLM, a causal language model that reads a graph through soft tokens before its text.
 
 Sources: RAS (section 3.3, eq. 2 and 8) and G-Retriever (arXiv:2402.07630, eq. 10 to 13). A graph encoder and a
 projector turn the graph into `graph_tokens` vectors as wide as the model's word vectors; together with those of the

@@ -1,4 +1,4 @@
-"""GraphLLM as planner and answerer: roles on a chat model that also reads the graph through soft tokens."""
+"""Plans and answers by a GraphLLM: roles on a chat model that also reads the graph through soft tokens."""
 
 from __future__ import annotations
 

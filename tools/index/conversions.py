@@ -244,7 +244,7 @@ class _Pages:
 
         soup = BeautifulSoup(page, "lxml")
         named = soup.title.get_text() if soup.title else ""
-        self.about = _said_of_page(soup)
+        self.about = _author_and_date(soup)
         self.left_out += prepare(soup)
         heading = soup.find("h1")
         first = heading.get_text() if heading else ""
@@ -267,7 +267,7 @@ class _Pages:
         return DocumentConverterResult(markdown=self.read(page))
 
 
-def _said_of_page(soup: Any) -> dict[str, str]:
+def _author_and_date(soup: Any) -> dict[str, str]:
     """Return the author and the date in a page's meta elements."""
     about: dict[str, str] = {}
     for meta in soup.find_all("meta", content=True):

@@ -293,7 +293,7 @@ def _journal(place: Path | Address) -> Iterator[Journal]:
 
 
 class _IngestRun:
-    """A single pass over files. Without an index, everything is loaded and nothing is written, as a rehearsal.
+    """Passes over files once and indexes them. Without an index, it loads everything and writes nothing (a dry run).
 
     Args:
         strict: raise IngestError for the first thing that cannot be loaded.
@@ -429,7 +429,7 @@ class _IngestRun:
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
             else:
-                self._tell_older(label)
+                self._report_older(label)
             if file.data is not None and self._index is not None:
                 self._journal.put_upload(file.place, file.data)
             self._counts["files"] += 1
@@ -437,7 +437,7 @@ class _IngestRun:
                 self._flush()
         self._read(began + _size(file) - self._bytes)
 
-    def _tell_older(self, label: str) -> None:
+    def _report_older(self, label: str) -> None:
         """Report the documents of a file that an earlier run read and this run could not read."""
         count = len(self._journal.documents_of(label, unseen=True))
         if count:

@@ -1,4 +1,4 @@
-"""The base class of planners on chat models, which ask the model for the next action."""
+"""Defines the base class of planners that ask a chat model for the next action."""
 
 from __future__ import annotations
 

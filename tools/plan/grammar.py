@@ -1,4 +1,4 @@
-"""The grammar of a planner's replies: finds the action that a reply states.
+"""Finds the action that a planner's reply states, by the grammar of its replies.
 
     [SUBQ] a question        search for this
     [SUFFICIENT]             the graph holds the answer

@@ -197,7 +197,7 @@ class LLMPlanner(ChatPlanner):
 
 @dataclass(frozen=True)
 class _History:
-    """The question and the searches so far, as the planner's prompt shows them in a layout."""
+    """Holds the question and the searches so far, as the planner's prompt shows them in a layout."""
 
     question: str
     task: str

@@ -1,4 +1,4 @@
-"""The dialogue of a planner over the hops of a run; each call only adds turns to it.
+"""Keeps the dialogue of a planner over the hops of a run; each call only adds turns to it.
 
 The turns are stored in the plans that they led to (`Plan.dialogue`), so a planner keeps no state between its calls:
 a run that resumes after a pause, or in another process, has the same dialogue.

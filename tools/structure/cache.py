@@ -220,7 +220,7 @@ class CachedExtractor:
 
 
 class _RecordingLedger(Ledger):
-    """A ledger that collects the calls for one passage and passes them on to the run's ledger."""
+    """Collects the calls for one passage, and passes them on to the run's ledger."""
 
     def __init__(self, run: Ledger) -> None:
         super().__init__(

@@ -170,7 +170,7 @@ class LLMExtractor:
 
 
 class _Reading:
-    """The reading of some passages by the model; it collects their facts and failures."""
+    """Reads some passages with the model, and collects their facts and failures."""
 
     def __init__(
         self,

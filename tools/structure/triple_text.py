@@ -1,4 +1,4 @@
-"""The text and tokens that a text-to-triples model reads and writes, the same for training, use and vLLM.
+"""Converts texts and facts to the tokens of a text-to-triples model, the same for training, use and vLLM.
 
 A model with an encoder (Flan-T5) reads the plain text, as the public `pat-jj/text2triple-flan-t5` does; a causal
 model (Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts separated

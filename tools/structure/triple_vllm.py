@@ -1,4 +1,4 @@
-"""Bulk text-to-triples through vLLM's offline batches, with the same prompts and parsing as the other local models.
+"""Extracts facts in bulk by text-to-triples models in vLLM, with the same prompts and parsing as other local models.
 
     ras-agent structure --extractor text2triple-vllm:/path --corpus TEXTS.jsonl --triple-cache FACTS --concurrency 512
     ras-agent structure --extractor text2triple-vllm:/path#gpu_memory_utilization=0.5,tensor_parallel_size=2 ...

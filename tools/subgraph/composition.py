@@ -1,4 +1,4 @@
-"""Composition strings choose a method for each module of a path finder. The 21 instances are those of Table 4.
+"""Parses composition strings, which choose a method for each module of a path finder.
 
 ppr>shortest>random          instance 0: personalised PageRank, all shortest paths, a random choice
 ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search guided by a fine-tuned one, a
@@ -6,7 +6,7 @@ reranker
 
 extraction[+scorer] > shortest | complete | beam:scorer > random | scorer
 
-Modules and Table 4 are those of LEGO-GraphRAG.
+Modules, and the 21 instances of Table 4, are those of LEGO-GraphRAG.
 """
 
 from __future__ import annotations

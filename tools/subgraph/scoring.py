@@ -1,4 +1,4 @@
-"""The contract of scorers, which rate how well facts and paths fit a question."""
+"""Describes scorers, which rate how well facts and paths fit a question."""
 
 from __future__ import annotations
 

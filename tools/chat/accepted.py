@@ -207,7 +207,7 @@ class Accepted:
         return ROLES
 
     async def _learn_window(self, request: Request, deadline: Deadline) -> None:
-        """Note that a prompt was too long, and take the window from the server's list of models if it has one."""
+        """Record that a prompt was too long, and take the window from the server's list of models if it has one."""
         asked = estimate_turns(request.turns) + (self._sizes.limit(request) or 0)
         assumed = self._sizes.window
         listed = None

@@ -124,7 +124,7 @@ class ByNeed:
         return (yield from fitted(chat, request.max_tokens, partial(render, more)))
 
     def note(self, asking: Asking, more: Asking, problem: str, reply: str) -> None:
-        """Note in the run's ledger that a reply could not be read, and which settings add the help from the start."""
+        """Record in the run's ledger that a reply could not be read, and which settings add the help from the start."""
         added = []
         if more.prompt != asking.prompt:
             added.append(_EXAMPLES)

@@ -102,7 +102,7 @@ class Window:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shrink(self, tokens: int) -> None:
-        """Note that the window has at most `tokens` tokens."""
+        """Record that the window has at most `tokens` tokens."""
         with self._lock:
             self.tokens = min(self.tokens or tokens, tokens)
 

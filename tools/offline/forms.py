@@ -20,14 +20,14 @@ _STOPS = (".", "?", "!", ":")
 
 @dataclass
 class Record:
-    """Holds one record of a form."""
+    """Holds a record of a form, such as one ticket or one entry of a list: its headings, and its labelled values."""
 
     headings: list[str] = field(default_factory=list)
     """The lines above its fields."""
     fields: dict[str, str] = field(default_factory=dict)
-    """Label -> value."""
+    """The value of each label."""
     lines: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Label -> (offset of the line, the line)."""
+    """The line of each label, after its offset."""
 
 
 def records_of(text: str) -> Iterator[Record]:

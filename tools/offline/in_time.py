@@ -82,7 +82,7 @@ def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The time that a question asks about, in years, and the question without it."""
+    """Holds the time that a question asks about, in years, and the question without it."""
 
     time: float
     without_time: str

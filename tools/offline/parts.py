@@ -184,7 +184,11 @@ def _within(own: Part, answer: str, place: int) -> str:
 
 
 def _like(answer: str, own: Part, place: int, part: Part, question: str) -> str:
-    """Return what a part contains in the answer's place: a figure of the same kind, or a name; "" if neither."""
+    """Return the text of a part that stands where the answer stands in its own part: a figure of the same kind, or a
+    name.
+
+    Return "" if there is neither.
+    """
     if figures_in(answer):
         return _figure_like(answer, part.text, question)
     before = own.text[: place - own.start]

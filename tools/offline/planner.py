@@ -1,4 +1,4 @@
-"""Chooses the next search by the passages found so far: the planner of the offline mode, and IRCoT's reasoner."""
+"""Plans searches by the passages found so far: the planner of the offline mode, and IRCoT's reasoner."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
 
 
 class OfflineReasoner:
-    """Quotes, as the next thought, the sentence with most of the question that also names something new.
+    """Quotes, as the next thought, the sentence with most of the question's words that also names something new.
 
     The last sentence of the chain contains "answer is".
     """

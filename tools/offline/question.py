@@ -65,7 +65,7 @@ class QuestionAnalysis:
     compared: tuple[str, ...]
     """Two names, also if a question asks for something that they have in common; otherwise ()."""
     answer_type: AnswerType | None
-    """None if the words do not show it."""
+    """The type of the answer; None if the question's words do not show it."""
     answer_noun: tuple[str, ...]
     """The case-folded noun for the answer ("drama series"); () for who, when and where."""
 

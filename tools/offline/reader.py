@@ -107,7 +107,7 @@ class Reader:
 
 
 class _Window(NamedTuple):
-    """Tokens of a text that are read together, with their offsets in the text."""
+    """Holds tokens of a text that are read together, with their offsets in the text."""
 
     text: int
     """The index of the text."""
@@ -127,7 +127,7 @@ def _load(file: Path) -> _Network:
 
 
 class _Network:
-    """The network, its tokenizer, and the weights with its heads. They never change."""
+    """Holds the network, its tokenizer, and the weights with its heads. They never change."""
 
     def __init__(
         self, network: Bert, tokenizer: Tokenizer, weights: Mapping[str, Floats]
@@ -216,7 +216,11 @@ def _spans(
     count: int,
     longest: int = ANSWER_TOKENS,
 ) -> Iterator[Span]:
-    """Yield the best spans of the tokens from `first` on, which have these offsets. logits: (T, 2)."""
+    """Yield the best spans of the tokens from `first` on, which have these offsets.
+
+    Args:
+        logits: (T, 2), of starting and of ending the answer.
+    """
     none = float(logits[0].sum())
     inside = logits[first : first + len(offsets)]
     for start, end, score in best_spans(inside[:, 0], inside[:, 1], count, longest):

@@ -24,7 +24,7 @@ _packaged_reader = cache(Reader)
 def offline_planner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflinePlanner:
-    """Build the planner that asks for the things which a question describes, innermost first, else follows bridges."""
+    """Build the planner, which asks for the things that a question describes, innermost first, else follows bridges."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
     reader = _packaged_reader()

@@ -1,4 +1,7 @@
-"""Answers by more than one name: by a list, or by sentences: a reason, a summary, steps, the nearest to a question."""
+"""Answers with more than one name: with a list, or with sentences that give a reason, a summary or steps.
+
+It also finds the sentences nearest to a question, which are cited if no answer is sure enough.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Row:
     """The number of rows of the table; 0 if unknown."""
     sentence: Sentence
     lines: Mapping[str, Sentence] = field(default_factory=dict)
-    """For a form: column -> the line with it.
+    """The line of each column, for a form.
 
     A form that is the only one of its kind can be asked about without its name.
     """
@@ -160,7 +160,7 @@ def _sentence_of(passage: ReadPassage, key: str) -> Sentence:
 
 
 class _Asked:
-    """A question, parsed for tables."""
+    """Holds a question, parsed to be answered from tables."""
 
     def __init__(self, question: str) -> None:
         self.text = question
@@ -213,7 +213,10 @@ class _Asked:
 
 
 def columns_asked_by(word: str) -> frozenset[str]:
-    """Return the stems of the columns, or of words in a text, that a word asks for: those of a height for "taller"."""
+    """Return the stems of the columns that a word of a question asks for, such as those of heights for "taller".
+
+    They may also be looked for in texts.
+    """
     positive = _POSITIVES.get(word, word)
     return _MEASURES.get(positive, frozenset())
 

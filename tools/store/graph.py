@@ -382,7 +382,11 @@ class VectorRows(Rows):
             self._delete("kg_near WHERE name", names)
 
     def of_texts(self, maker: int) -> dict[int, npt.NDArray[np.float32]]:
-        """Return the vectors of texts that one maker made, by the hashes of the texts."""
+        """Return the vectors of texts by the hashes of the texts.
+
+        Args:
+            maker: the number of the use and the embedder.
+        """
         query = "SELECT text, data FROM kg_texts WHERE maker = ?"
         rows = self._run(query, (maker,))
         return {text: np.frombuffer(data, "<f4") for text, data in rows}

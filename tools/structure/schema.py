@@ -1,4 +1,4 @@
-"""Gives facts the names of a schema's relations."""
+"""Renames the relations of facts to those of a schema."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The offline answerer: answer spans, comparisons and yes or no, ranked by a small network."""
+"""Answers without a language model: finds answer spans, compares things and judges yes or no, by a small network."""

@@ -93,7 +93,7 @@ _AGAINST_ITS_VALUES = 0.25
 class OfflineAnswerer:
     """Answers questions without a language model. Thread safe.
 
-    A small network, the reader, finds and judges answers; rules decide which of two things is first or has most.
+    A small network, the reader, finds and judges answers; rules compare two things by their dates and numbers.
     """
 
     name = "offline"
@@ -165,7 +165,9 @@ class OfflineAnswerer:
     def reply(
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
-        """Return the answer, however sure, with the sentences that support it; None if nothing answers the question."""
+        """Return the answer, whatever its confidence, with the sentences that support it; None if nothing answers the
+        question.
+        """
         asked, of_that_time = in_its_time(question, passages)
         reply = self._reply(asked, of_that_time, steps)
         if reply is None or asked == without_as_of(question):
@@ -217,7 +219,7 @@ class OfflineAnswerer:
     def _open(
         self, question: str, chain: Chain, passages: Sequence[ReadPassage]
     ) -> Reply | None:
-        """Return the end of a chain that is sure enough, else the answer to the whole question."""
+        """Return the answer of a chain if it is sure enough, else the answer that is read for the whole question."""
         end = chain.answered
         lead = tuple(link.found.sentence for link in chain.links)
         if end is None:
@@ -260,11 +262,12 @@ class OfflineAnswerer:
     def _borne(
         self, question: str, answer: str, grounds: Sequence[Sentence]
     ) -> tuple[float, bool]:
-        """Return the margin with which the sentences of a proof alone give an answer, and whether they give it first.
+        """Return the reader's margin for an answer in its proof, and whether it is the first answer that the proof
+        gives.
 
-        The margin is that of the first span that equals, contains or is part of the answer. The sentences are read for
-        the question as it was asked, so an answer to another question, or one that only other parts of a passage give,
-        gets a low margin.
+        The margin is that of the first span that equals, contains or is part of the answer. Only the sentences of the
+        proof are read, for the question as it was asked, so an answer to another question, or one that only other parts
+        of a passage give, gets a low margin.
         """
         text = _text_of(grounds)
         (spans,) = self._reader.read(question, [text])
@@ -283,9 +286,8 @@ class OfflineAnswerer:
     ) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and single ones; None without one.
 
-        Answers that overlap support each other; those from pairs count as much as those from single passages. A
-        passage without a pair, or a part that pairs leave out, has to suffice alone: its answers count for both,
-        slightly reduced.
+        Answers that overlap support each other; those from pairs count as much as those from single passages. The
+        answers of a passage that is in no pair, or of a part that pairs leave out, count for both, slightly reduced.
 
         Args:
             led: canonical keys of the things that only lead to the answer.
@@ -319,7 +321,7 @@ class OfflineAnswerer:
         links: Sequence[Sentence],
         passages: Sequence[ReadPassage],
     ) -> Reply:
-        """Return the answer of a comparison of two, else a verdict."""
+        """Return the answer to a yes-or-no question: a comparison if it is about two things, else the reader's verdict."""
         same = SAME.search(asked.question)
         if same or _OF_BOTH.search(asked.question):
             sides = sides_of(asked, passages)
@@ -372,9 +374,9 @@ class OfflineAnswerer:
 
 
 def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
-    """Yield the sentences, each after the one that names its subject if it begins with a pronoun.
+    """Yield the sentences; before a sentence that begins with a pronoun, also the one that names its subject.
 
-    Passages with a title name their subject there.
+    A passage with a title names its subject there.
     """
     for sentence in sentences:
         if not sentence.passage.topic:
@@ -422,7 +424,7 @@ def _text_of(grounds: Sequence[Sentence]) -> str:
 
 
 def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
-    """Return the stems of the nouns that state what sort the answers are, which a text need not say of them."""
+    """Return the stems of the nouns for the answers, such as "town" in "which town", which a text need not repeat."""
     questions = [question]
     for link in chain.links:
         questions.append(asking_for(link.description))
@@ -433,7 +435,10 @@ def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
 
 
 def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
-    """Return whether the verdict is "yes" although the sentence lacks a value, or "no" although it lacks none."""
+    """Return whether a sentence contradicts the verdict by its names, figures and denials.
+
+    A "yes" is contradicted if the sentence lacks one of the question's; a "no" if it has all of them.
+    """
     values = _values(question)
     own = deciding.passage.title_stems
     held = _counts(deciding.tokens, deciding.text)
@@ -481,7 +486,9 @@ def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
 
 
 def _voices(key: str, found: Mapping[str, Found]) -> float:
-    """Return the log of the support for one answer by all answers, each by its probability and the words' F1."""
+    """Return the log of the support for an answer: the sum of the probabilities of all answers, each times its words'
+    F1 with this one.
+    """
     words = set(key.split())
     said = _FLOOR
     for other, one in found.items():

@@ -1,6 +1,6 @@
-"""Compares two things: which one is first, has most or is meant, and whether something holds for both.
+"""Compares two things: decides which one is first, has the most or is described, and whether something holds for both.
 
-Dates, numbers and words decide; whether something holds for both, the reader is asked too.
+Dates, numbers and words decide; the reader also judges whether something holds for both.
 """
 
 from __future__ import annotations
@@ -201,11 +201,10 @@ def _parts_about(
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
-    """Return whether two phrases mean the same thing, which the question does not already say.
+    """Return whether two phrases mean the same, by words that the question does not contain.
 
-    Phrases such as "lyric poet" and "Scottish poet" share the last word of one of them. For a name or a number, one
-    must
-    contain all words of the other: North Carolina is not South Carolina.
+    Phrases such as "lyric poet" and "Scottish poet" need only share the last word of one of them. Of names and numbers,
+    one must contain all words of the other: North Carolina is not South Carolina.
     """
     first = stems(one)
     second = stems(other)
@@ -249,7 +248,10 @@ def _chosen(
 
 
 def _by_figures(
-    sides: Sequence[Side], figures: Sequence[_Told | None], by_dates: bool, sign: int
+    sides: Sequence[Side],
+    figures: Sequence[_SideFigure | None],
+    by_dates: bool,
+    sign: int,
 ) -> tuple[Side, tuple[Sentence, ...], float]:
     """Return the side with the largest figure, or for sign -1 the smallest, its grounds, and the confidence."""
     told = [one for one in figures if one is not None]
@@ -266,8 +268,8 @@ def _by_figures(
     return sides[best], tuple(one.sentence for one in told), sure
 
 
-class _Told(NamedTuple):
-    """A number or a date of a side, the sentence with it, and the word after it ("" if it has no unit)."""
+class _SideFigure(NamedTuple):
+    """Holds a number or a date of a side, the sentence with it, and the word after it ("" if it has no unit)."""
 
     value: float
     sentence: Sentence
@@ -276,7 +278,7 @@ class _Told(NamedTuple):
 
 def _figure(
     side: Side, about: frozenset[str], by_dates: bool, names: Sequence[str]
-) -> _Told | None:
+) -> _SideFigure | None:
     """Return the side's date, or number, that is nearest to the words asked about; None without one.
 
     Without a number, it counts the names in the sentence about the side's members or parts, else in its first
@@ -302,11 +304,11 @@ def _figure(
     if figures:
         near, _, order, sentence, figure = max(figures, key=lambda one: one[:3])
         if by_dates or near > _FAR:
-            return _Told(way * order, sentence, _unit(sentence, figure))
+            return _SideFigure(way * order, sentence, _unit(sentence, figure))
     if by_dates or not side.sentences:
         return None
     telling = max(side.sentences, key=lambda one: bool(_BELONGS.search(one.text)))
-    return _Told(len(telling.names), telling)
+    return _SideFigure(len(telling.names), telling)
 
 
 def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[Figure]:
@@ -412,7 +414,8 @@ def _named(
     wanted: frozenset[str],
     kind: AnswerType | None,
 ) -> frozenset[str]:
-    """Return the keys of the names that a sentence states for a side, without its own, or of numbers if asked for.
+    """Return the keys of the names in a sentence about a side, without the side's own; of the numbers if these are
+    asked for.
 
     A name after a comma ("Nantong, Jiangsu") counts only if the widest place is asked for, since two cities of one
     country need not be in the same province.
@@ -466,7 +469,7 @@ def sides_of(
 ) -> tuple[Side, ...]:
     """Return the things that a question compares, in its order, with the sentences about them.
 
-    No passage is used, by its title, for two of them.
+    A passage that is chosen by its title belongs to only one of them.
     """
     left = list(passages)
     sides = []
@@ -484,7 +487,10 @@ def sides_of(
 def _titled(
     name: str, question: str, passages: Sequence[ReadPassage]
 ) -> ReadPassage | None:
-    """Return the passage with a name for its title, or for an end of it; of namesakes the nearest to the question."""
+    """Return the passage whose title is the name; else one whose title is the beginning of the name, or ends with it.
+
+    Of several, the one with most words of the question is returned; None without any.
+    """
     key = canonical_key(name)
     wanted = stem_set(question)
 
@@ -504,7 +510,7 @@ def _titled(
 def _sentences_about(
     name: str, passages: Sequence[ReadPassage]
 ) -> tuple[Sentence, ...]:
-    """Return the sentences of the first passage whose subject is a thing: they begin with its name.
+    """Return the sentences about a thing in the first passage with any: those that begin with its name.
 
     Sentences that follow with a pronoun in place of the name are included. Without any, these are the sentences that
     name the thing in a passage without a title.

@@ -24,9 +24,10 @@ class Signals:
     borne: float
     """The margin by which the sentences of the proof, read without other sentences, give the answer."""
     first: float
-    """1 if they give no other answer before it."""
+    """1 if the proof gives no other answer before this one."""
     likely: float
-    """The probability that the reader gives it among all passages, 0..1; for a chain that of its least likely part."""
+    """The probability of the answer by the reader, over all passages, 0..1; for a chain that of its least likely part.
+    """
     chained: float
     """1 if each part of the question was answered and replaced by its answer."""
     of_another: float

@@ -120,7 +120,7 @@ def _denies_otherwise(question: str, text: str) -> bool:
 def _is_of_another_time(question: str, grounds: Sequence[Sentence]) -> bool:
     """Return whether a question asks about an earlier time and no sentence is about one, or the other way round.
 
-    A question who "is" something is not answered by a sentence that begins with "before" or "previously".
+    A question about who "is" something is not answered by a sentence that begins with "before" or "previously".
     """
     if _ASKS_FOR_EARLIER.search(question):
         words = {token.word for one in grounds for token in one.tokens}
@@ -222,7 +222,7 @@ def _names(text: str) -> list[str]:
 
 
 def _is_role_of_another(question: str, text: str) -> bool:
-    """Return whether the text has "mayor of Dunmere" where the question has "mayor of Brennhaven", and not that."""
+    """Return whether a text has "mayor of Dunmere", but not "mayor of Brennhaven", which the question has."""
     for asked in _ROLE_OF.finditer(question):
         if asked["role"] in english.CLOSED:
             continue  # "one of"

@@ -1,4 +1,4 @@
-"""Decides whether a sentence affirms a yes-or-no question in its own words, or has another value in its place.
+"""Decides whether a sentence affirms a yes-or-no question in the question's words, or has another value in it.
 
 Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
                                    "The mill was built in 1847."                      no
@@ -44,7 +44,7 @@ _LONGEST_GAP = 12  # words that may come between two of the question's
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it is compared."""
+    """Holds a word in the form in which it is compared."""
 
     stem: str
     value: int = -1

@@ -1,1 +1,1 @@
-"""The offline extractor, which finds facts by rules of English grammar."""
+"""Extracts facts by rules of English grammar, for the offline mode."""

@@ -91,8 +91,7 @@ def _links_of_title(passage: Passage, facts: Sequence[Triple]) -> Iterator[Tripl
 
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str]:
-    """Return a pattern of the first passages' titles, longest first: titles are names, whatever their words look
-    like."""
+    """Return a pattern of the first passages' titles, longest first, since a title counts as a name in any case."""
     titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
     known: list[str] = []
     for title in sorted(titles, key=lambda one: (-len(one), one)):

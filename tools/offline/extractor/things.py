@@ -17,12 +17,12 @@ _SAYS_SOMETHING = re.compile(
     r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])"
     r"|(?i:\b(?:i|we|you|they|he|she|it|that|there|who)['’](?:m|s|re|ve|ll|d)\b)"
 )
-"""A pronoun inside a phrase, which is then a clause or a quotation."""
+"""Matches a pronoun inside a phrase, which is then a clause or a quotation."""
 _PART = re.compile(
     r"(?i)(?:article|question|section|chapter|part|day|step|appendix|annex|item|page|clause|exercise|lesson|figure|table)"
     r" (?:\d+|[ivx]+)\b"
 )
-"""The name of a part of a text."""
+"""Matches the name of a part of a text."""
 _WHEN = re.compile(
     r"(?i)\b(?:ago|(?:next|last) (?:week|month|year|time|night|morning|day|evening|afternoon))$"
 )

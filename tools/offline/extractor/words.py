@@ -128,7 +128,8 @@ def _is_whole(place: int, names: Sequence[tuple[int, int]]) -> bool:
 def _names(left: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of names, without dates, and without a first word that is capitalised only for its position.
 
-    left: the sentence, with _TAKEN in place of the characters of other spans.
+    Args:
+        left: the sentence, with _TAKEN in place of the characters of other spans.
     """
     # commas separate names and keep the offsets
     bare = _FIXED.sub(_commas, left.replace(_TAKEN, ","))
@@ -178,7 +179,7 @@ _ENDINGS = {"ed": "x", "ing": "g", "ly": "y"}
 
 
 def _is_verb_here(word: str, previous: Token, tags: str) -> bool:
-    """Return whether a word that may be a verb is one after these words."""
+    """Return whether a word that may be a verb is a verb here, given the words before it."""
     is_first = not _has_verb(tags)
     if english.is_third_person(word):
         return previous.tag in "royn," or (previous.tag in "NEQD" and is_first)
@@ -255,8 +256,8 @@ class Chunk:
     """Holds a piece of a sentence: characters `start` to `end`."""
 
     kind: str
-    """"np" noun phrase, "vg" verb with its auxiliaries, otherwise the letter of the word: p, c, s, r or a comma. For a
-    verb, finite: it can head a clause.
+    """"np" noun phrase, "vg" verb with its auxiliaries, otherwise the letter of the word: p, c, s, r or a comma.
+    `finite` says whether a verb can head a clause.
     """
     text: str
     start: int
@@ -264,9 +265,9 @@ class Chunk:
     np: NounPhrase | None = None
     finite: bool = False
     copula: bool = False
-    """It is only a form of "be"."""
+    """Whether the verb is only a form of "be"."""
     bare: bool = False
-    """It is one participle without an auxiliary."""
+    """Whether the verb is one participle without an auxiliary."""
 
 
 # a participle is part of a noun phrase between its opener and a noun ("an animated film"), "and" between adjectives

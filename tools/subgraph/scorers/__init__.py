@@ -1,1 +1,1 @@
-"""Scorers of facts and paths: by words, by vectors, by a cross-encoder, by a chat model."""
+"""Scores facts and paths: by words, by vectors, by a cross-encoder, or by a chat model."""

@@ -332,7 +332,7 @@ def _quote(
 def _expand(run: str) -> list[int]:
     """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9.
 
-    Of too long a range only the two ends are returned.
+    If a range is too long, only its two ends are returned.
     """
     numbers: list[int] = []
     for first, last in _PART.findall(run):

@@ -36,7 +36,7 @@ _TRIES = frozenset(("retries", "patience"))
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Settings of how models are built from strings, and of how any model is called."""
+    """Sets how models are built from strings, and how any model is called."""
 
     temperature: float | None = None
     """The temperature of models built from a string; None leaves the provider's default."""

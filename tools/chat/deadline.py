@@ -1,4 +1,4 @@
-"""Deadlines of model calls: a call ends with its run, however long the model's client would wait."""
+"""Enforces deadlines of model calls: a call ends with its run, however long the model's client would wait."""
 
 from __future__ import annotations
 

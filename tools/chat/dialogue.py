@@ -1,4 +1,4 @@
-"""Conversations of a role with a model, written once for synchronous and asynchronous callers.
+"""Runs conversations of a role with a model, written once for synchronous and asynchronous callers.
 
 A dialogue is a generator: it yields a Request, is sent the Reply, and returns its result. It does no I/O, so the
 same dialogue runs in threads, in an event loop, and in tests. A failed call raises its error at the `yield`.

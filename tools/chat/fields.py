@@ -1,4 +1,4 @@
-"""Fields, headers and keys that a user adds to the requests of a model built from a string."""
+"""Holds the fields, headers and keys that a user adds to the requests of a model built from a string."""
 
 from __future__ import annotations
 

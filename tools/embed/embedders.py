@@ -1,4 +1,4 @@
-"""Embedders by name or object: the packaged MiniLM, sentence-transformers, servers, any LangChain Embeddings.
+"""Resolves embedders from names or objects: the packaged MiniLM, sentence-transformers, servers, any LangChain Embeddings.
 
 An embedder may also have `embed_query(text)`, which returns a unit vector of shape (dimension,), if its model treats
 queries and passages differently; `query_vector` uses it.

@@ -1,4 +1,4 @@
-"""GFM: a query-dependent graph neural network that scores a knowledge graph's entities for a question.
+"""Scores a knowledge graph's entities for a question by GFM, a graph neural network that depends on the query.
 
 weights, graph, network           the parameters, the input, and the plain network; network.py lists the files that
                                   must agree

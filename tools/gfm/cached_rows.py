@@ -1,4 +1,4 @@
-"""Rows of numbers that are cached for a graph: as float32, or as 16-bit integers with a scale for each row."""
+"""Caches rows of numbers for a graph: as float32, or as 16-bit integers with a scale for each row."""
 
 from __future__ import annotations
 

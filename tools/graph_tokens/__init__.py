@@ -1,1 +1,1 @@
-"""Models that read a graph through soft tokens: graph encoders, GraphLLM, and its planner and answerer."""
+"""Defines models that read a graph through soft tokens: graph encoders, GraphLLM, and its planner and answerer."""

@@ -1,4 +1,4 @@
-"""Align-GRAG's aligner: a graph encoder that is trained to find the nodes which a chain of reasoning is about.
+"""Defines Align-GRAG's aligner, a graph encoder trained to find the nodes which a chain of reasoning is about.
 
 Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses train the encoder: its scores of nodes should match
 their similarity to the reasoning (eq. 5 and 6), and its state of the whole graph should match the reasoning's

@@ -1,4 +1,4 @@
-"""Documents in files, and reports of files and records that were not loaded."""
+"""Holds the documents in files, and reports of files and records that were not loaded."""
 
 from __future__ import annotations
 

@@ -158,9 +158,9 @@ def ingest(
         ocr: a program with its arguments that reads the pages of a PDF without text, see `with_ocr`. It is not
             remembered, but the text that it has read is kept as long as the file does not change.
         vision: a chat model that describes pictures, see `with_vision`; without it, pictures are left out.
-        compact: when the bytes of removed and replaced texts, which are never found again once they are written, are
-            removed from all files: "now", before this returns, even those left by an interrupted call; or "later", with
-                the next call that says "now".
+        compact: when the bytes of removed and replaced texts leave the files; searches do not find these texts in
+            any case. "now": before this returns, with those left by an interrupted call; "later": with the next call
+            that says "now".
         on_progress: receives progress reports.
 
     Raises:

@@ -1,1 +1,1 @@
-"""The offline mode: planner, reasoner, extractor and answerer that need no language model."""
+"""Runs the offline mode: a planner, reasoner, extractor and answerer that need no language model."""

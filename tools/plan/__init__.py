@@ -1,4 +1,4 @@
-"""Planners on a chat model, which decide the next search, and IRCoT's reasoner."""
+"""Plans the next search by a chat model, and reasons as in IRCoT."""
 
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner

@@ -1,4 +1,4 @@
-"""Dialects of planners that others trained: how each is prompted and shown its results, and how its replies are read.
+"""Describes dialects of planners that others trained: how each is prompted, shown its results, and read.
 
 Each dialect is a row of the table below; `tools.plan.dialogue_planner` drives the models of all of them with the
 same loop. The prompts are those that the models were trained with (prompts/plan-*.txt); if a format was not part of

@@ -1,4 +1,4 @@
-"""Tools that search the question's graph and the corpus: their descriptions, and their results as text.
+"""Describes tools that search the question's graph and the corpus, and writes their results as text.
 
 The same tools are offered by the planner that calls tools (ras_agent.tools.plan.tool_planner), by the environment
 in which such planners are trained (ras_agent.gym), and by the server of the Model Context Protocol.

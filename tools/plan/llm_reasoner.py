@@ -1,4 +1,4 @@
-"""IRCoT's reasoner on a chat model: each call writes one more sentence of the chain of thought."""
+"""Reasons as in IRCoT by a chat model: each call writes one more sentence of the chain of thought."""
 
 from __future__ import annotations
 

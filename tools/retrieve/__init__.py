@@ -1,4 +1,4 @@
-"""Retrievers, which find passages for a query, and the rule that mixes several of them by name.
+"""Retrieves passages for a query, by one retriever or by a mix of several.
 
 bm25, dense, hybrid             by shared words, by vectors, by both
 ppr, gfm, paths, pcst           by a knowledge graph

@@ -191,7 +191,9 @@ class LiveRetriever:
         return lazy.get(partial(self._view, index, filter, commit))
 
     def _least_needed(self) -> tuple[str, Filter]:
-        """Return the oldest cached view whose filter only one run used, if these are many; else the oldest other."""
+        """Return the cached view to drop: the oldest of those whose filter only one run used, if they fill half of the cache, else
+        the oldest of the others.
+        """
         of_one_run: list[tuple[str, Filter]] = []
         of_several: list[tuple[str, Filter]] = []
         for key in self._views:

@@ -128,7 +128,7 @@ class IndexState(Rows):
         return version
 
     def read(self) -> tuple[int, int, int, int, str]:
-        """Return epoch, revision, number of cells, number of passages and manifest; the version is the present one."""
+        """Return epoch, revision, number of cells, number of passages and manifest of an index of this version."""
         query = "SELECT epoch, revision, cells, passages, manifest FROM index_state"
         epoch, revision, cells, passages, manifest = self._run(query).fetchone()
         return epoch, revision, cells, passages, manifest

@@ -1,4 +1,4 @@
-"""Graphs of named nodes and edges, and subgraphs of them.
+"""Holds graphs of named nodes and edges, and subgraphs of them.
 
 Path and subgraph search work on this form, whether it comes from triples, a question graph or a KGIndex.
 """

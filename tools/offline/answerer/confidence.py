@@ -1,5 +1,5 @@
-"""Computes how likely an answer to an open question is to be right, from a few signals that mean the same for all
-texts.
+"""Computes how likely an answer to an open question is to be right, from a few signals that are comparable
+across texts.
 
 `python -m lab.calibration --fit DATA` fits their weights, ras_agent/data/confidence.json, on data sets of several
 kinds.

@@ -1,4 +1,4 @@
-"""Describes forms that a server enforces on a reply, by a regular expression or a JSON Schema, in each server's request fields."""
+"""Describes the form that a server enforces on a reply, by a pattern or a JSON Schema, in each server's request fields."""
 
 from __future__ import annotations
 

@@ -191,8 +191,10 @@ class LiveRetriever:
         return lazy.get(partial(self._view, index, filter, commit))
 
     def _least_needed(self) -> tuple[str, Filter]:
-        """Return the cached view to drop: the oldest of those whose filter only one run used, if they fill half of the cache, else
-        the oldest of the others.
+        """Return the cached view to drop next.
+
+        It is the oldest of the views whose filter only one run has used, if these fill more than half of the cache;
+        otherwise the oldest of the others.
         """
         of_one_run: list[tuple[str, Filter]] = []
         of_several: list[tuple[str, Filter]] = []

@@ -1,11 +1,14 @@
-"""Fits the confidence of answers to a run, and chooses the threshold above which wrong answers are as rare as required.
+"""Fits the confidence of answers to the results of a run, and chooses a threshold that bounds the share of
+wrong answers.
 
-The weights are those of a logistic regression. The confidences of the table are cross-validated: each is computed with
-weights that were fitted to other questions. The bound of the risk at a threshold is Clopper and Pearson's. Thresholds
-are tested from the top until the first whose bound is above the allowed risk (learn then test, Angelopoulos et al.
-2021, arXiv:2110.01052). A second sequence of tests begins at the threshold that half of the answers reach, since a
-single mistake among the few highest confidences would end the first sequence. Each sequence gets half of the allowed
-error probability.
+The confidence is a logistic regression on an answer's signals. For the risk table each confidence is
+cross-validated: its weights were fitted to other questions. The upper bound of the risk at a threshold is
+Clopper and Pearson's.
+
+Thresholds are tested from the highest downwards, until the first whose bound is above the allowed risk (learn
+then test, Angelopoulos et al. 2021, arXiv:2110.01052). A second sequence of tests begins at the threshold that
+half of the answers reach, because one mistake among the few highest confidences would end the first sequence at
+once. Each sequence gets half of the allowed error probability.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ _RIGHT = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign>>=?)\s*(?P<least>[\d.]+)\s*"
 
 
 class Rule(NamedTuple):
-    """Decides which results are right: those whose score of a metric is at least, or above, a number."""
+    """Decides which results count as right: those whose score in a metric is at least (or above) a number."""
 
     metric: str
     compare: Callable[[float, float], bool]
@@ -68,7 +71,7 @@ class Rule(NamedTuple):
         except ValueError:
             pass
         raise SettingsError(
-            f"--right is a metric and its least score, such as 'f1>=0.5', got {text!r:.80}"
+            f"--right: expected a metric and its lowest score, such as 'f1>=0.5', got {text!r:.80}"
         )
 
     def holds_for(self, result: Result) -> bool:
@@ -80,7 +83,7 @@ class Rule(NamedTuple):
         score = result.scores.get(self.metric)
         if score is None:
             raise RunError(
-                f"question {result.id!r} has no score of {self.metric!r}; it has {', '.join(result.scores) or 'none'}"
+                f"question {result.id!r} has no score in {self.metric!r}; its metrics: {', '.join(result.scores) or 'none'}"
             )
         return self.compare(score, self.least)
 
@@ -134,9 +137,12 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
 
 
 def cross_validated(rows: Doubles, right: Doubles, seed: int = 0) -> Doubles:
-    """Return the probability of each row, computed with weights that were fitted to the other folds.
+    """Return the probability that each row is right, computed with weights that were fitted to the other folds.
 
-    `rows` are (n, d), `right` is (n,), 1 for a right answer, else 0.
+    Args:
+        rows: The signals of each answer, shape (n, d).
+        right: 1 for each right answer, 0 for a wrong one, shape (n,).
+        seed: Draws the folds.
     """
     order = np.random.default_rng(seed).permutation(len(rows))
     sure = np.zeros(len(rows))
@@ -149,8 +155,10 @@ def cross_validated(rows: Doubles, right: Doubles, seed: int = 0) -> Doubles:
 
 @cache
 def upper_bound(wrong: int, n: int, sure: float) -> float:
-    """Return Clopper and Pearson's one-sided upper bound of a share, given `wrong` of `n`, which holds with probability
-    `sure`; 1.0 if `n` is 0.
+    """Return Clopper and Pearson's one-sided upper bound for the share of wrong answers, if `wrong` of `n` were
+    wrong.
+
+    The bound holds with probability `sure`. It is 1.0 if `n` is 0.
 
     >>> round(upper_bound(0, 22, 0.9), 4), round(upper_bound(1, 38, 0.9), 4)
     (0.0994, 0.0985)
@@ -169,7 +177,9 @@ def upper_bound(wrong: int, n: int, sure: float) -> float:
 
 
 def _at_most(count: int, n: int, share: float) -> float:
-    """Return the probability of at most `count` successes in `n` trials with the success probability `share`."""
+    """Return the probability of at most `count` successes in `n` trials, each of which succeeds with
+    probability `share`.
+    """
     if share >= 1:
         return float(count >= n)
     total = 0.0
@@ -183,7 +193,8 @@ def _at_most(count: int, n: int, share: float) -> float:
 
 
 def least_count(risk: float, sure: float) -> int:
-    """Return how many answers are needed for the bound to be at most `risk` if one of them is wrong.
+    """Return the smallest number of answers for which one wrong answer still keeps the upper bound within
+    `risk`.
 
     >>> least_count(0.1, 0.9), least_count(0.2, 0.9)
     (38, 18)
@@ -214,9 +225,10 @@ def risk_table(sure: Doubles, right: Doubles, level: float) -> list[RiskRow]:
 def chosen_threshold(
     table: Sequence[RiskRow], risk: float, starts: Sequence[int]
 ) -> float | None:
-    """Return the lowest threshold at which the risk is bounded; None if there is no such threshold.
+    """Return the lowest threshold that passes its tests; None if no threshold does.
 
-    Thresholds are tested in sequences, each from its start downwards, until a bound is above `risk`.
+    A threshold passes if its bound is at most `risk`. Thresholds are tested in sequences; each goes from its
+    start downwards and ends at the first threshold that fails.
 
     Args:
         table: The risk at each threshold, the highest first.
@@ -243,7 +255,7 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
     settings = folder.manifest().get("settings", {})
     if settings.get("calibration"):
         raise RunError(
-            f"{folder.path} was itself asked with a calibration: take a run without --calibration"
+            f"{folder.path} was run with a calibration: give a run without --calibration"
         )
     says_all = settings.get("least_confidence") == 0
     for result in folder.results():
@@ -257,7 +269,7 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
             continue
         if result.trace is None:
             raise RunError(
-                f"{folder.path} has no traces, of which signals are made: run it again with --traces"
+                f"{folder.path} has no traces, from which signals are computed: run it again with --traces"
             )
         yield Trace.from_dict(result.trace, str(folder.path)), rule.holds_for(result)
 
@@ -265,9 +277,13 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
 def signals_in(
     folder: RunFolder, rule: Rule, reader: SpanReader
 ) -> tuple[list[Signals], list[float]]:
-    """Return the signals of each answer of a run, and 1.0 for each right answer, 0.0 for a wrong one.
+    """Return the signals of each answer of a run, and a list with 1.0 for each right answer and 0.0 for each
+    wrong one.
 
-    `reader` is the span reader whose answers are some of the signals.
+    Args:
+        folder: The run.
+        rule: Decides which answers are right.
+        reader: Reads spans in the cited passages; its spans are the basis of some signals.
     """
     signals = []
     right = []
@@ -294,9 +310,9 @@ def calibrated(
     Args:
         signals: The signals of each answer.
         right: 1 for each right answer, 0 for a wrong one.
-        risk: The allowed share of wrong answers among those that are stated.
+        risk: The allowed share of wrong answers among those whose confidence reaches the threshold.
         sure: The probability with which the bound of the risk holds.
-        rule: Which answers count as right, in words.
+        rule: The rule by which answers were counted as right; it is stored with the calibration.
         run: The folder of the run.
         manifest: The run's manifest.
 
@@ -322,7 +338,8 @@ def calibrated(
     if threshold is None:
         first = next((row for row in table if row.said >= half), table[-1])
         raise RunError(
-            f"{run}: no threshold keeps a risk of {risk:g}: {first.wrong} of the {first.said} surest answers are wrong, "
+            f"{run}: no threshold keeps a risk of {risk:g}: {first.wrong} of the {first.said} most confident answers "
+            "are wrong, "
             f"so that the share may be {first.at_most:.2f}; allow a higher --risk, or ask more questions"
         )
     weights = fitted(rows, outcomes)
@@ -358,7 +375,9 @@ def _asked_by(manifest: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settings_hash(manifest: Mapping[str, object]) -> str:
-    """Return a hash of what answered: loop, roles, limits and settings, without the run's threshold."""
+    """Return a hash of everything that shaped the answers: loop, roles, limits and settings, but not the
+    threshold.
+    """
     named = {name: manifest.get(name) for name in ("graph", "roles", "limits")}
     settings = manifest.get("settings")
     if isinstance(settings, Mapping):

@@ -1,12 +1,12 @@
-"""Runs a task of this package in Inspect (inspect-ai 0.3): Inspect's models, log and viewer; our questions and
-metrics.
+"""Runs a task of this package in Inspect (inspect-ai 0.3): with Inspect's models, log and viewer, and our
+questions and metrics.
 
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     inspect_ai.eval(inspect_task(task, settings), model="openai/gpt-4o-mini")
 
-Inspect's `agent_bridge` intercepts the calls of OpenAI's client library for the model "inspect", so that any of
-Inspect's providers can answer, and Inspect's log has every call. Each part can be used separately: our agent as a
-solver with another scorer, our metrics as scorers of another solver.
+Inspect's `agent_bridge` intercepts the calls of OpenAI's client library for the model "inspect". So any of
+Inspect's providers can answer, and Inspect's log has every call. Each part can be used separately: our agent as
+a solver with another scorer, or our metrics as scorers of another solver.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
 
 
 def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> list[Any]:
-    """Return an Inspect scorer for each metric. It leaves a sample unscored if the metric does not apply.
+    """Return an Inspect scorer for each metric. A sample to which the metric does not apply is left unscored.
 
-    A sample is scored by the trace in its store, or only by the completion if another solver answered.
+    The scorer reads the trace in the sample's store, or only the completion if another solver answered.
     """
     by_id = {question.id: question for question in questions}
     return [_scorer(find_metric(name).name, by_id) for name in metrics]
@@ -147,7 +147,7 @@ def _bridged_model() -> object:
 
 
 def _inspect() -> Any:
-    """Return the names of inspect-ai that are used here.
+    """Import inspect-ai, and return the names that are used here.
 
     Raises:
         MissingExtra: inspect-ai is not installed.

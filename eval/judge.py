@@ -1,11 +1,11 @@
-"""Lets a model judge the answers of a run. This is done after the run, and is never part of its summary.
+"""Lets a model judge the answers of a finished run. Its scores are kept apart from the run's summary.
 
     judge_run(RunFolder("runs/mine"), "vllm:http://localhost:8000/v1#judge", "agreement")
 
-The rules are those of two benchmarks, but the prompts are worded differently, so that figures are close to the
-published ones but not equal: "agreement" asks for the relation of two answers, as FanOutQA does, "coverage" for the
-share of the gold answer's statements that an answer makes, as GraphRAG-Bench does. Replies are cached in the run's
-folder.
+There are two rules, each from a benchmark: "agreement" asks how the answer relates to the gold answer, as
+FanOutQA does; "coverage" asks which statements of the gold answer the answer makes, as GraphRAG-Bench does. The
+prompts are worded differently, so figures are close to the published ones but not equal. Replies are cached in
+the run's folder.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _LETTERS = tuple(
         (r"""["']\s*:\s*["']([A-F])["']""", re.IGNORECASE),
     )
 )
-"""Ways in which a judge writes its letter. If a reply has several, the last counts."""
+"""Patterns of the letter in a judge's reply. If a reply has several letters, the last counts."""
 _VERDICT = re.compile(
     r"(?<![\w.,])(\d+)\W+(?:(?:is|made|covered|verdict|answer)\W+)*(yes|no|y|n|true|false)\b",
     re.IGNORECASE,
@@ -141,7 +141,7 @@ def judge_run(
     at_once: int = 16,
     settings: ChatSettings = PRECISE,
 ) -> Judged:
-    """Ask a model about each answer of a run whose question has a gold answer, and write judged-RULE.json into its
+    """Let a model judge each answer whose question has a gold answer, and write judged-RULE.json into the run's
     folder.
 
     Args:
@@ -149,18 +149,21 @@ def judge_run(
         judge: A model's spec, such as "openai:gpt-4o-mini", or a chat model.
         rule: One of RULES.
         at_once: The maximum number of questions at the same time.
-        settings: How the judge is called; its replies are cached in the run's folder unless they name another place.
+        settings: How the judge is called. Replies are cached in the run's folder unless this names another
+            place.
 
     Raises:
         UnknownName: If there is no such rule.
-        RunError: If no question of the run has a gold answer.
+        RunError: If no question of the run has a gold answer, or no reply of the judge has a verdict.
         ModelRefused: If the model refuses every call.
     """
     if rule not in RULES:
         raise UnknownName("rule of judging", rule, tuple(RULES))
     results = [result for result in folder.results() if result.answers]
     if not results:
-        raise RunError(f"{folder.path}: no question has a gold answer to judge by")
+        raise RunError(
+            f"{folder.path}: no question has a gold answer; give a run whose questions have answers"
+        )
     if settings.cache is None:
         settings = replace(settings, cache=folder.path / "judge.sqlite")
     chat = as_chat(judge, settings)
@@ -195,9 +198,9 @@ def judge_run(
 
 
 def agreement(result: Result) -> Dialogue[float | None]:
-    """Ask whether an answer says the same as the gold answer or more (FanOutQA's relations B, C and E).
+    """Ask whether an answer says at least as much as the gold answer (relations B, C and E of FanOutQA).
 
-    The dialogue returns 1.0 if so and 0.0 if not; None if the judge's reply has no letter.
+    The dialogue returns 1.0 if so and 0.0 if not, or None if the judge's reply has no letter.
     """
     letter = yield from _read(_request(result, _RELATIONS), letter_in, _LETTER_FORM)
     if letter is None:
@@ -208,7 +211,7 @@ def agreement(result: Result) -> Dialogue[float | None]:
 def coverage(result: Result) -> Dialogue[float | None]:
     """Ask which statements of the gold answer an answer makes. The judge first lists the statements.
 
-    The dialogue returns their share; None unless the judge says yes or no to each statement.
+    The dialogue returns the share of statements made, or None unless the judge gives a verdict on each of them.
     """
     reply = yield Request(
         (Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}"))
@@ -230,7 +233,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
 
 
 def letter_in(text: str) -> str | None:
-    """Return the option, A to F, that a judge's reply names last; None if it names none."""
+    """Return the option, A to F, that a judge's reply names last; None if it names no option."""
     text = unicodedata.normalize("NFKC", text).replace("_", " ")
     last = -1
     letter = None
@@ -269,7 +272,10 @@ def verdicts_in(text: str, count: int) -> list[bool] | None:
 def _read(
     request: Request, read: Callable[[str], _Read | None], form: str
 ) -> Dialogue[_Read | None]:
-    """Return the value that `read` finds in the judge's reply. If there is none, the judge is asked once more."""
+    """Ask the judge, and return the value that `read` finds in its reply.
+
+    If `read` finds nothing, the judge is asked once more for a reply of the given form.
+    """
     reply = yield request
     value = read(without_thinking(reply.text))
     if value is not None:

@@ -1,4 +1,4 @@
-"""Defines the question with its gold answers and gold passages: one kind of record for all benchmarks."""
+"""Defines Question: a question with its gold answers and gold passages, the same record for all benchmarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Holds a question, and the gold data that its benchmark has about it."""
+    """Holds a question, and everything that its benchmark knows about it."""
 
     id: str
     question: str
@@ -66,9 +66,9 @@ class Question:
         return len(self.decomposition) or len(set(self.supporting)) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
-        """Return the name of each passage in the form that gold annotations have: its title or its id.
+        """Return each passage's name as gold annotations have it: its title or its id.
 
-        A part of a gold document gets the document's id.
+        A chunk of a gold document gets the document's id.
         """
         if self.by_title:
             return tuple(passage.title for passage in passages)
@@ -152,11 +152,11 @@ class TextualGraph:
 
 
 REST = "ras_agent"
-"""The key, in a written row, of JSON with the parts of a question that the row's format has no field for."""
+"""The key of a written row under which fields of a question are kept that the row's format does not have."""
 
 
 def rest_of(question: Question) -> dict[str, str]:
-    """Return the fields of a question that a foreign format lacks, as one JSON text: {REST: JSON}.
+    """Return the fields of a question that a foreign format does not have, as {REST: JSON text}.
 
     These are type, gold passages, contexts and metadata. Return {} if there is no type, context or metadata.
     """
@@ -176,7 +176,7 @@ def with_rest(question: Question, text: str) -> Question:
     """Return a question with the fields that `rest_of` wrote into `text`.
 
     Raises:
-        ValueError: If the text is something else.
+        ValueError: If `rest_of` did not write the text.
     """
     rest = json.loads(text)
     return replace(
@@ -190,11 +190,12 @@ def with_rest(question: Question, text: str) -> Question:
 
 
 def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
-    """Return the grades of passages under `relevance`; {} if the key has another meaning in the user's metadata.
+    """Return the grade of each passage under the key `relevance`; {} if the user's metadata use that key for
+    something else.
 
     Args:
         metadata: The metadata of a question.
-        where: The place of the metadata, which the message names.
+        where: The place of the metadata, for error messages.
 
     Raises:
         IngestError: If a grade is not a finite number.
@@ -214,8 +215,8 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
 
 
 def context_passage(title: str, text: str, **metadata: Any) -> Passage:
-    """Return a benchmark's paragraph as a passage. Its id is the title and a hash of the text, equal for equal
-    paragraphs.
+    """Return a benchmark's paragraph as a passage. Its id is made from title and text, so equal paragraphs have
+    one id.
     """
     digest = hashlib.blake2b(
         text.encode(errors="surrogatepass"), digest_size=4
@@ -224,9 +225,11 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
 
 
 def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Return the options by letter, from A, and the question followed by a line for each option.
+    """Return the options by letter, from A, and the question with one line added for each option.
 
-    `texts` are the options.
+    Args:
+        question: The question.
+        texts: The texts of the options.
     """
     choices = {}
     lines = [question]
@@ -238,11 +241,12 @@ def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str],
 
 
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
-    """Return the passages under the first of `keys` that a record has, each once, in order.
+    """Return the passages under the first of `keys` that the record has, each once, in order; () if it has none
+    of them.
 
-    A passage is a text, an object with `text` (or `paragraph_text`, `content`) and optional `title` (or `wikipage`), or
-    a [title, sentences] pair; the columns `title` and `sentences` (or `content`) are read as pairs. A record with none
-    of the keys has no passages.
+    A passage can be a text; an object with `text` (or `paragraph_text`, `content`) and optional `title` (or
+    `wikipage`); or a [title, sentences] pair. If the value is an object with the columns `title` and
+    `sentences` (or `content`), these are read as pairs.
     """
     for key in keys:
         if key in record:
@@ -255,10 +259,11 @@ def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
 
 
 def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
-    """Return the titles that supporting facts name, each once; () if a record has nothing under `key`.
+    """Return the titles that supporting facts name, each once; () if the record has nothing under `key`.
 
-    Facts are the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title (or `wikipage`), {title:
-    sentences}, or titles. A single fact need not be in a list. Raises IngestError for another form.
+    Facts can be the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title (or
+    `wikipage`), {title: sentences}, or titles. A single fact need not be in a list. Raises IngestError for
+    another form.
     """
     facts = unpacked(record.data.get(key))
     if not facts:
@@ -270,7 +275,7 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
     if isinstance(facts, str):
         if facts.lstrip().startswith(("{'", '{"')):
             raise record.error(
-                f"{key!r} is an object as Python prints it, {facts!r:.80}: write it as JSON, json.dumps(...)"
+                f"{key!r} is an object in Python's notation, {facts!r:.80}: write it as JSON, with json.dumps(...)"
             )
         return record.texts(key)
     if not isinstance(facts, list | Mapping):
@@ -297,7 +302,7 @@ def _is_pair(facts: object) -> bool:
 
 
 def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
-    """Return the passages that come with the questions, each once, in the order of first appearance."""
+    """Return the contexts of all questions, each passage once, in the order of first appearance."""
     passages: dict[str, Passage] = {}
     for question in questions:
         for passage in question.contexts:
@@ -321,8 +326,8 @@ def _title_of(fact: object) -> object:
 
 
 def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
-    """Return the contexts under a key with their places in the record; columns become pairs. [] if the record has
-    none.
+    """Return each context under a key with its place in the record; [] if there are none. Columns are read as
+    pairs.
     """
     if key not in record:
         return []
@@ -365,7 +370,9 @@ def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage
 
 
 def joined_sentences(sentences: str | Sequence[object]) -> str:
-    """Return the text of a paragraph. HotpotQA's sentences begin with a space, 2Wiki's do not, and some are blank."""
+    """Join the sentences of a paragraph to one text. HotpotQA's begin with a space, 2Wiki's do not, and some
+    are blank.
+    """
     if isinstance(sentences, str):
         return sentences
     stripped = [str(sentence).strip() for sentence in sentences]

@@ -1,6 +1,6 @@
 """Reads the records of a question file: JSON Lines, JSON, TSV or CSV, also gzipped, and Parquet.
 
-Each record knows its place in the file, which messages name.
+Each record knows its place in the file, so that error messages can name it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PYTHON_LIST = re.compile(
     re.VERBOSE,
 )
 _TEXTS_OF_VALUES = (date, time, Decimal)
-"""Types of values in a column, for example of Parquet, that are written as text."""
+"""Types of values in a table's column, for example in Parquet, that are converted to text."""
 # names of types of pandas, which is not imported for this
 _GAPS = frozenset({"NAType", "NaTType"})
 _GAP_CELLS = frozenset({"", "nan", "NaN", "<NA>", "NaT"})  # as pandas prints them
@@ -42,8 +42,8 @@ _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """Holds an object of a question file. Its methods read values, and raise IngestError with the place for a wrong
-    one.
+    """Holds one object of a question file. Its methods read values; for a wrong value they raise IngestError
+    with the place.
     """
 
     data: Mapping[str, Any]
@@ -81,11 +81,11 @@ class QuestionRecord:
     def texts(
         self, *keys: str, default: Sequence[str] | None = None
     ) -> tuple[str, ...]:
-        """Return the texts under the first of `keys` that has a value; a single text counts as a list.
+        """Return the texts under the first of `keys` that has a value. A single text becomes a list of one.
 
-        Numbers become texts, true and false become yes and no. A text that is a JSON list, as in a cell of a table, is
-        read as a list. A list as Python prints it raises an error, because its commas are ambiguous. If no key has a
-        value, `default` is returned; without it an error is raised.
+        Numbers become texts; true and false become yes and no. A JSON list inside a text, as in a table's cell,
+        is read as a list. A Python list inside a text raises an error, because its commas are ambiguous. If no
+        key has a value, return `default`, or raise an error without one.
         """
         value = self._first(keys, default)
         if isinstance(value, str):
@@ -115,10 +115,10 @@ class QuestionRecord:
         return tuple(answers)
 
     def _listed(self, text: str, key: str) -> str | list[Any]:
-        """Return the list that a text holds as JSON, else the text.
+        """Return the list if the text is a JSON list, else the text.
 
         Raises:
-            IngestError: the text is a list as Python prints it.
+            IngestError: the text is a list in Python's notation.
         """
         value = unpacked(text)
         if isinstance(value, list):
@@ -127,7 +127,7 @@ class QuestionRecord:
         is_closed = stripped.endswith(("]", ")", "}"))
         if value is text and is_closed and _PYTHON_LIST.match(stripped):
             raise self.error(
-                f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
+                f"{key!r} is a list in Python's notation, {text!r:.80}: write it as JSON, with json.dumps(...)"
             )
         return text
 
@@ -166,9 +166,12 @@ class QuestionRecord:
         return records
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
-        """Return an object inside this record as a record. It may be a text with a JSON object.
+        """Return an object inside this record as a record. The object may be given as JSON text.
 
-        `place` is where it is in this record, and `number` its number among others there.
+        Args:
+            value: The object.
+            place: Where it is in this record, for error messages.
+            number: Its number among the objects there.
         """
         value = unpacked(value)
         if not isinstance(value, Mapping):
@@ -189,7 +192,7 @@ class QuestionRecord:
 
     @property
     def listed_keys(self) -> str:
-        """Return the record's keys for a message; those without a value are marked."""
+        """Return the record's keys as text for a message; keys without a value are marked."""
         keys = []
         for key in self.data:
             keys.append(str(key) if key in self else f"{key} (empty)")
@@ -197,7 +200,9 @@ class QuestionRecord:
 
 
 def unpacked(value: Any) -> Any:
-    """Return the list or object in a JSON text, as in a cell of a table; any other value is returned unchanged."""
+    """Return the list or object in a JSON text, as a table's cell may hold it; return any other value
+    unchanged.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -212,8 +217,8 @@ def unpacked(value: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """Return a value of a row as plain JSON.
 
-    Arrays, series and sets become lists, numbers of NumPy numbers, dates their ISO text, UUIDs their text, members of
-    an enumeration their values, and NaN and NA None.
+    Arrays, series and sets become lists; NumPy's numbers become numbers; dates and UUIDs become texts; an
+    enumeration's member becomes its value; NaN and NA become None.
     """
     if isinstance(value, Enum):
         value = value.value
@@ -245,7 +250,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _dated(value: date | time | Decimal) -> str:
-    """Return a date, a time or a decimal number as text. Midnight, which a column of dates has, is left out."""
+    """Return a date, a time or a decimal number as text. The time 00:00 of a column of dates is left out."""
     if isinstance(value, datetime) and value.time() == time.min:
         value = value.date()
     if isinstance(value, Decimal):
@@ -265,7 +270,7 @@ def _number(value: float) -> str:
 
 
 OnBad = Callable[[IngestError], None]
-"""A function that is called with the error of a record, which is then left out."""
+"""A function that is called with the error of a record that cannot be read; the record is then skipped."""
 
 
 def read_records(
@@ -276,10 +281,16 @@ def read_records(
 ) -> Iterator[QuestionRecord]:
     """Yield the objects of a file as records, in order.
 
-    The ending of the file's name gives the format, and `.gz` after it a compressed file: .jsonl (.ndjson) by lines;
-    .json an array, an object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a
-    header; .txt with tabs and without a header; .parquet. A table row with a wrong number of cells becomes a record
-    without fields; an error is raised when it is used.
+    The ending of the file's name gives the format; `.gz` after it means that the file is compressed.
+
+        .jsonl, .ndjson   one object per line
+        .json             an array, an object of objects (each gets its key under `KEY`), or JSON Lines
+        .tsv, .csv        a table with a header
+        .txt              columns separated by tabs, without a header
+        .parquet          a table
+
+    A table row with a wrong number of cells becomes a record without fields, which raises an error when it is
+    used.
 
     Args:
         path: The file.
@@ -288,7 +299,8 @@ def read_records(
         on_bad: Is called with the error of a value that is not an object; without it the error is raised.
 
     Raises:
-        IngestError: If the file cannot be read; the message names the line, or the number of the record in an array.
+        IngestError: If the file cannot be read; the message names the line, or the number of the record in an
+            array.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -357,7 +369,9 @@ def _array(
     except (ValueError, RecursionError) as error:
         # "Extra data" behind a first object: JSON Lines under another name
         if not text.lstrip().startswith("{") or "Extra data" not in str(error):
-            raise IngestError(f"{path}: not JSON ({error})") from error
+            raise IngestError(
+                f"{path}: not JSON ({error}); correct the file"
+            ) from error
         yield from _lines(io.StringIO(text), path, on_bad)
         return
     if isinstance(data, dict) and under in data:
@@ -384,8 +398,9 @@ def _array(
 
 
 def _rows_of(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of an object: objects by key, columns by name (as written by `DataFrame.to_json`), or the object
-    itself."""
+    """Return the rows in an object: its values, if it holds objects by key; its rows, if it holds columns by
+    name (as `DataFrame.to_json` writes); else the object itself as the only row.
+    """
     nested = all(isinstance(value, dict) for value in data.values())
     if not data or not nested:
         return [data]
@@ -425,7 +440,7 @@ def _columns(
 ) -> Iterator[QuestionRecord]:
     if not columns:
         raise IngestError(
-            f"{path}: a .txt file is no question file of this benchmark; known: {', '.join(_FORMATS)}"
+            f"{path}: this benchmark has no .txt files; give one of the formats {', '.join(_FORMATS)}"
         )
     for number, line in enumerate(stream, 1):
         if line.strip():

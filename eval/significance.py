@@ -30,7 +30,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares two systems on the questions that both have scores for."""
+    """Compares two systems on the questions for which both have scores."""
 
     n: int
     """The number of these questions."""
@@ -43,14 +43,20 @@ class Comparison:
 
 
 def mean_interval(scores: Sequence[float]) -> Estimate:
-    """Return the mean and its 95 % interval.
+    """Return the mean and its 95 % interval. The order of the scores does not matter.
 
-    For scores in 0..1 it is Wilson's interval, which is also right at the edges, where a bootstrap has no variance: ten
-    right answers of ten give 72 to 100 %. If some scores are between 0 and 1, the scores vary less than 0s and 1s do,
-    and count as correspondingly more questions. Their variance is estimated, with half a question added that varies as
-    0s and 1s do, and the quantile moves from the normal one to Student's t with the square root of the share of scores
-    between 0 and 1. For other scores it is Student's interval. The order of the scores does not matter. Raises
-    ValueError without scores. lab/intervals.md has the coverage.
+    If all scores are 0 or 1, this is Wilson's interval, which is right also at the ends, where a bootstrap has
+    no variance: ten right answers of ten give 72 to 100 %.
+
+    If some scores lie between 0 and 1, it is Wilson's interval for a larger number of questions, because such
+    scores vary less than 0s and 1s. Their variance is estimated with half a question added that varies like 0s
+    and 1s. The quantile moves from the normal one to Student's t with the square root of the share of scores
+    between 0 and 1.
+
+    If scores lie outside 0 to 1, it is Student's interval. lab/intervals.md has the measured coverage.
+
+    Raises:
+        ValueError: without scores.
     """
     if not len(scores):
         raise ValueError("a mean needs at least one score")
@@ -76,7 +82,7 @@ def mean_interval(scores: Sequence[float]) -> Estimate:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number by Holm's method, in the given order."""
+    """Return the p values corrected by Holm's method for the number of tests, in the given order."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected = [0.0] * len(p_values)
     largest = 0.0
@@ -87,7 +93,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of `n`. z: the quantile, 1.96 for 95 %."""
+    """Return Wilson's interval of a share of `n`. `z` is the quantile, 1.96 for 95 %."""
     middle = share + z * z / (2 * n)
     half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     whole = 1 + z * z / n
@@ -95,7 +101,10 @@ def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
 
 
 def _student(freedom: float) -> float:
-    """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom. At 1 it gives 8.6 instead of 12.7."""
+    """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom.
+
+    The expansion is poor only at very low freedom: at 1 it gives 8.6 instead of 12.7.
+    """
     z = _Z
     terms = (
         z,
@@ -109,10 +118,13 @@ def _student(freedom: float) -> float:
 def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of a - b over questions that both systems were asked.
 
-    Half a question is added for each system, which differs by the largest difference, as Agresti and Min (2005) do for
-    shares. The coverage is therefore right even if few or no questions differ, where a bootstrap has no variance: over
-    six questions its coverage is half of the nominal one. lab/intervals.md has the coverage. Raises ValueError for
-    lists of different length, and for empty lists.
+    Following Agresti and Min (2005), who do this for shares, half a question is added for each system, with the
+    largest possible difference in its favour. So the coverage is right even if few or no questions differ,
+    where a bootstrap has no variance: over six questions the bootstrap's coverage is half of the nominal one.
+    lab/intervals.md has the measured coverage.
+
+    Raises:
+        ValueError: for lists of different length, and for empty lists.
     """
     difference = _differences(a, b)
     largest = float(np.abs(difference).max())
@@ -132,11 +144,14 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
 def paired_permutation(
     a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
 ) -> float:
-    """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the two systems on random
-    questions.
+    """Return the two-sided p value of "no difference" by Fisher's permutation test, which swaps the systems'
+    scores on random questions.
 
-    All combinations of swaps are tried if there are at most `samples`, otherwise `samples` random ones, with the
-    observed result counted as one more. Raises ValueError for lists of different length, and for empty lists.
+    If there are at most `samples` combinations of swaps, all are tried. Otherwise `samples` random ones are
+    tried, and the observed result counts as one more.
+
+    Raises:
+        ValueError: for lists of different length, and for empty lists.
     """
     difference = _differences(a, b)
     moving = difference[difference != 0]
@@ -154,7 +169,8 @@ def paired_permutation(
 
 
 def compare(a: Mapping[_Key, float], b: Mapping[_Key, float]) -> Comparison:
-    """Compare the scores of two systems, each by question, on the questions that both have scores for.
+    """Compare the scores of two systems on the questions that both have scores for. `a` and `b` are scores by
+    question.
 
     Raises:
         ValueError: If they have no question in common.
@@ -162,7 +178,7 @@ def compare(a: Mapping[_Key, float], b: Mapping[_Key, float]) -> Comparison:
     common = [name for name in a if name in b]
     if not common:
         raise ValueError(
-            "no question was scored in both runs; they are of different question sets"
+            "no question was scored in both runs: compare runs over the same questions"
         )
     ours = [a[name] for name in common]
     theirs = [b[name] for name in common]
@@ -186,7 +202,9 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:
-    """Split `samples` rows into batches and yield their sizes. A batch has at most `_CELLS` numbers, or one row."""
+    """Yield the sizes of batches into which `samples` rows are split. A batch has at most `_CELLS` numbers, or
+    one row.
+    """
     rows = max(1, _CELLS // width)
     for start in range(0, samples, rows):
         yield min(rows, samples - start)

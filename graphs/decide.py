@@ -67,8 +67,8 @@ def plan(
     Args:
         pruner: chooses the facts that the planner is shown.
         from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory;
-            otherwise
-            the question is searched. If set, the planner is asked even if the caller gave passages for the first hop.
+            otherwise the question is searched. If set, the planner is asked even if the caller gave passages
+            for the first hop.
         planner_writes_first_query: whether the first sub-query is in the planner's own words.
         more_steps: how many steps reviews may add between a plan and the answer.
         fallback: plans a later hop if no reply of the planner's model could be read.

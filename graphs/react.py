@@ -25,10 +25,9 @@ def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     Args:
         planner: a chat model that can call tools, or a string. It does not write the answer; the answerer does.
         tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read`
-            (the
-            whole text of a passage that was found) and `finish`. Over an index with vectors or a graph, `search`
-            has the argument `retriever`, and over one with a graph `neighbours` and `paths` search it. Only a
-            search counts as a hop, and only its facts join the graph; other tools reply at once.
+            (the whole text of a passage that was found) and `finish`. Over an index with vectors or a graph,
+            `search` has the argument `retriever`, and over one with a graph `neighbours` and `paths` search it.
+            Only a search counts as a hop, and only its facts join the graph; other tools reply at once.
         preset: not accepted; only RAS has presets.
 
     Raises:

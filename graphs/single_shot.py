@@ -23,8 +23,7 @@ def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
 
     Args:
         planner: ignored; it is accepted so that all factories take the same arguments. The extractor follows
-            the
-            answerer.
+            the answerer.
         preset: not accepted; only RAS has presets.
         review: at facts and answer.
     """

@@ -1,1 +1,3 @@
-"""Measures the project: speed, retrieval tables, path instances. These programs are not part of the wheel."""
+"""Holds the programs that measure this package against others: speed and retrieval. They are not part of the
+wheel.
+"""

@@ -3,10 +3,10 @@
     python -m ras_agent.eval.bench --json build/bench.jsonl
     python -m ras_agent.eval.bench --parts start,retrieval
 
-Each row has our figure and a named peer's from the same run, their ratio, and the bar that the ratio must meet.
-`before` is the median of the row's last five ratios in the file; a ratio that is a fifth worse is marked WORSE and
-listed under the table. Ratios are compared and not times, since machines differ and are busy. A part whose peer or
-server is missing is left out, and is also listed there.
+Each row has our figure, the figure of a named peer from the same run, their ratio, and the bar that the ratio
+must meet. Ratios are compared, not times, because machines differ and are busy. The column `before` is the
+median of the row's last five ratios in the file. A ratio that is a fifth worse than that is marked WORSE and
+listed under the table, as is a part that was not measured because its peer or server is missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PARTS = {
 
 
 def commit() -> str:
-    """Return the short name of the checkout's commit, with a "+" if files were changed; "" outside a checkout."""
+    """Return the short hash of the checkout's commit, with a "+" if files were changed; "" outside a checkout."""
     command = [
         "git",
         "-C",

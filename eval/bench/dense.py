@@ -1,10 +1,10 @@
-"""Compares `dense` over an index of vectors, query by query, with FAISS, which scans the same vectors.
+"""Compares the retriever `dense` with FAISS over the same vectors, query by query.
 
     python -m ras_agent.eval.bench --parts dense
 
-FAISS gets a query's vector and returns row numbers. Our retriever gets the query's text, whose vector it has cached,
-and returns passages read from disk, with ties in the order of the corpus. A query's time is the fastest of three by the
-clock; FAISS has one thread.
+FAISS gets a query's vector, scans all vectors, and returns row numbers. Our retriever gets the query's text,
+whose vector it has cached, and returns passages read from disk, with ties in the order of the corpus. A query's
+time is the fastest of three by the clock. FAISS has one thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _K = 10
 
 
 class DrawnEmbedder:
-    """Embeds a text as 384 random numbers near one of a thousand centres, so that a text has neighbours."""
+    """Embeds each text as 384 random numbers near one of a thousand centres, so that texts have near
+    neighbours.
+    """
 
     name = "drawn"
     dimension = _WIDTH
@@ -73,7 +75,7 @@ class DrawnEmbedder:
 def bench_rows(
     sizes: Sequence[int] = (10_000,), queries: int = 100
 ) -> Iterator[BenchRow]:
-    """Yield a row for the retriever `dense` at each size, a number of passages.
+    """Yield a row for the retriever `dense` at each number of passages in `sizes`.
 
     Raises:
         SettingsError: If FAISS is not installed.

@@ -1,9 +1,10 @@
-"""Compares the GFM network with a pass over the whole graph, as the published code computes it.
+"""Compares the GFM network with a pass over the whole graph, which is how the published code computes it.
 
-There are as many facts as in MuSiQue's graph, with entities and relations drawn by Zipf's law. Relations are phrases
-with their sentence vectors. Questions start at uniformly drawn entities, and rarer entities get more weight, as in the
-retriever. The weights are those of the packaged network, and the same weights widened to the published width of 512.
-The bars are for such facts; lab/gfm-speed.md has figures over real graphs, where a question reaches fewer entities.
+The random graph has as many facts as MuSiQue's, with entities and relations drawn by Zipf's law. Relations are
+phrases with their sentence vectors. Questions start at uniformly drawn entities; rarer entities get more
+weight, as in the retriever. Two networks are measured: the packaged one, and the same weights widened to the
+published width of 512. The bars hold for this random graph. Over real graphs, where a question reaches fewer
+entities, see lab/gfm-speed.md.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
 
 
 def _start(graph: GFMGraph, seed: int) -> GFMStart:
-    """Return a start at three entities that facts name, with weights that fall with their numbers of facts."""
+    """Return a start at three entities that occur in facts; an entity with more facts gets a lower weight."""
     entities = np.sort(
         np.random.default_rng(seed).choice(np.unique(graph.source), 3, replace=False)
     )
@@ -147,7 +148,9 @@ def _start(graph: GFMGraph, seed: int) -> GFMStart:
 def drawn_facts(
     entities: int, relations: int, facts: int, rng: np.random.Generator | None = None
 ) -> Ints:
-    """Return random facts (facts, 3) whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
+    """Return random facts, shape (facts, 3): their entities and relations follow Zipf's law (exponent 0.8), in
+    random numbering.
+    """
     rng = rng or np.random.default_rng(0)
     ends = rng.permutation(entities)
     labels = rng.permutation(relations)
@@ -172,8 +175,8 @@ def plain_pass(
     start: GFMStart,
     relation_states: list[CachedRows] | None,
 ) -> Floats:
-    """Return the entities' scores as the published code computes them: one kernel for messages, then whole-graph
-    products.
+    """Return the entities' scores as the published code computes them: one kernel for messages, then products
+    over the whole graph.
     """
     import torch
     from torch.nn.functional import linear, relu
@@ -217,7 +220,7 @@ def plain_pass(
 
 
 def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    """Return the weights of a network that is `times` as wide but computes the same, to measure the cost of that
+    """Return the weights of a network `times` as wide that computes the same, to measure the cost of that
     width.
 
     Each number of a state is repeated `times` times, and the weights that read it are divided by `times`.

@@ -1,4 +1,4 @@
-"""Measures triple parsing, merging and the trace page, compared with a plain loop or a named peer in the same run.
+"""Measures triple parsing, merging and the trace page, each compared with a simpler program in the same run.
 
     python -m ras_agent.eval.bench --parts graph
 
@@ -6,9 +6,9 @@
     merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
     page    a trace as HTML         | json.dumps of the trace
 
-The peers do less: the regular expression silently drops a broken line, networkx neither merges spellings of a name nor
-finds conflicting facts, and dumped JSON is not a page. Ours and the peer take turns; a figure is the median processor
-time of `runs`.
+The peers do less: the regular expression silently drops a broken line, networkx neither merges spellings of a
+name nor finds conflicting facts, and dumped JSON is not a page. We and the peer run in turn; a figure is the
+median processor time of `runs`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def _milliseconds(call: Job) -> float:
 
 
 def _facts(count: int) -> tuple[Triple, ...]:
-    """Return `count` facts about a third as many entities, some spelled in two ways; always the same."""
+    """Return `count` facts about a third as many entities, some spelled in two ways. Every call returns the
+    same.
+    """
     draw = random.Random(0)
     facts = []
     for number in range(count):

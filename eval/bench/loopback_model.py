@@ -2,15 +2,15 @@
 
     python -m ras_agent.eval.bench.loopback_model --latency 0.1
 
-serves on the loopback interface, prints its port, and ends when its standard input is closed. The name of the model
-chooses the role: "planner" asks one to three sub-queries, "explorer" always another one, "extractor" writes four facts
-for each passage and "scribe" ten, "reasoner" a sentence, "answerer" names something from the facts. A reply depends
-only on the request, so that equal requests of two runs get equal replies. Replies are meaningless, and so are the
-scores of such a run.
+It serves on the loopback interface, prints its port, and ends when its standard input is closed. The requested
+model's name chooses the role: "planner" asks one to three sub-queries, "explorer" asks for ever more,
+"extractor" writes four facts for each passage and "scribe" ten, "reasoner" writes a sentence, "answerer" names
+something from the facts. A reply depends only on the request, so that two runs with equal requests get equal
+replies. Replies are meaningless, and so are the scores of such a run.
 
-With --window 4096 it has a context window: if prompt and requested reply are longer, the request is refused with a
-vLLM server's error. A token is then at most four letters of a word, a digit or a mark, which gives more tokens than
-the vocabularies of models.
+With --window 4096 it has a context window: if prompt and requested reply are longer, it refuses the request
+with the error of a vLLM server. A token is then at most four letters of a word, a digit or a punctuation mark,
+which gives more tokens than real models count.
 
     GET /counts         {"received", "answered", "repeated", "refused", "longest"}; repeated: requests that had been
                         answered before; refused: prompts longer than the window; longest: tokens of the longest prompt
@@ -72,7 +72,7 @@ def plan(prompt: str) -> str:
 
 
 def explore(prompt: str) -> str:
-    """Return another sub-query about something that was found."""
+    """Return another sub-query about something in the facts that were found."""
     question = prompt.rpartition(f"{QUESTION} ")[2]
     searches = prompt.count(f"{SUBQ} ")
     objects = _OBJECT.findall(prompt)
@@ -130,7 +130,7 @@ def _number(text: str) -> int:
 
 @dataclass
 class _Ledger:
-    """Counts of the requests on all connections."""
+    """Counts the requests on all connections."""
 
     latency: float
     window: int | None = None
@@ -151,8 +151,7 @@ class _Ledger:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection that speaks only the part of HTTP/1.1 with keep-alive that a chat client needs, so that it is
-    fast."""
+    """Serves one connection. To be fast it speaks only the part of HTTP/1.1 that a chat client needs."""
 
     def __init__(self, ledger: _Ledger) -> None:
         self._ledger = ledger
@@ -294,13 +293,15 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Loopback:
-    """Controls a running server from another process."""
+    """Controls a server that runs in another process."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
 
     def spec(self, role: str) -> str:
-        """Return the spec by which an agent asks the server as a role, such as "planner" or "extractor"."""
+        """Return the model spec with which an agent calls the server in a role, such as "planner" or
+        "extractor".
+        """
         return f"vllm:{self.root}/v1#{role}"
 
     def counts(self) -> dict[str, int]:
@@ -333,7 +334,7 @@ def serving(
     Args:
         latency: The seconds after which it replies.
         window: The tokens of its context window; None for no limit.
-        vague: Whether it leaves out of its errors how long a prompt was.
+        vague: Whether its errors leave out how long the prompt was.
         core: The processor core that it runs on; None for all.
     """
     command = [

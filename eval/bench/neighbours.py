@@ -1,11 +1,13 @@
-"""Measures the processor time of the offline mode next to busy programs, and with fewer processors than threads.
+"""Measures the processor time of the offline mode while other programs keep the processors busy, and on one
+processor.
 
     python -m ras_agent.eval.bench.neighbours
     python -m ras_agent.eval.bench.neighbours --one-processor
 
-Threads of a small matrix product that wait for each other waste processor time, especially if other programs run, or if
-a container grants fewer processors than the machine has. Each run is a separate process that answers the bundled
-questions and prints its processor seconds. A quota is imitated by binding all its threads to one processor.
+The threads of a small matrix product wait for each other. This wastes processor time if other programs run, or
+if a container may use fewer processors than the machine has. Each run is a separate process that answers the
+bundled questions and prints its processor seconds. To imitate a container's quota, all its threads are bound to
+one processor.
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ _THREADS = Path("/proc/self/task")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Yield rows that compare the processor time next to busy programs, and on one processor, with that on an idle
+    """Yield rows that compare the processor time on busy processors, and on one processor, with that on an idle
     machine.
 
-    A figure is the median of `runs`; the situations take turns.
+    A figure is the median of `runs`; the three situations are measured in turn.
     """
     idle: list[float] = []
     busy: list[float] = []
@@ -82,7 +84,7 @@ def _busy_programs() -> Iterator[None]:
 
 
 def _of_own_process(*options: str) -> float:
-    """Return the processor seconds that a separate process prints."""
+    """Answer the bundled questions in a new process with these options, and return its processor seconds."""
     command = [sys.executable, "-m", "ras_agent.eval.bench.neighbours", *options]
     # thread limits set by the caller would hide those that the library sets
     environment = {}
@@ -96,7 +98,7 @@ def _of_own_process(*options: str) -> float:
 
 
 def processor_seconds(one_processor: bool) -> float:
-    """Return the processor seconds of answering the bundled questions, without the time in which the reader is loaded."""
+    """Return the processor seconds of answering the bundled questions, not counting the loading of the reader."""
     plain = benchmark("jsonl")
     with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
         index = PassageIndex.in_memory(plain.corpus(path))

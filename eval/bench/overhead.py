@@ -1,11 +1,13 @@
-"""Measures the loop's cost per hop without models and search, compared with a hop of a bare four-node LangGraph.
+"""Measures the loop's cost per hop, without models and search, compared with a hop of a bare four-node
+LangGraph.
 
     python -m ras_agent.eval.bench --parts overhead
 
-Roles are fakes that reply at once with results of realistic size: five hits of 600 characters and twenty facts a hop. A
-hop's cost is the slope between a run of one hop and a run of five, so that the fixed cost of a run is not counted. The
-bare graph has the same four nodes and edges, and each node writes one number. Runs of all variants are interleaved. The
-ratio is of processor time, which other programs on the machine disturb less than the clock.
+Roles are fakes that reply at once with results of realistic size: five hits of 600 characters and twenty facts
+per hop. The cost of a hop is the slope between a run of one hop and a run of five, so that the fixed cost of a
+run does not count. The bare graph has the same four nodes and edges, and each node writes one number. Runs of
+all variants are interleaved. The ratio is of processor time, which other programs disturb less than the
+wall-clock time.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _SENTENCE = (
 
 
 class InstantRoles:
-    """Plays all four roles with prepared replies, so that every call is only a look-up."""
+    """Plays all four roles with prepared replies, so that a call costs only a look-up."""
 
     def __init__(self, hops: int) -> None:
         self._hops = hops
@@ -111,7 +113,7 @@ def _names(passage: str) -> list[str]:
 
 
 def _facts(hits: Sequence[Hit]) -> tuple[Triple, ...]:
-    """Return four facts for each hit, which stand in its text, as those of a good extractor do."""
+    """Return four facts for each hit, taken from its text."""
     facts = []
     for hit in hits:
         source = Source(hit.passage.id, 0, 74, extractor="bench")
@@ -160,8 +162,9 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
 
 
 def measure(runs: int) -> dict[str, list[float]]:
-    """Return the processor milliseconds of a hop in each run, by variant. Each loop follows the bare graph it is
-    compared with."""
+    """Return the processor milliseconds per hop of each run, by variant. A loop is measured right after its
+    bare graph.
+    """
 
     def ours(roles: InstantRoles) -> Any:
         limits = Limits(max_hops=HOPS + 1)
@@ -216,8 +219,9 @@ def measure(runs: int) -> dict[str, list[float]]:
 
 
 def _without_collection(once: Callable[[], float]) -> float:
-    """Return the result of `once` run without garbage collection, which would charge one variant for garbage of the
-    others."""
+    """Return the result of `once`, run without garbage collection, which would charge one variant for another's
+    garbage.
+    """
     gc.collect()
     gc.freeze()  # the objects alive now need not be looked at again by the next collection
     gc.disable()

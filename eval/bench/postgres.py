@@ -1,4 +1,5 @@
-"""Compares `bm25` over an index in PostgreSQL with the same index in a folder, question by question in turn.
+"""Compares `bm25` over an index in PostgreSQL with `bm25` over the same index in a folder, question by
+question.
 
 The environment variable RAS_AGENT_BENCH_POSTGRES names the server; `make bench` starts a private one.
 """

@@ -1,20 +1,22 @@
-"""Measures BM25 speed and memory on synthetic passages against bm25s and rank-bm25 in the same run.
+"""Measures the speed and memory of BM25 on synthetic passages, compared with bm25s and rank-bm25 in the same
+run.
 
     python -m ras_agent.eval.bench.retrieval --sizes 10000,100000,1000000 --json retrieval.jsonl
 
-Passages are about 60 words of a Zipf distribution without stop words; queries are 6 words of the same. Every job has a
-separate process, so that peak memory is measured for the job:
+Passages have about 60 words of a Zipf distribution without stop words; queries have 6 words of the same. Every
+job has a separate process, so that peak memory is measured for the job:
 
     ras-agent   builds an index on disk from passages, then another process opens it and answers text with hits
     bm25s       indexes terms in memory; queries are terms already, answers are row numbers
     rank-bm25   the same, up to 100,000 passages
 
-Indexing is measured in processor seconds, and a query's time is the fastest of three, since other programs disturb
-these less. The 95th percentile shows slow queries. The ratios are of medians over queries, which both systems answer in
-turn, in one process, over the same arrays. ras-agent extracts the terms from the query's text and reads the passages of
-the hits from disk; bm25s does neither. The `retrieve` of bm25s spends most of its time in numpy's argpartition, which
-is slow if most scores are 0, as here. So ras-agent is also compared with `get_scores`, which sums up the scores and
-selects nothing.
+Indexing is measured in processor seconds, and a query's time is the fastest of three, because other programs
+disturb these figures less. The 95th percentile shows slow queries. For the ratios both systems answer the same
+queries in turn, in one process, over the same arrays, and the medians are compared. ras-agent extracts the
+terms from the query's text and reads the passages of the hits from disk; bm25s does neither.
+
+The `retrieve` of bm25s spends most of its time in numpy's argpartition, which is slow if most scores are 0, as
+here. So ras-agent is also compared with its `get_scores`, which only sums the scores.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ _RANK_BM25_LIMIT = 100_000
 
 
 def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
-    """Yield `count` random passages, the same for the same seed."""
+    """Yield `count` random passages; the same seed gives the same passages."""
     rng = np.random.default_rng(seed)
     words, chances = _zipf()
     for start in range(0, count, 1000):
@@ -71,7 +73,7 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
 
 
 def synthetic_queries(count: int, seed: int = 1) -> list[str]:
-    """Return `count` random queries, the same for the same seed."""
+    """Return `count` random queries; the same seed gives the same queries."""
     words, chances = _zipf()
     tokens = np.searchsorted(
         chances, np.random.default_rng(seed).random((count, _QUERY_WORDS))
@@ -206,7 +208,10 @@ def _cell(value: object) -> str:
 
 
 def _zipf() -> tuple[Any, Any]:
-    """Return words and their cumulative probabilities, proportional to 1 / (50 + rank): without stop words."""
+    """Return made-up words and their cumulative probabilities.
+
+    A probability is proportional to 1 / (50 + rank), as if the most frequent words were removed as stop words.
+    """
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
     return np.array(
         [f"w{number}" for number in range(_VOCABULARY)], dtype=object

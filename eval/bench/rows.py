@@ -1,4 +1,6 @@
-"""Formats the rows of `make bench`: our figure, a peer's from the same run, a bar, and the ratios of earlier runs."""
+"""Defines a row of `make bench`: our figure, a peer's from the same run, and a bar. Also compares it with
+earlier runs.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from statistics import median
 from ras_agent.errors import IngestError
 
 REGRESSION = 0.2
-"""The share by which a ratio must be worse than before to be marked."""
+"""How much worse than before a ratio must be to be marked, as a share."""
 _REMEMBERED = 5
 _HEADER = ("", "unit", "ours", "peer", "peer's", "ratio", "bar", "before", "")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """Compares a figure of ours with a peer's from the same run. It has one bar, `at_most` or `at_least`."""
+    """Holds a figure of ours and a peer's from the same run, and one bar: either `at_most` or `at_least`."""
 
     name: str
     unit: str
@@ -55,7 +57,7 @@ class BenchRow:
         return low <= self.ratio <= high
 
     def worsening(self, before: float) -> float:
-        """Return by which share the ratio is worse than the earlier ratio `before`: 0.25 for a quarter; negative if
+        """Return how much worse the ratio is than `before`, as a share: 0.25 for a quarter; negative if it is
         better.
         """
         if self.at_least is None:

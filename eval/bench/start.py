@@ -1,7 +1,7 @@
-"""Measures the cost of starting a command, in processor time of whole processes. Ours and the peer take turns.
+"""Measures the processor time of starting a command, as a whole process, in turn with a peer.
 
-The first run compiles the modules of both into a separate folder. Otherwise installed packages would be compiled, but
-not a checkout if PYTHONDONTWRITEBYTECODE is set.
+The first run compiles the modules of both into a separate folder. Without it only the installed peer would have
+compiled modules, if PYTHONDONTWRITEBYTECODE is set.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _row(
 
 
 def _processor_ms(arguments: Sequence[str], compiled: str) -> float:
-    """Run python with `arguments`, with the checkout not on its path. Return its processor time in milliseconds.
+    """Run python with `arguments`, without the checkout on its path. Return its processor time in milliseconds.
 
     Args:
         compiled: the folder for compiled modules.

@@ -1,13 +1,13 @@
-"""Measures the questions per second of an evaluation with models that answer after 0.1 s, compared with a sequential
+"""Measures the questions per second of an evaluation whose models reply after 0.1 s, compared with a sequential
 loop.
 
     python -m ras_agent.eval.bench --parts throughput
 
-Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, on a separate core if
-there are two. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such
-agents are evaluated, and writes nothing. The others are evaluations as by `ras-agent eval`, with results, traces and
-replies on disk, and a number of questions in flight. Their clocks start after as many warm-up questions as are in
-flight. Each round measures all of them.
+Every role calls a loopback server (ras_agent.eval.bench.loopback_model) that replies 0.1 s later, on a separate
+core if there are two. The sequential loop is `agent.invoke(question)` in a for loop, which writes nothing;
+reference implementations of such agents are evaluated like this. The other runs are evaluations as by
+`ras-agent eval`, with several questions in flight, and with results, traces and replies on disk. Their clocks
+start after as many warm-up questions as are in flight. Each round measures all of them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Throughput:
     concurrency: int
     """The number of questions in flight; 0 for the sequential loop."""
     a_second: float
-    """The number of questions per second."""
+    """The questions answered per second."""
 
 
 def measure(
@@ -126,7 +126,9 @@ def bench_rows(
 
 @contextmanager
 def _cores(apart: bool) -> Iterator[int | None]:
-    """Keep this process on one core inside the block, and yield another core's number; None if all share all cores."""
+    """Bind this process to one core inside the block, and yield the number of another; None if they are not
+    kept apart.
+    """
     if not apart:
         yield None
         return
@@ -144,7 +146,9 @@ def _cores(apart: bool) -> Iterator[int | None]:
 
 @dataclass
 class _Warm:
-    """A pool that answers `first` before the clock starts, so that processes and clients are ready."""
+    """Wraps a pool so that it first answers the questions `first`. Then processes and clients are ready, and
+    the clock starts.
+    """
 
     pool: Pool
     first: Sequence[Question]
@@ -200,7 +204,7 @@ def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
 
 
 def _passages(count: int = 2000) -> list[Passage]:
-    """Return passages of 60 made-up words, always the same."""
+    """Return passages of 60 made-up words. Every call returns the same."""
     draw = random.Random(0)
     passages = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Compares personalised PageRank, the walk of the retriever `ppr`, with that of rustworkx over the same weights."""
+"""Compares personalised PageRank, which the retriever `ppr` computes, with rustworkx's over the same weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUESTIONS = 20
 
 
 def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRow]:
-    """Yield a row for walks from three entities over random facts.
+    """Yield a row for PageRank from three start entities over random facts.
 
     Raises:
         MissingExtra: rustworkx or scipy is not installed.

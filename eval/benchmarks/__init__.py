@@ -1,4 +1,4 @@
-"""Reads the benchmarks of QA papers as one kind of record: `benchmark("hotpotqa").load(path)`."""
+"""Reads the benchmarks of QA papers into one kind of record: `benchmark("hotpotqa").load(path)`."""
 
 from ras_agent.eval.benchmarks.registry import (
     AnswerForm,

@@ -1,6 +1,8 @@
-"""Reads ASQA (Stelmakh et al., 2022) and ELI5 (Fan et al., 2019) in ALCE's format (Gao et al., 2023): long answers.
+"""Reads ASQA (Stelmakh et al., 2022) and ELI5 (Fan et al., 2019) in ALCE's format (Gao et al., 2023): long
+answers.
 
-ASQA's questions are ambiguous, and every reading is answered. ELI5 asks why and how, for answers in plain words.
+ASQA's questions are ambiguous, and a gold answer covers every interpretation. ELI5 asks for explanations in
+simple words.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _BASELINE = (
 
 
 def _read_asqa(record: QuestionRecord) -> Question:
-    """Return a question with the annotators' long answers. `short_answers` has a set of answers for each reading."""
+    """Return a question with the annotators' long answers. `short_answers` has a set of answers for each
+    interpretation.
+    """
     if "annotations" in record:
         notes = record.objects("annotations")
     else:
@@ -45,9 +49,11 @@ def _read_asqa(record: QuestionRecord) -> Question:
 
 
 def _read_eli5(record: QuestionRecord) -> Question:
-    """Return the question of an ALCE record, which has `docs`, or of an original ELI5 record, which has one `document`.
+    """Return the question of an ALCE record, which has `docs`, or of an original ELI5 record, which has one
+    `document`.
 
-    The document's paragraphs are separated by <P>, and "--T--" tags are removed from its question.
+    In an original record, <P> separates the document's paragraphs, and "--T--" tags are removed from the
+    question.
     """
     if "document" in record:
         contexts = _paragraphs(record.text("document"))

@@ -22,7 +22,7 @@ def _read(record: QuestionRecord) -> Question:
     key = _letter(record.text("answerKey", "answer_key"))
     if key not in options:
         raise record.error(
-            f"the answer {key!r} is none of the options {', '.join(options)}"
+            f"the answer {key!r} is not one of the options {', '.join(options)}"
         )
     stem = inner.text("stem", "question")
     return Question(
@@ -37,8 +37,9 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _options(record: QuestionRecord) -> dict[str, str]:
-    """Return the options' texts by label, from objects (official), columns of labels and texts (hubs), or one
-    object."""
+    """Return the options' texts by label. They can be objects (official), columns of labels and texts (hubs),
+    or one object.
+    """
     value = record.data.get("choices")
     if isinstance(value, list):
         options = {}

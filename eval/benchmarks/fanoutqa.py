@@ -17,10 +17,11 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are the titles of its evidence, at any depth of the tree.
+    """Return a question whose gold passages are the pages in its evidence, by title, at any depth of the tree.
 
-    The decomposition lists the sub-questions that a page answers, in the order of the tree. `metadata["reference"]` is
-    the record's answer unchanged. Test records have no answer, and their evidence is under `necessary_evidence`.
+    `decomposition` holds the sub-questions that a page answers, in the order of the tree;
+    `metadata["reference"]` holds the record's answer unchanged. Test records have no answer, and their evidence
+    is under `necessary_evidence`.
     """
     pages = []
     asked = []
@@ -48,7 +49,7 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _leaves(record: QuestionRecord) -> Iterator[QuestionRecord]:
-    """Yield the sub-questions that a page answers."""
+    """Yield the sub-questions that are answered by a page, not by further sub-questions."""
     for part in record.objects("decomposition") if "decomposition" in record else ():
         if part.data.get("evidence"):
             yield part

@@ -1,5 +1,5 @@
-"""Reads questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with names of supporting
-documents.
+"""Reads questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with supporting documents
+by name.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return the question of a record with `id`, `question`, `answer`, `answer_aliases` and `supporting_documents`.
+    """Return the question of a record with `id`, `question`, `answer`, `answer_aliases` and
+    `supporting_documents`.
 
-    If the question was linked to nodes of the graph, their names by type of node are in the metadata as `start_nodes`.
+    If the record has nodes of the graph from which the search starts, their names by type are in the metadata
+    as `start_nodes`.
     """
     targets = record.data.get("target_nodes") or {}
     documents = record.inside(targets, "target_nodes")

@@ -1,8 +1,8 @@
 """Reads GraphQA (He et al., 2024): questions that each come with a small graph.
 
-ExplaGraphs (Saha et al., 2021) asks whether two arguments agree, given a common-sense graph; SceneGraphs are GQA's
-questions (Hudson and Manning, 2019) with scene graphs in place of the images. Answers can be asked to list the nodes
-and edges they are based on, and are then also scored by whether the graph contains these.
+ExplaGraphs (Saha et al., 2021) asks whether two arguments agree, given a common-sense graph. SceneGraphs are
+GQA's questions (Hudson and Manning, 2019) with scene graphs in place of the images. The answerer can be asked
+to list the nodes and edges behind its answer; a metric then checks that the graph contains them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _read_explanation(record: QuestionRecord) -> Question:
 
 
 def scene_graph(record: QuestionRecord) -> TextualGraph:
-    """Return a graph of the objects in a scene, "name: ...; attribute: ...; (x,y,w,h): ...", and their relations."""
+    """Return the graph of a scene. A node's text is "name: ...; attribute: ...; (x,y,w,h): ...", and edges are
+    relations.
+    """
     objects = record.inside(record.data.get("objects"), "objects")
     places = {identity: place for place, identity in enumerate(objects.data)}
     nodes = []
@@ -77,7 +79,9 @@ def scene_graph(record: QuestionRecord) -> TextualGraph:
         for relation in thing.objects("relations") if "relations" in thing else ():
             target = relation.text("object")
             if target not in places:
-                raise relation.error(f"there is no object {target!r} in the scene")
+                raise relation.error(
+                    f"'object' is {target!r}, which the scene does not have: give the id of one of its objects"
+                )
             edges.append((place, relation.text("name"), places[target]))
     return TextualGraph(tuple(nodes), tuple(edges))
 
@@ -96,7 +100,7 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
     image = record.text("imageId", "image_id")
     if image not in graphs:
         raise record.error(
-            f"there is no scene graph of image {image!r}; put its file into the questions' folder"
+            f"image {image!r} has no scene graph: put the file of scene graphs that has it into the questions' folder"
         )
     identity = record.text("q_id", "question_id", KEY, default="")
     full = record.text("fullAnswer", "full_answer", default="")
@@ -113,7 +117,9 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
 
 
 def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
-    """Return a function that reads a record of the file `questions`, with the scene graphs of files in its folder."""
+    """Return a function that reads one record of the file `questions`, with the scene graphs from files in its
+    folder.
+    """
 
     @cache
     def graphs() -> Mapping[str, TextualGraph]:

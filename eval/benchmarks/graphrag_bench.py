@@ -15,7 +15,9 @@ from ras_agent.records import Passage
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question. Its evidence, sentences of the text, is in the metadata as `facts` if the record has any."""
+    """Return a question. The sentences that are its evidence are in the metadata as `facts`, if the record has
+    any.
+    """
     evidence = record.texts("evidence", default=())
     return Question(
         id=record.text("id"),

@@ -1,7 +1,8 @@
 """Reads HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), whose records have the same form.
 
-HotpotQA asks two-hop questions over Wikipedia's introductions; 2WikiMultihopQA's questions compare, infer and compose,
-and have evidence triples. Contexts are titled lists of sentences, gold facts are (title, sentence) pairs.
+HotpotQA asks two-hop questions over the introductions of Wikipedia's pages. 2WikiMultihopQA asks for
+comparisons, inferences and compositions, and adds evidence triples. Contexts are lists of sentences with a
+title; gold facts are (title, sentence) pairs.
 """
 
 from __future__ import annotations

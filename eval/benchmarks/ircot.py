@@ -1,5 +1,5 @@
-"""Reads IRCoT's annotated training questions (Trivedi et al., 2023): contexts, a chain of thought that cites them, an
-answer.
+"""Reads IRCoT's annotated training questions (Trivedi et al., 2023), with contexts, answer, and a chain of
+thought that cites them.
 
 They come from HotpotQA, 2WikiMultihopQA, MuSiQue and IIRC; a question's type is the name of its source.
 """

@@ -1,8 +1,9 @@
-"""Reads questions over Freebase: the official files of each set, and RoG's records with a subgraph (Luo et al., 2024).
+"""Reads question sets over Freebase: their official files, and RoG's records with a subgraph (Luo et al.,
+2024).
 
-Official records have no subgraph. They are asked over an index, or over a graph that the user has added to each record
-under the key `graph`, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP can also be read as in
-GraphQA, in lower case.
+Official records have no subgraph. They are asked over an index, or over a graph that the user has added to each
+record under the key `graph`, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP can also be
+read in lower case, as in GraphQA.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ _METRICS = (
 
 
 def kgqa_question(record: QuestionRecord) -> Question:
-    """Return the question of a record with question, q_entity (the start of the search), a_entity or answer, and graph.
+    """Return the question of a record with question, q_entity (where the search starts), a_entity or answer,
+    and graph.
 
-    If the record has an `answer`, this is the gold answer, as in published scores. `a_entity` lists the answers that
-    are in the graph, and `graph` the [head, relation, tail] triples.
+    The gold answer is `answer`, as in published scores, if the record has it; otherwise `a_entity`, the answers
+    that are in the graph. `graph` lists [head, relation, tail] triples.
     """
     entities = record.texts("a_entity", default=())
     answers = record.texts("answer", "answers", default=entities)
@@ -55,7 +57,7 @@ def kgqa_question(record: QuestionRecord) -> Question:
 def webqsp_question(record: QuestionRecord) -> Question:
     """Return the question of a record of WebQSP.train.json or WebQSP.test.json, which has Parses, or of RoG's.
 
-    The answers are those of all parses: the names of entities, and values unchanged. The question starts from the
+    The gold answers are those of all parses: names of entities, and values unchanged. The search starts at the
     parses' topic entities.
     """
     if "Parses" not in record:
@@ -74,8 +76,8 @@ def webqsp_question(record: QuestionRecord) -> Question:
 def cwq_question(record: QuestionRecord) -> Question:
     """Return the question of a record of ComplexWebQuestions_train.json or _dev.json, or of RoG's.
 
-    The gold answer is the first name of an answer; its aliases are in the metadata. The official test file has no
-    answers, so it cannot be scored.
+    Of an answer's names the first is the gold answer; the others are in the metadata as aliases. The official
+    test file has no answers, so it cannot be scored.
     """
     if "ID" not in record:
         return kgqa_question(record)
@@ -102,8 +104,8 @@ def cwq_question(record: QuestionRecord) -> Question:
 def grailqa_question(record: QuestionRecord) -> Question:
     """Return the question of a record of grailqa_v1.0_train.json, _dev.json or _test_public.json, or of RoG's.
 
-    It starts from the entities and values of its gold query graph, whose edges are the gold triples. `level` is how far
-    the question is from the training questions. The public test file has neither of them.
+    The search starts at the entities and values of the gold query graph, whose edges are the gold triples.
+    `level` says how different the question is from the training questions. The public test file has neither.
     """
     if "qid" not in record:
         return kgqa_question(record)
@@ -148,7 +150,7 @@ def grailqa_question(record: QuestionRecord) -> Question:
 def webquestions_question(record: QuestionRecord) -> Question:
     """Return the question of a record of webquestions.examples.train.json or .test.json, or of RoG's.
 
-    It starts from the entity in its page's address, as in http://www.freebase.com/view/en/fell_mill.
+    The search starts at the entity in its page's address, as in http://www.freebase.com/view/en/fell_mill.
     """
     if "targetValue" not in record:
         return kgqa_question(record)
@@ -165,7 +167,9 @@ def webquestions_question(record: QuestionRecord) -> Question:
 
 
 def _described(text: str, record: QuestionRecord) -> list[str]:
-    """Return the names in SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError."""
+    """Return the names in SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError for
+    another form.
+    """
     if not _TARGETS.fullmatch(text):
         raise record.error(
             f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}"
@@ -210,8 +214,7 @@ def _official(
 
 
 def _lower_case(record: QuestionRecord) -> Question:
-    """Return the question with answers and graph in lower case, so that nodes that differ only in case become one
-    node."""
+    """Return the question with answers and graph in lower case, which merges nodes that differ only in case."""
     lower: dict[str, object] = {}
     for key in ("answer", "a_entity", "q_entity"):
         if key in record:

@@ -1,5 +1,5 @@
-"""Reads MultiHop-RAG (Tang and Yang, 2024): questions over dated news that compare, order and infer; some have no
-answer.
+"""Reads MultiHop-RAG (Tang and Yang, 2024): comparisons, inferences and temporal questions over dated news,
+some without an answer.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ _ABOUT = ("author", "source", "category", "published_at", "url")
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with the articles of its evidence as gold passages, by title; its facts are in metadata.
+    """Return a question whose gold passages are the articles of its evidence, by title; the evidence is in the
+    metadata as facts.
 
-    The contexts are only these facts, each with its article's title, source and date, for runs without the articles.
-    Their union is an easier corpus than the articles, which --corpus names.
+    The contexts are these facts, each with its article's title, source and date. They serve runs without the
+    articles, and together are an easier corpus than the articles, which --corpus names.
     """
     titles = []
     facts = []

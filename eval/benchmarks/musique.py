@@ -10,7 +10,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with gold passages named by id, because several paragraphs may have the same title.
+    """Return a question with gold passages by id, because several paragraphs may have the same title.
 
     The type is the first part of the question's id. `decomposition` names the passage that supports each hop.
     """

@@ -55,7 +55,7 @@ def _answers(text: str) -> tuple[str, ...]:
 
 
 def _path(record: QuestionRecord) -> list[list[str]]:
-    """Return the triples in "subject#relation#entity#relation#answer", which may be followed by "#<end>#answer"."""
+    """Return the triples in "subject#relation#entity#relation#answer". An ending "#<end>#answer" is allowed."""
     steps = record.text("path").strip().partition("#<end>")[0].split("#")
     if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):
         raise record.error(
@@ -65,10 +65,10 @@ def _path(record: QuestionRecord) -> list[list[str]]:
 
 
 def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
-    """Return the (head, relation, tail) triples of a knowledge base, in its order, each once.
+    """Return the (head, relation, tail) triples of a knowledge base, each once, in the order of the file.
 
-    A line has the three texts with one or two tabs between them, or is a JSON list. Raises IngestError with the line's
-    number.
+    A line has the three texts separated by one or two tabs, or is a JSON list. Raises IngestError with the
+    line's number.
     """
     triples: dict[tuple[str, str, str], None] = {}
     text = Path(path).read_text("utf-8-sig")
@@ -81,7 +81,7 @@ def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
             parts = [part.strip() for part in line.split("\t") if part.strip()]
         if len(parts) != 3:
             raise IngestError(
-                f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}"
+                f"{path} line {number}: expected head, relation and tail, separated by tabs, got {line!r:.80}"
             )
         triples[parts[0], parts[1], parts[2]] = None
     return list(triples)
@@ -103,10 +103,13 @@ _TENTHS: tuple[Part, ...] = (
 
 
 def part_of(question: Question) -> Part:
-    """Return the part that a question belongs to: 60 % train, 20 % dev, 20 % test of the start entities.
+    """Return the part that a question belongs to: train (60 % of the start entities), dev (20 %) or test (20
+    %).
 
-    The part is chosen by a hash of the first of `question_entities`, so that no entity is in two parts. Raises
-    ValueError if the question has no `question_entities`.
+    The part is chosen by a hash of the first of `question_entities`, so no entity is in two parts.
+
+    Raises:
+        ValueError: if the question has no `question_entities`.
     """
     entities = question.metadata.get("question_entities") or ()
     if not entities:

@@ -1,5 +1,5 @@
-"""Reads PopQA (Mallen et al., 2023): questions on Wikidata facts. The long tail are questions on rarely viewed
-subjects.
+"""Reads PopQA (Mallen et al., 2023): questions about Wikidata facts; the "long tail" asks about rarely viewed
+pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reads PubHealth (Kotonya and Toni, 2020; used as by Zhang et al., 2023): claims about health that are true or false."""
+"""Reads PubHealth (Kotonya and Toni, 2020), used as by Zhang et al. (2023): claims about health that are true
+or false.
+"""
 
 from __future__ import annotations
 

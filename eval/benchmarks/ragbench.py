@@ -1,4 +1,6 @@
-"""Reads RAGBench (Friel et al., 2024): seven sets by which GFM-RAG tests transfer to other domains (its Table 11)."""
+"""Reads RAGBench (Friel et al., 2024): the seven sets that GFM-RAG uses to test transfer to other domains (its
+Table 11).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ _SETS = {
 def _read(record: QuestionRecord) -> Question:
     """Return a question whose gold passages are the documents with a relevant sentence.
 
-    Keys of sentences, such as "1c", begin with the document's number. There is no gold answer: `response` was written
-    by a model, and is kept in the metadata.
+    A sentence's key, such as "1c", begins with its document's number. There is no gold answer: `response` was
+    written by a model, and is kept in the metadata.
     """
     passages = []
     for text in record.texts("documents"):
@@ -31,7 +33,7 @@ def _read(record: QuestionRecord) -> Question:
         number = key.rstrip("abcdefghijklmnopqrstuvwxyz")
         if not number.isdecimal() or int(number) >= len(passages):
             raise record.error(
-                f"the sentence key {key!r} names none of its {len(passages)} documents"
+                f"the sentence key {key!r} should begin with the number of one of the {len(passages)} documents"
             )
         relevant.add(int(number))
     return Question(

@@ -1,8 +1,8 @@
 """Registers benchmarks: how their files are read, how the answerer is instructed, and how answers are scored.
 
-A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`; there is no
-list to extend. The modules of this folder are imported when needed. A benchmark of another package is known once its
-module has been imported, or by its name if the package lists it in its entry points `ras_agent.benchmark`.
+A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`. The
+modules of this folder are imported when needed. A benchmark of another package is known once its module has
+been imported, or by name if the package lists it under its entry points `ras_agent.benchmark`.
 """
 
 from __future__ import annotations
@@ -57,17 +57,15 @@ MULTI_HOP = (
     "sufficiency_precision",
     "sufficient_evidence",
 )
-"""Metrics of multi-hop questions over text: of the answer, the passages, the citations and the planner's stop.
-
-Passages are ranked by hop, so the metrics @k are mostly about the first search; recall and all_recall are over all
-hops.
-"""
+"""Metrics of multi-hop questions over text: of the answer, the passages, the citations and the planner's
+decision to stop. Passages are ranked hop by hop, so metrics @k mostly measure the first search; recall and
+all_recall measure all hops. """
 
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """Names a benchmark's place in the `datasets` library: data set, configuration, and the split that papers report
-    on.
+    """Names a benchmark's data in the `datasets` library: data set, configuration, and the split that papers
+    report on.
     """
 
     dataset: str
@@ -96,8 +94,9 @@ class Benchmark:
     answer_tokens: int = 100
     """The maximum number of tokens of a chat model's answer, unless a setting overrides it (RAS, appendix F)."""
     instructions: Mapping[str, str] = field(default_factory=dict)
-    """The task's instructions by kind of prompt: "answer" with the retrieved graph, "answer_baseline" for a model
-    without it. Planner and answerer both see the instruction. Short-form questions have none (RAS, Table 5)."""
+    """The task's instructions by kind of prompt: "answer" for a prompt with the retrieved graph,
+    "answer_baseline" for one without it. Planner and answerer are both shown the instruction. Short-form
+    questions have no instruction (RAS, Table 5)."""
     cites: bool = False
     """Whether answers can be asked to list the nodes and edges they are based on."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -117,18 +116,19 @@ class Benchmark:
 
     @property
     def headline(self) -> str:
-        """Return the first metric, for tables with room for only one."""
+        """Return the name of the first metric, for tables with room for only one."""
         return self.metrics[0]
 
     @property
     def style(self) -> AnswerStyle:
-        """Return the answerer's `style` for this benchmark's answers."""
+        """Return the answerer's `style`: the form of answer that the benchmark expects."""
         return _STYLES[self.answer_form]
 
     def instructed(self, kind: str) -> Self:
-        """Return this benchmark with its instruction of the given kind in place of "answer".
+        """Return this benchmark with its instruction `kind` in place of "answer".
 
-        "answer_citing" keeps the instruction, and asks only the answerer to list the nodes and edges behind the answer.
+        With "answer_citing" the instruction stays, and the answerer is also asked to list the nodes and edges
+        behind its answer.
 
         Raises:
             UnknownName: the benchmark has no such instruction.
@@ -153,19 +153,19 @@ class Benchmark:
     ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
-        A complete official file must have its known count and checksum. A warning names the records that the benchmark
-        leaves out.
+        A file with an official name must have the official count and checksum, if it is read completely. A
+        warning names the records that the benchmark leaves out.
 
         Args:
             path: The file or folder.
             split: The split, such as "validation"; by default the only one.
             limit: The maximum number of questions.
-            on_bad: Is called with the error of a record that cannot be read and is left out. Without it the error is
-                raised.
+            on_bad: Is called with the error of a record that cannot be read; the record is then skipped.
+                Without it the error is raised.
 
         Raises:
-            IngestError: If a record cannot be read (the error names its line or number, and where to get the file), or if
-                the file is not the official one.
+            IngestError: If a record cannot be read (the error names its line or number, and where to get the
+                file), or if the file is not the official one.
         """
         file = self.file_in(Path(path), split)
         left_out: list[str] = []
@@ -204,7 +204,7 @@ class Benchmark:
     def _of_rows(
         self, rows: Iterable[Mapping[str, Any]], place: str
     ) -> Iterator[Question]:
-        """Yield the questions of rows. place: the word before a row's number in errors."""
+        """Yield the questions of rows. Error messages name a row by the word `place` and its number."""
         records = starmap(
             lambda number, row: QuestionRecord(row, f"{place} {number}", number),
             enumerate(rows, 1),
@@ -212,7 +212,7 @@ class Benchmark:
         return _questions(self._records(records), self._read_for(Path()), [])
 
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
-        """Return the questions from a data set hub, through the optional `datasets` library. Needs network access.
+        """Return the questions from a data set hub, downloaded by the optional library `datasets`.
 
         Raises:
             IngestError: the benchmark is not on a hub in a form that can be read.
@@ -274,8 +274,8 @@ class Benchmark:
         return score(question, outcome, self.metrics)
 
     def inputs(self, question: Question) -> dict[str, Any]:
-        """Return the agent's input as in RAS: the question, and its own passages if the benchmark has no corpus to
-        search.
+        """Return the agent's input as in RAS: the question, with its own passages unless the benchmark has a
+        corpus to search.
         """
         values: dict[str, Any] = {"question": question.question}
         passages = [passage.to_dict() for passage in question.contexts[:_STATIC]]
@@ -307,7 +307,9 @@ class Benchmark:
         if self.reader:
             reader = self.reader(file)
         if reader is None:
-            raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
+            raise TypeError(
+                f"benchmark {self.name!r} has neither read nor reader: give Benchmark one of them"
+            )
         return reader
 
     def file_in(self, path: Path, split: str = "") -> Path:
@@ -337,19 +339,22 @@ class Benchmark:
         expected = self.counts.get(file.name, count)
         if count != expected:
             raise IngestError(
-                f"{file}: {count} questions, the official file of that name has {expected}; get it again, or give a "
+                f"{file}: it has {count} questions, but the official file has {expected}; get it again, or give a "
                 f"sample of it another name. {self.source}"
             )
         if (expected_digest := self.sha256.get(file.name)) and expected_digest != (
             digest := _digest(file)
         ):
             raise IngestError(
-                f"{file}: its sha256 is {digest}, that of the official file is {expected_digest}; {self.source}"
+                f"{file}: its sha256 is {digest}, but that of the official file is {expected_digest}; "
+                f"get it again. {self.source}"
             )
 
 
 def corpus_file(path: Path) -> Path:
-    """Return the file of passages in a folder such as BEIR's. A path of a file is returned unchanged."""
+    """Return the file of passages in a folder, such as BEIR's corpus.jsonl. A path of a file is returned
+    unchanged.
+    """
     for name in ("corpus.jsonl", "corpus.jsonl.gz"):
         if (path / name).is_file():
             return path / name
@@ -384,7 +389,7 @@ def _register_own() -> None:
 
 
 def _ignore(error: IngestError) -> None:
-    """Ignore the error of a bad record. The file is read a second time, and then it is reported."""
+    """Ignore the error of a bad record. The file is read a second time, and the error is reported then."""
 
 
 def _questions(
@@ -426,7 +431,7 @@ def _check(
     name = question.id
     if name in places and question_format(record):
         raise record.error(
-            f"id {name!r} is that of {places[name]} too; ids are unique in a file"
+            f"the id {name!r} is already used by {places[name]}: give each question its own id"
         )
     if reason := not_unicode(name):  # results are stored and found by id
         raise record.error(f"the id {reason}")

@@ -1,4 +1,4 @@
-"""Reads SQuAD 1.1 (Rajpurkar et al., 2016) and XQuAD: a question, one paragraph, and the positions of the answers in
+"""Reads SQuAD 1.1 (Rajpurkar et al., 2016) and XQuAD: a question, one paragraph, and the answers' positions in
 it.
 """
 
@@ -28,7 +28,7 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question with `spans`, the half-open character spans of its answers in the paragraph.
+    """Return a question with `spans`, the character spans (end exclusive) of its answers in the paragraph.
 
     Answers are objects with `text` and `answer_start`, or two columns of these as on data set hubs.
     """

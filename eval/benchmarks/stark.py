@@ -1,8 +1,8 @@
 """Reads STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base with texts and relations.
 
-The nodes are the passages: a corpus file has one a line, with the node's number as its id. STaRK's package stores its
-knowledge bases as pickles, which are not read here. Use that package once to write the corpus file (docs/evaluation.md
-shows how).
+The nodes are the passages. The corpus file has one node per line, with the node's number as its id. STaRK's own
+package stores its knowledge bases as pickles, which are not read here. Use it once to write the corpus file
+(docs/evaluation.md shows how).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
         or not all(type(node) is int for node in nodes)
     ):
         raise record.error(
-            f"'answer_ids' should be a list of nodes' numbers, as [32299, 95312], found {text!r:.80}"
+            f"'answer_ids' should be a list of node numbers, such as [32299, 95312], found {text!r:.80}"
         )
     return Question(
         id=identity,
@@ -45,7 +45,9 @@ def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
 
 
 def _reader(questions: Path) -> Callable[[QuestionRecord], Question]:
-    """Return a function that reads a row. A question's type is its split, if ../split/ has the official lists."""
+    """Return a function that reads a row. If ../split/ holds the official lists, a question's type is its
+    split.
+    """
 
     @cache
     def splits() -> Mapping[str, str]:

@@ -10,8 +10,9 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return the question of an official record (Question, QuestionId, Answer), of a data set hub's record, or of a
-    flat one."""
+    """Return the question of an official record (Question, QuestionId, Answer), a data set hub's record, or a
+    flat one.
+    """
     aliases: tuple[str, ...]
     if "Answer" in record or isinstance(record.data.get("answer"), dict):
         key = "answer"

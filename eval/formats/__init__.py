@@ -1,6 +1,7 @@
 """Reads and writes questions, passages and runs in the file formats of other tools.
 
-A format is recognised by a record's keys when read, and chosen by name when written.
+When a file is read, its format is recognised by a record's keys; when it is written, the format is chosen by
+name.
 
     load_questions("flashrag/hotpotqa/dev.jsonl")
     load_passages("beir/scifact/corpus.jsonl")

@@ -1,9 +1,10 @@
-"""Writes the Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a folder with a JSON file for each question.
+"""Writes the Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a folder with a JSON file for each
+question.
 
-The prompts of a role are steps of the system and the user, its replies are steps of the agent, and the result of a
-tool is the observation of the step that called it. A planner's prompt is newly composed at each hop unless its layout
-is a dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats from the one
-before.
+The prompts of a role are steps of the system and the user, its replies are steps of the agent, and the result
+of a tool is the observation of the step that called it. Unless a planner's layout is a dialogue, its prompt is
+composed again at each hop. So a trajectory has each prompt as it was sent, without the messages that repeat the
+previous prompt.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
 
 
 def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
-    """Return the messages of a newly composed prompt without those at its beginning that equal the last prompt's."""
+    """Return the messages of a prompt, without the first ones that equal those of the previous prompt."""
     same = 0
     for new, old in zip(prompt[:-1], sent, strict=False):
         if new != old:
@@ -133,7 +134,8 @@ def _shared(provenance: Mapping[str, Any]) -> JSON:
 def _write(run: Exported, path: Path) -> Sequence[Path]:
     """Write a file for each question into the folder `path`, numbered in the order of the questions.
 
-    Raises RunError if the folder is not empty: trajectories of an earlier export would be trained on too.
+    Raises:
+        RunError: if the folder is not empty, because a trainer would read the files of an earlier export too.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise RunError(

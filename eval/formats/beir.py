@@ -1,11 +1,13 @@
-"""Reads BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and the judgements of each split in qrels/SPLIT.tsv.
+"""Reads BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and the judgements of each split in
+qrels/SPLIT.tsv.
 
     {"_id": "q1", "text": "...", "metadata": {}}
     {"_id": "d1", "title": "...", "text": "...", "metadata": {}}
     query-id<TAB>corpus-id<TAB>score
 
-The folder, or its queries.jsonl, stands for the queries that qrels/test.tsv judges; qrels/dev.tsv stands for the
-queries that it judges. There are no answers, so only passages can be scored, as with `--retrieval-only`.
+Given the folder or its queries.jsonl, the queries that qrels/test.tsv judges are read; given another file of
+qrels, such as qrels/dev.tsv, the queries that it judges. There are no answers, so only passages can be scored,
+as with `--retrieval-only`.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return the grades in a file with a header as {query: {passage: grade}}, in its order.
+    """Return the grades in a file with a header as {query: {passage: grade}}, in the order of the file.
 
     Raises:
         IngestError: If a row cannot be read.
@@ -95,7 +97,7 @@ def _queries(folder: Path) -> Path:
 
 
 def read_question(record: QuestionRecord) -> Question:
-    """Return the query of a record with `_id`, `text` and `qrels`. Passages of grade 1 and more are gold.
+    """Return the query of a record with `_id`, `text` and `qrels`. Passages of grade 1 and higher are gold.
 
     The grades are kept in the metadata as `relevance`, best first, for nDCG.
     """

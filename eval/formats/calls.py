@@ -1,7 +1,7 @@
-"""Joins a run's calls of a role with their prompts and replies, as data to train a model for the role.
+"""Joins the calls of a role in a run with their prompts and replies, as data for training a model for the role.
 
 A line of results.jsonl has the question, its scores and, in its trace, the role, hop and key of each call.
-replies.sqlite has the messages and the reply of each key. Here the two are joined.
+replies.sqlite has the messages and the reply for each key.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class RoleCall:
     usage: JSON = field(default_factory=dict)
     """The tokens of the call."""
     plan: JSON | None = None
-    """For a planner, the agent's next action. It may differ from the reply: RAS first searches for the question
-    itself."""
+    """For a planner, the agent's next action. It may differ from the reply: the first search of RAS is always
+    for the question itself."""
     rejected: JSON | None = None
-    """Only in a pair of calls: another run's reply to the same prompt, for an answer that scored less."""
+    """Only in a pair of calls: another run's reply to the same prompt, after which the answer scored less."""
 
     @property
     def messages(self) -> list[JSON]:
@@ -57,12 +57,14 @@ class RoleCall:
 
     @property
     def asked(self) -> tuple[str, str, int, str]:
-        """Return question id, role, hop and prompt: equal for calls of two runs that did not differ before."""
+        """Return question id, role, hop and prompt, by which calls of two runs are matched."""
         return self.id, self.role, self.hop, _text(self.prompt)
 
     @property
     def mask(self) -> list[int]:
-        """Return 1 for the reply, the message to train on, and 0 for each message of the prompt."""
+        """Return one number for each message: 1 for the reply, which is trained on, and 0 for those of the
+        prompt.
+        """
         return [0] * len(self.prompt) + [1]
 
     @property
@@ -87,8 +89,8 @@ def read_calls(
 ) -> list[RoleCall]:
     """Return the calls of a role, question by question, in the order in which they were made.
 
-    A reply that could not be used, and the reply to the request to answer again, are left out: neither is the right
-    reply to its prompt.
+    If a reply could not be used and the model was asked again, both calls are left out: the first reply is
+    wrong, and the second belongs to a repair prompt.
 
     Args:
         results: The results of the run.
@@ -195,15 +197,20 @@ def _plan_of(result: Result, logged: JSON) -> JSON | None:
 
 
 def _message(role: Role, text: str, *more: JSON) -> JSON:
-    """Return a stored turn as a message. more: the tool calls of the turn or those it answers, and the thoughts before
-    it."""
+    """Return a stored turn as a message.
+
+    Args:
+        more: the turn's tool calls, or those that it answers, and the thoughts before it.
+    """
     calls = tuple(ToolCall(**part) for part in more if "name" in part)
     thoughts = next((part["thoughts"] for part in more if "thoughts" in part), "")
     return Turn(role, text, calls, thoughts).to_message(arguments_as_text=False)
 
 
 def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
-    """Tell whether the second prompt is the first with its reply and a user's message that asks for a better reply."""
+    """Tell whether the second prompt is the first one, its reply, and a user's message that asks for a better
+    reply.
+    """
     more = second[len(first) :]
     return (
         len(more) >= 2
@@ -215,12 +222,15 @@ def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
 def pair_calls(
     calls: Iterable[RoleCall], others: Iterable[RoleCall], metric: str
 ) -> list[RoleCall]:
-    """Return the calls to which two runs replied differently: the reply of the run that scored more, the other as
-    rejected.
+    """Pair the calls of two runs with equal prompts but different replies, as preference data.
 
-    For each question and role, only the last call with equal prompts counts, because earlier differences had no
-    effect: the first sub-query, for example, is replaced by the question itself. If the replies to this call are equal
-    too, the question gives no pair. `metric` is the score that decides.
+    A pair is the call of the run that scored more, with the other run's reply as `rejected`. A question gives
+    at most one pair for a role: its last call with equal prompts in both runs. Earlier different replies had no
+    effect, or later prompts would differ; the first sub-query, for example, is replaced by the question itself.
+
+    Args:
+        calls, others: The calls of the two runs.
+        metric: The score that decides.
     """
     by_prompt = {call.asked: call for call in others}
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}
@@ -235,8 +245,9 @@ def pair_calls(
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
-    """Return the call that scored more, with the other call's reply as rejected; None if replies or scores are
-    equal."""
+    """Return the call that scored more, with the other's reply as rejected; None if replies or scores are
+    equal, or a score is missing.
+    """
     ours = call.scores.get(metric)
     theirs = other.scores.get(metric)
     if (

@@ -1,4 +1,6 @@
-"""Prepares the input of a format's writer: a run's manifest with its results, or the calls of one role with replies."""
+"""Prepares the input of a format's writer: a run's manifest and results, or the calls of one role with their
+replies.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from ras_agent.tools.store.durable import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Holds a run, or some of its results, to be written in a format."""
+    """Holds a run, or some of its results, for a format's writer."""
 
     manifest: JSON
     """The manifest of the run's folder, which describes task and agent."""
@@ -85,8 +87,8 @@ class Exported:
         return replace(known, metadata=metadata)
 
     def rest_of(self, result: Result) -> dict[str, str]:
-        """Return the facts about a result's question for which a row's format has no field (see
-        `ras_agent.eval.question`).
+        """Return those fields of a result's question that a row's format does not have (see
+        ras_agent.eval.question).
         """
         return rest_of(self.question_of(result))
 
@@ -116,8 +118,8 @@ class Exported:
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
         """Return the run with only some of its results.
 
-        An answer is cited if a sentence that it cites supports it, or may do so: for a yes or a no this cannot be
-        judged.
+        An answer counts as cited if a sentence that it cites supports it. A yes or a no that cites something
+        counts too, because support for it cannot be judged.
 
         Args:
             least: The lowest score that a result needs in each metric.
@@ -174,7 +176,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
-    """Write one JSON object a line, and return [path]. Characters that are not valid Unicode become "?"."""
+    """Write each row as a line of JSON, and return [path]. Characters that are not valid Unicode become "?"."""
     return write_text(
         path,
         "".join(
@@ -191,7 +193,9 @@ def write_json(path: Path, value: JSON) -> list[Path]:
 
 
 def write_text(path: Path, text: str) -> list[Path]:
-    """Write a file as a whole or not at all, and return [path]. Characters that are not valid Unicode become "?"."""
+    """Write a file as a whole or not at all, and return [path]. Characters that are not valid Unicode become
+    "?".
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode("utf-8", "replace"))
     return [path]

@@ -1,10 +1,10 @@
-r"""Reads and writes the JSON Lines format of FlashRAG (Jin et al., 2024), which its 36 question sets share.
+r"""Reads and writes the JSON Lines format of FlashRAG (Jin et al., 2024), which all of its 36 question sets use.
 
     {"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
     {"id": "0", "contents": "\"Title\"\ntext of the passage"}
 
-A run is written in the form of FlashRAG's `intermediate_data.json`, but with one line for each question: the retrieved
-passages, the answer and the scores are under `output`.
+A run is written in the form of FlashRAG's `intermediate_data.json`, but with one line for each question: the
+retrieved passages, the answer and the scores are under `output`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_question(record: QuestionRecord) -> Question:
 
 
 def known_of(metadata: QuestionRecord) -> dict[str, Any]:
-    """Return the fields of a Question that FlashRAG's records and Search-R1's rows keep in their metadata."""
+    """Return the fields of a Question that are in the metadata of FlashRAG's records and Search-R1's rows."""
     by_id = "supporting_ids" in metadata
     if by_id:
         gold = metadata.texts("supporting_ids")
@@ -78,13 +78,13 @@ def known_of(metadata: QuestionRecord) -> dict[str, Any]:
 def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:
     if not isinstance(place, int) or not 0 <= place < len(choices):
         raise record.error(
-            f"the golden answer {place!r:.80} should be the number of a choice: there are {len(choices)}, numbered from 0"
+            f"the golden answer {place!r:.80} should be the number of one of the {len(choices)} choices, from 0"
         )
     return list(choices)[place]
 
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the only passage of a record with `id` and `contents`, whose first line is the title in quotes."""
+    """Return the passage of a record with `id` and `contents`, whose first line is the title in quotes."""
     title, _, text = record.text("contents").partition("\n")
     if not text:
         return [Passage(record.text("id"), title)]

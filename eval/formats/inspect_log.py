@@ -74,7 +74,7 @@ def _mean_scores(results: Sequence[Result]) -> list[JSON]:
 
 
 def _stats(run: Exported) -> JSON:
-    """Return the tokens of each model in the whole run."""
+    """Return how many tokens each model used in the whole run."""
     used = summed_usage(run.results)["by_model"]
     usage = {}
     for model, counts in used.items():

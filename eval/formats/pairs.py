@@ -4,8 +4,8 @@
     {"input": "...", "target": "..."}                                  Inspect's samples
     {"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens, also with `expectedOutput`
 
-Gold passages, type and hops are read from their metadata. An input may be a conversation, a list of messages with role
-and content. Its last user message is the question.
+Gold passages, type and hops are read from the rows' metadata. An input may be a conversation, a list of
+messages with role and content; its last user message is the question.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
     for label in labels:
         if label not in choices:
             raise record.error(
-                f"the target {label!r:.80} is the letter of none of the {len(options)} choices"
+                f"the target {label!r:.80} should be the letter of one of the {len(options)} choices"
             )
         answers.append(choices[label])
     known = dict(question.metadata)
@@ -100,7 +100,7 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
 
 
 def _known(record: QuestionRecord) -> dict[str, Any]:
-    """Return the fields of a Question in the metadata of a row, and the metadata."""
+    """Return the fields of a Question that are in a row's metadata, and the metadata themselves."""
     key = record.first_key("metadata", "additional_metadata", "additionalMetadata")
     if not key:
         return {}
@@ -109,7 +109,9 @@ def _known(record: QuestionRecord) -> dict[str, Any]:
 
 
 def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
-    """Return the answers under the first of `keys` that has a value; () if they are empty or the record is."""
+    """Return the answers under the first of `keys` that has a value; () if there is no value or only an empty
+    one.
+    """
     key = record.first_key(*keys)
     if key == "messages":
         said = said_last(record, "assistant", key)
@@ -124,7 +126,9 @@ def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
 
 
 def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
-    """Return the text under the first of `keys` that has a value; of a conversation, the last message of `role`."""
+    """Return the text under the first of `keys` that has a value. Of a conversation it is the last message of
+    `role`.
+    """
     key = record.first_key(*keys)
     value = unpacked(record.data.get(key))
     if not isinstance(value, list):

@@ -84,8 +84,8 @@ def test_json_goes_to_the_screen_and_the_file_where_it_is_wanted(
     ("count", "arguments", "message"),
     [
         (9, (), "has 9 answers, but a risk of 0.1 needs at least 46"),
-        (90, ("--right", "em>=1"), "has no score of 'em'; it has f1"),
-        (90, ("--right", "good"), "--right is a metric and its least score"),
+        (90, ("--right", "em>=1"), "has no score in 'em'; its metrics: f1"),
+        (90, ("--right", "good"), "--right: expected a metric and its lowest score"),
     ],
 )
 def test_what_cannot_be_fitted_is_told(
@@ -117,4 +117,4 @@ def test_a_run_without_traces_is_refused(cli: Cli, tmp_path: Path) -> None:
 def test_a_run_that_had_a_calibration_is_refused(cli: Cli, tmp_path: Path) -> None:
     run = written_run(tmp_path / "mine", calibration="old.json")
     ended = cli("calibrate", str(run))
-    assert "take a run without --calibration" in ended.stderr
+    assert "give a run without --calibration" in ended.stderr

@@ -151,13 +151,15 @@ def test_a_rule_is_a_metric_and_its_least_score() -> None:
     rule = Rule.read("f1>=0.5")
     assert rule.holds_for(Result("1", "?", scores={"f1": 0.5}))
     assert not Rule.read("f1 > 0.5").holds_for(Result("1", "?", scores={"f1": 0.5}))
-    with pytest.raises(RunError, match=r"'1' has no score of 'f1'; it has em"):
+    with pytest.raises(RunError, match=r"'1' has no score in 'f1'; its metrics: em"):
         rule.holds_for(Result("1", "?", scores={"em": 1.0}))
 
 
 @pytest.mark.parametrize("text", ["f1", "f1=0.5", "f1>=much", "f1>=0.5.1", ""])
 def test_another_rule_is_told(text: str) -> None:
-    with pytest.raises(SettingsError, match="--right is a metric and its least score"):
+    with pytest.raises(
+        SettingsError, match="--right: expected a metric and its lowest score"
+    ):
         Rule.read(text)
 
 

@@ -127,7 +127,7 @@ def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
         ("q.json", "[" * 9000, "q.json: not JSON"),
         ("q.json", "3", "expected an array of objects, found int"),
         ("q.xlsx", "", "unknown format '.xlsx'; known: .json, .jsonl"),
-        ("q.txt", "a\tb", "a .txt file is no question file of this benchmark"),
+        ("q.txt", "a\tb", "this benchmark has no .txt files"),
         ("q", "", "unknown format ''"),
     ],
 )

@@ -322,6 +322,6 @@ def test_a_list_of_nodes_that_is_none_is_named(nodes: str, tmp_path: Path) -> No
     path.write_text(f"id,query,answer_ids\n0,Which mill?,{nodes}\n", "utf-8")
     with pytest.raises(
         IngestError,
-        match=says("q.csv line 2", "'answer_ids' should be a list of nodes' numbers"),
+        match=says("q.csv line 2", "'answer_ids' should be a list of node numbers"),
     ):
         benchmark("stark-prime").load(path)

@@ -285,7 +285,7 @@ def test_arc_puts_the_options_into_the_question(tmp_path: Path) -> None:
     [
         (
             {"answerKey": "E"},
-            "line 1: the answer 'E' is none of the options A, B, C, D",
+            "line 1: the answer 'E' is not one of the options A, B, C, D",
         ),
         (
             {"question": {"stem": "?"}},
@@ -505,6 +505,6 @@ def test_a_sentence_of_no_document_is_named(key: str, tmp_path: Path) -> None:
         )
     )
     with pytest.raises(
-        IngestError, match=says(f"'{key}'", "names none", "1 documents")
+        IngestError, match=says(f"'{key}'", "number of one of the 1 documents")
     ):
         benchmark("ragbench-hagrid").load(path)

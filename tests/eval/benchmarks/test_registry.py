@@ -111,7 +111,9 @@ def test_a_limit_reads_no_further(tmp_path: Path) -> None:
 
 def test_an_id_that_comes_twice_is_an_error(tmp_path: Path) -> None:
     file = _plain(tmp_path / "q.jsonl", {"id": "a"}, {"id": "a"})
-    with pytest.raises(IngestError, match=r"line 2: id 'a' is that of .*line 1 too"):
+    with pytest.raises(
+        IngestError, match=r"line 2: the id 'a' is already used by .*line 1"
+    ):
         benchmark("jsonl").load(file)
 
 

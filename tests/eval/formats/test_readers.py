@@ -108,7 +108,7 @@ def test_a_place_without_a_choice_is_an_error(tmp_path: Path) -> None:
     }
     with pytest.raises(
         IngestError,
-        match=r"q.jsonl line 1: the golden answer 2 should be the number of a choice: there are 2, numbered from 0",
+        match=r"q.jsonl line 1: the golden answer 2 should be the number of one of the 2 choices, from 0",
     ):
         load_questions(_lines(tmp_path / "q.jsonl", [row]))
 

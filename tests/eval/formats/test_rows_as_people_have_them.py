@@ -66,17 +66,17 @@ def test_answers_are_read_as_people_have_them(
         (NAN, "no key 'answers'"),
         (None, "no key 'answers'"),
         ([NAN], "should be a list of texts"),
-        ("['Edinburgh', 'Scotland']", "a list as Python prints it"),
-        ("['Edinburgh' 'Scotland']", "a list as Python prints it"),
-        ("[\"O'Hara\", 'Leith']", "a list as Python prints it"),
-        ("('Edinburgh', 'Scotland')", "a list as Python prints it"),
-        ("('Edinburgh',)", "a list as Python prints it"),
-        ("{'Edinburgh'}", "a list as Python prints it"),
-        ("array(['Edinburgh'], dtype=object)", "a list as Python prints it"),
+        ("['Edinburgh', 'Scotland']", "a list in Python's notation"),
+        ("['Edinburgh' 'Scotland']", "a list in Python's notation"),
+        ("[\"O'Hara\", 'Leith']", "a list in Python's notation"),
+        ("('Edinburgh', 'Scotland')", "a list in Python's notation"),
+        ("('Edinburgh',)", "a list in Python's notation"),
+        ("{'Edinburgh'}", "a list in Python's notation"),
+        ("array(['Edinburgh'], dtype=object)", "a list in Python's notation"),
         ('["Leith", null]', "should be a list of texts"),
-        ("[1847 1848]", "a list as Python prints it"),
-        ("[None]", "a list as Python prints it"),
-        ("[['Leith', 0]]", "a list as Python prints it"),
+        ("[1847 1848]", "a list in Python's notation"),
+        ("[None]", "a list in Python's notation"),
+        ("[['Leith', 0]]", "a list in Python's notation"),
         ("", "no key 'answers'"),
         ([" "], "no key 'answers'"),
         (Decimal("NaN"), "no key 'answers'"),
@@ -230,7 +230,7 @@ def test_one_supporting_fact_may_stand_by_itself(facts: Any) -> None:
     "cell", ["{'title': ['A'], 'sent_id': [0]}", "{'title': array(['A'])}"]
 )
 def test_supporting_facts_as_python_prints_them_are_refused(cell: str) -> None:
-    with pytest.raises(IngestError, match="an object as Python prints it"):
+    with pytest.raises(IngestError, match="an object in Python's notation"):
         _plain(answer="x", supporting_facts=cell)
 
 
@@ -279,7 +279,8 @@ def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
         "B",
     )
     with pytest.raises(
-        IngestError, match="the target 'Leith' is the letter of none of the 2 choices"
+        IngestError,
+        match="the target 'Leith' should be the letter of one of the 2 choices",
     ):
         read_question(QuestionRecord({**row, "target": "Leith"}, "here"))
 

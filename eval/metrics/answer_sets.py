@@ -8,7 +8,7 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ras_agent.eval.metrics.answers import golden_match, normalise_answer
+from ras_agent.eval.metrics.answers import f1_of, golden_match, normalise_answer
 from ras_agent.eval.metrics.ranking import hit_at
 from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
@@ -39,7 +39,8 @@ def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
 
     An answer of which this leaves nothing is compared unnormalised.
     """
-    return set_score(_keys(predicted), _keys(gold))
+    predictions = _keys(predicted)
+    return set_score(predictions, _keys(gold))
 
 
 def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
@@ -48,17 +49,19 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
     A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
     of predictions. If one prediction contains several gold answers this could exceed 1.0, and is limited to 1.0 here.
     """
-    answers = [normalise_answer(answer) for answer in gold]
+    answers = list(map(normalise_answer, gold))
     joined_text = normalise_answer(" ".join(predicted))
     count = 0
     if predicted:
         count = sum(answer in joined_text for answer in answers)
-    return _set_score(min(count, len(predicted)), len(predicted), count, len(answers))
+    right = min(count, len(predicted))
+    return _set_score(right, len(predicted), count, len(answers))
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
     """Return 1.0 if one of the first `k` predictions, normalised, is a gold answer, else 0.0 (Hit@k, HR@k)."""
-    return hit_at(k, list(_keys(predicted)), _keys(gold))
+    ranked = list(_keys(predicted))
+    return hit_at(k, ranked, _keys(gold))
 
 
 def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
@@ -71,7 +74,9 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
     """
     predictions = list(predicted)
     answers = list(gold)
-    right = sum(golden_match(prediction, answers) == 1 for prediction in predictions)
+    right = 0
+    for prediction in predictions:
+        right += golden_match(prediction, answers) == 1.0
     hits = 0
     for answer in answers:
         hits += any(golden_match(prediction, [answer]) for prediction in predictions)
@@ -87,38 +92,49 @@ def split_answers(answer: str) -> list[str]:
     parts = _BREAK.split(answer)
     if len(parts) == 1:
         parts = answer.split(", ")
-    bare = (_BULLET.sub("", part).strip().strip("*").strip() for part in parts)
-    return list(dict.fromkeys(part for part in bare if part))
+    answers: dict[str, None] = {}
+    for part in parts:
+        bare = _BULLET.sub("", part).strip()
+        text = bare.strip("*").strip()
+        if text:
+            answers[text] = None
+    return list(answers)
 
 
 @answer_metric("answer_precision")
 def _answer_precision(answer: str, gold: Sequence[str]) -> float:
-    return answer_set_score(split_answers(answer), gold).precision
+    listed = split_answers(answer)
+    return answer_set_score(listed, gold).precision
 
 
 @answer_metric("answer_recall")
 def _answer_recall(answer: str, gold: Sequence[str]) -> float:
-    return answer_set_score(split_answers(answer), gold).recall
+    listed = split_answers(answer)
+    return answer_set_score(listed, gold).recall
 
 
 @answer_metric("answer_f1")
 def _answer_f1(answer: str, gold: Sequence[str]) -> float:
-    return answer_set_score(split_answers(answer), gold).f1
+    listed = split_answers(answer)
+    return answer_set_score(listed, gold).f1
 
 
 @answer_metric("contained_f1")
 def _contained_f1(answer: str, gold: Sequence[str]) -> float:
-    return contained_set_score(_parts(answer), gold).f1
+    parts = _parts(answer)
+    return contained_set_score(parts, gold).f1
 
 
 @answer_metric("contained_recall")
 def _contained_recall(answer: str, gold: Sequence[str]) -> float:
-    return contained_set_score(_parts(answer), gold).recall
+    parts = _parts(answer)
+    return contained_set_score(parts, gold).recall
 
 
 @answer_metric("substring_f1")
 def _substring_f1(answer: str, gold: Sequence[str]) -> float:
-    return substring_set_score(split_answers(answer), gold).f1
+    listed = split_answers(answer)
+    return substring_set_score(listed, gold).f1
 
 
 @metric("hr", decides=50, cutoff="required")
@@ -132,13 +148,16 @@ def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
 def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     if not question.answers:
         return None
-    first = _listed(outcome)[:k]
-    return float(any(golden_match(answer, question.answers) for answer in first))
+    for answer in _listed(outcome)[:k]:
+        if golden_match(answer, question.answers):
+            return 1.0
+    return 0.0
 
 
 def _parts(answer: str) -> list[str]:
     """Return the answers of a reply, split at bars and lines as in the published scripts."""
-    return [part for part in re.split(r"[|\n]", answer) if part.strip()]
+    parts = re.split(r"[|\n]", answer)
+    return list(filter(str.strip, parts))
 
 
 def _listed(outcome: Outcome) -> list[str]:
@@ -148,9 +167,11 @@ def _listed(outcome: Outcome) -> list[str]:
 
 
 def _keys(answers: Iterable[str]) -> dict[str, None]:
-    return dict.fromkeys(
-        normalise_answer(answer) or answer.strip() for answer in answers
-    )
+    keys: dict[str, None] = {}
+    for answer in answers:
+        key = normalise_answer(answer) or answer.strip()
+        keys[key] = None
+    return keys
 
 
 def _set_score(right: int, predicted: int, hits: int, gold: int) -> SetScore:
@@ -160,5 +181,4 @@ def _set_score(right: int, predicted: int, hits: int, gold: int) -> SetScore:
     recall = 0.0
     if gold:
         recall = hits / gold
-    both = precision + recall
-    return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
+    return SetScore(precision, recall, f1_of(precision, recall))

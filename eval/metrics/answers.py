@@ -21,7 +21,9 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 
 def normalise_answer(text: str) -> str:
     """Return the text in lower case, without ASCII punctuation and articles: SQuAD's and HotpotQA's normalisation."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    plain = text.lower().translate(_PUNCTUATION)
+    words = _ARTICLES.sub(" ", plain).split()
+    return " ".join(words)
 
 
 def holds(text: str, answers: Iterable[str]) -> bool:
@@ -46,8 +48,11 @@ def token_f1(prediction: str, golds: Iterable[str]) -> float:
     or noanswer.
     """
     predicted = normalise_answer(prediction)
-    normal = map(normalise_answer, golds)
-    return max((_closed_f1(predicted, gold) for gold in normal), default=0.0)
+    best = 0.0
+    for gold in golds:
+        normal = normalise_answer(gold)
+        best = max(best, _closed_f1(predicted, normal))
+    return best
 
 
 @answer_metric("squad_f1")
@@ -58,8 +63,11 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     answer has tokens.
     """
     predicted = normalise_answer(prediction)
-    normal = map(normalise_answer, golds)
-    return max((_open_f1(predicted, gold) for gold in normal), default=0.0)
+    best = 0.0
+    for gold in golds:
+        normal = normalise_answer(gold)
+        best = max(best, _open_f1(predicted, normal))
+    return best
 
 
 @answer_metric("golden_match", decides=20)
@@ -122,7 +130,10 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
 
 def _lines(text: str) -> str:
     # split before lowering the case: the rules use capitals to recognise abbreviations
-    return "\n".join(text[start:end] for start, end in sentence_spans(text)).lower()
+    sentences = []
+    for start, end in sentence_spans(text):
+        sentences.append(text[start:end])
+    return "\n".join(sentences).lower()
 
 
 @cache
@@ -140,7 +151,8 @@ def rouge_scorer(kind: str) -> Any:
 
 
 def _closed_f1(predicted: str, gold: str) -> float:
-    if predicted != gold and not _CLOSED.isdisjoint((predicted, gold)):
+    is_closed = predicted in _CLOSED or gold in _CLOSED
+    if is_closed and predicted != gold:
         return 0.0
     return token_overlap(predicted.split(), gold.split())
 
@@ -153,9 +165,23 @@ def _open_f1(predicted: str, gold: str) -> float:
 
 def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
     """Return the F1 of two lists of words, where a word counts as often as it occurs; 0.0 if they share no word."""
-    common = sum((Counter(predicted) & Counter(gold)).values())
+    common = common_words(predicted, gold)
     if not common:
         return 0.0
     precision = common / len(predicted)
     recall = common / len(gold)
-    return 2 * precision * recall / (precision + recall)
+    return f1_of(precision, recall)
+
+
+def common_words(words: Iterable[str], others: Iterable[str]) -> int:
+    """Return how many words two texts have in common, where a word counts as often as it occurs in both."""
+    common = Counter(words) & Counter(others)
+    return common.total()
+
+
+def f1_of(precision: float, recall: float) -> float:
+    """Return the harmonic mean of precision and recall; 0.0 if both are 0."""
+    both = precision + recall
+    if both:
+        return 2 * precision * recall / both
+    return 0.0

@@ -33,11 +33,14 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     labels = {label.casefold(): label for label in choices}
     if not labels:
         return ""
-    pattern = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
+    pattern = _any_of(labels)
     bare = _LEAD.sub("", answer.strip())
-    if match := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
+    marked = _MARKED.format(labels=pattern)
+    match = re.match(marked, bare, re.IGNORECASE)
+    if match:
         return labels[match[1].casefold()]
-    statement = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
+    gap = _GAP.format(labels=pattern)
+    statement = _SAID.format(labels=pattern, gap=gap)
     matches = re.findall(statement, answer, re.IGNORECASE)
     labels_named = set(map(str.casefold, matches))
     if len(labels_named) == 1:
@@ -50,10 +53,16 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
             equal.append(label)
         if holds(answer, [text]):
             inside.append(label)
-    labels_told = equal or inside
-    if len(labels_told) == 1:
-        return labels_told[0]
+    candidates = equal or inside
+    if len(candidates) == 1:
+        return candidates[0]
     return ""
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    """Return a pattern that matches any of the texts, the longest that fits."""
+    patterns = sorted(map(re.escape, texts), key=len, reverse=True)
+    return "|".join(patterns)
 
 
 def stated_verdict(answer: str) -> str:
@@ -61,16 +70,15 @@ def stated_verdict(answer: str) -> str:
 
     An answer that states both counts only if it begins with one of them.
     """
-    verdicts = []
-    for match in _VERDICT.finditer(answer):
-        verdicts.append((match.start(), _is_true(match)))
-    if not verdicts:
+    matches = list(_VERDICT.finditer(answer))
+    if not matches:
         return ""
-    start, first = verdicts[0]
-    leads = not re.search(r"\w", _LEAD.sub("", answer[:start]))
-    if not leads and len({verdict for _, verdict in verdicts}) > 1:
+    verdicts = list(map(_verdict, matches))
+    before = answer[: matches[0].start()]
+    leads = not re.search(r"\w", _LEAD.sub("", before))
+    if not leads and len(set(verdicts)) > 1:
         return ""
-    return ("false", "true")[first]
+    return verdicts[0]
 
 
 def chosen_class(answer: str, classes: Iterable[str]) -> str:
@@ -79,10 +87,9 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
     ExplaGraphs reads answers in this way.
     """
     by_key = {name.casefold(): name for name in classes}
-    pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
-    match = None
-    if by_key:
-        match = re.search(pattern, answer, re.IGNORECASE)
+    if not by_key:
+        return ""
+    match = re.search(_any_of(by_key), answer, re.IGNORECASE)
     if match:
         return by_key[match[0].casefold()]
     return ""
@@ -98,20 +105,26 @@ def _accuracy(question: Question, outcome: Outcome) -> float | None:
         if question.label or question.answers:
             return 0.0
         return None
+    classes = question.metadata.get("classes")
     if question.choices:
-        if question.label:
-            return float(
-                chosen_label(outcome.answer, question.choices) == question.label
-            )
-        return None
-    if question.label in ("true", "false"):
-        return float(stated_verdict(outcome.answer) == question.label)
-    if classes := question.metadata.get("classes"):
-        return float(chosen_class(outcome.answer, classes) == question.label)
-    if question.answers:
+        if not question.label:
+            return None
+        choice = chosen_label(outcome.answer, question.choices)
+    elif question.label in ("true", "false"):
+        choice = stated_verdict(outcome.answer)
+    elif classes:
+        choice = chosen_class(outcome.answer, classes)
+    elif question.answers:
         return exact_match(outcome.answer, question.answers)
-    return None
+    else:
+        return None
+    return float(choice == question.label)
 
 
-def _is_true(match: re.Match[str]) -> bool:
-    return (match["word"].casefold() in _TRUE) != bool(match["not"])
+def _verdict(match: re.Match[str]) -> str:
+    is_true = match["word"].casefold() in _TRUE
+    if match["not"]:
+        is_true = not is_true
+    if is_true:
+        return "true"
+    return "false"

@@ -49,6 +49,8 @@ _NUMBERED = re.compile(
 _ROW = re.compile(r"(?:node *)?[\[(#]?(?P<number>\d{1,4})[\])]?", re.IGNORECASE)
 _NUMBER_BEHIND = re.compile(r"\((?:node|id|node_id)\W?+\s*+\d+\)$", re.IGNORECASE)
 _EXPLANATION = re.compile(r"\s[—–]\s.*")
+# (?<!\s): run over white space only once
+_CITATION_NUMBER = re.compile(rf"(?<!\s)\s*+{NUMBER.live}")
 _WRAPPING = " \t*_`\"'“”,;"
 # from one parenthesis to the next, so a text is read once; white space and marks of the fields are stripped later
 _EDGE = re.compile(r"\(([^()|;]*+)([|;])([^()|;]*+)\2([^()|;]*+)\)")
@@ -63,16 +65,11 @@ _KEYS = {
     "nodes": ("nodes", "entities", "cited_nodes"),
     "edges": ("edges", "triples", "relations", "cited_edges"),
 }
-_ANSWER_KEYS = ("answer", "final_answer")
 _NODE_TEXT = ("name", "label", "text", "node", "node_attr", "entity", "id")
-_EDGE_TEXTS = (
-    ("head", "source", "src", "subject", "from"),
-    ("relation", "predicate", "edge", "edge_attr", "label", "type"),
-    ("tail", "target", "dst", "object", "to"),
-)
-_COLUMNS = frozenset(
-    (*_NODE_TEXT, *_EDGE_TEXTS[0], *_EDGE_TEXTS[1], *_EDGE_TEXTS[2], "node_id", "#")
-)
+_HEAD = ("head", "source", "src", "subject", "from")
+_RELATION = ("relation", "predicate", "edge", "edge_attr", "label", "type")
+_TAIL = ("tail", "target", "dst", "object", "to")
+_COLUMNS = frozenset((*_NODE_TEXT, *_HEAD, *_RELATION, *_TAIL, "node_id", "#"))
 
 
 class CitedGraph(NamedTuple):
@@ -94,15 +91,14 @@ class GraphValidity:
     @property
     def cites(self) -> bool:
         """Tell whether any node or edge is cited."""
-        return self.nodes + self.edges > 0
+        return bool(self.nodes or self.edges)
 
     @property
     def fully_valid(self) -> bool:
         """Tell whether something is cited and all of it exists in the graph."""
-        return self.cites and (self.nodes, self.edges) == (
-            self.valid_nodes,
-            self.valid_edges,
-        )
+        all_nodes = self.nodes == self.valid_nodes
+        all_edges = self.edges == self.valid_edges
+        return self.cites and all_nodes and all_edges
 
 
 def read_cited_graph(reply: str) -> CitedGraph:
@@ -129,16 +125,15 @@ def answer_apart(reply: str) -> str:
     'yellow'
     """
     answer = _read(reply)[0] or reply
-    return re.sub(
-        rf"(?<!\s)\s*+{NUMBER.live}", "", answer
-    ).strip()  # (?<!\s): run over white space only once
+    return _CITATION_NUMBER.sub("", answer).strip()
 
 
 def apart(outcome: Outcome) -> Outcome:
     """Return the outcome with the whole text of the answer as `reply`, and `answer` without the lists (see
     `answer_apart`).
     """
-    return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
+    answer = answer_apart(outcome.answer)
+    return replace(outcome, answer=answer, reply=outcome.answer)
 
 
 def graph_validity(
@@ -177,7 +172,9 @@ def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
     >>> named_rows(CitedGraph(("0", "Node 1"), (("0", "on", "1"),)), ("cup", "table"))
     CitedGraph(nodes=('cup', 'table'), edges=(('cup', 'on', 'table'),))
     """
-    nodes = [_name_of_row(node, shown) for node in cited.nodes]
+    nodes = []
+    for node in cited.nodes:
+        nodes.append(_name_of_row(node, shown))
     edges = []
     for head, relation, tail in cited.edges:
         start = _name_of_row(head, shown)
@@ -202,9 +199,10 @@ def name_in_edges(node: str) -> str:
     >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
     ('banana', 'mill')
     """
-    if node.startswith("name:"):
-        return node.partition(";")[0].removeprefix("name:").strip()
-    return node
+    if not node.startswith("name:"):
+        return node
+    first, _, _ = node.partition(";")
+    return first.removeprefix("name:").strip()
 
 
 @metric("valid_nodes")
@@ -237,12 +235,15 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
     Returns None if there is no graph.
     """
     if question.metadata.get("graph"):
-        nodes = question.graph.nodes
-        edges = question.graph.triples()
-    elif edges := tuple(outcome.triples()):
-        nodes = (*(edge[0] for edge in edges), *(edge[2] for edge in edges))
+        nodes = list(question.graph.nodes)
+        edges = list(question.graph.triples())
     else:
-        return None
+        nodes = []
+        edges = outcome.triples()
+        for head, _, tail in edges:
+            nodes += [head, tail]
+        if not edges:
+            return None
     reply = outcome.reply or outcome.answer
     listed = read_cited_graph(reply)
     cited = named_rows(listed, outcome.shown_nodes)
@@ -251,18 +252,25 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
 
 def _read(reply: str) -> tuple[str, CitedGraph]:
     """Return the answer of a reply ("" if it has none) and the graph that the reply lists."""
-    if item := _json_object(reply):
+    item = _json_object(reply)
+    if item:
         return _read_object(item)
     reader = _Reader()
-    lines = [(line, reader.reads(line)) for line in _lines_and_headings(reply)]
-    first = next(
-        (place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines)
-    )
-    said = [_EDGE.sub("", line).rstrip() for line, _ in lines[:first]]
-    while first < len(lines) and said and (not said[-1] or said[-1].endswith(":")):
-        said.pop()  # a line that introduces the list
-    rest = (line for line, is_listed in lines[first:] if not is_listed)
-    return "\n".join(said).strip() or "\n".join(rest).strip(), reader.graph()
+    before: list[str] = []
+    after: list[str] = []
+    has_list = False
+    for line in _lines_and_headings(reply):
+        if reader.reads(line):
+            has_list = True
+        elif has_list:
+            after.append(line)
+        else:
+            text = _EDGE.sub("", line)
+            before.append(text.rstrip())
+    while has_list and before and (not before[-1] or before[-1].endswith(":")):
+        before.pop()  # a line that introduces the list
+    answer = "\n".join(before).strip() or "\n".join(after).strip()
+    return answer, reader.graph()
 
 
 def _lines_and_headings(reply: str) -> Iterator[str]:
@@ -297,19 +305,31 @@ def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
     reader = _Reader()
     for section, keys in _KEYS.items():
         for key in keys:
-            value = item.get(key) or ()
-            for part in (
-                value
-                if isinstance(value, Sequence) and not isinstance(value, str)
-                else (value,)
-            ):
+            value = item.get(key) or []
+            for part in _as_list(value):
                 reader.add_value(part, is_edge=section == "edges")
-    answer = next((item[key] for key in _ANSWER_KEYS if item.get(key) is not None), "")
-    if isinstance(answer, list):
-        texts = answer
-    else:
-        texts = [answer]
-    return "\n".join(map(str, texts)).strip(), reader.graph()
+    answer = item.get("answer")
+    if answer is None:
+        answer = item.get("final_answer")
+    texts = map(str, _as_list(answer))
+    return "\n".join(texts).strip(), reader.graph()
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, None as an empty list, any other value as a list of one."""
+    if isinstance(value, list):
+        return value
+    if value is None:
+        return []
+    return [value]
+
+
+def _text_of(item: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Return the text of the first of the keys that the item has; "" if it has no such key."""
+    for key in keys:
+        if key in item:
+            return str(item[key])
+    return ""
 
 
 @dataclass(slots=True)
@@ -328,75 +348,89 @@ class _Reader:
         """Return the nodes and edges that were read, each once."""
         nodes: dict[str, str] = {}
         for node in self.nodes:
-            if (key := canonical_key(node)) not in _NO_ITEM:
+            key = canonical_key(node)
+            if key not in _NO_ITEM:
                 nodes.setdefault(key, node)
-        edges = (
-            (self.numbers.get(head, head), relation, self.numbers.get(tail, tail))
-            for head, relation, tail in self.edges
-        )
-        listed = (edge for edge in edges if canonical_key(edge[0]) not in _NO_ITEM)
-        return CitedGraph(tuple(nodes.values()), tuple(dict.fromkeys(listed)))
+        edges: dict[Edge, None] = {}
+        for head, relation, tail in self.edges:
+            start = self.numbers.get(head, head)
+            end = self.numbers.get(tail, tail)
+            if canonical_key(start) not in _NO_ITEM:
+                edges[start, relation, end] = None
+        return CitedGraph(tuple(nodes.values()), tuple(edges))
 
     def reads(self, line: str) -> bool:
         """Read a line. Tell whether it belongs to a list and so not to the answer."""
         text = line.strip()
         if text.startswith("```"):
             return True
-        if not any(map(str.isalnum, text)):
+        if not _has_word(text):
             if not text and self.bulleted is False:
                 self._enter("")
             return bool(self.section)
-        if section := _CSV.get(text.lower().replace(" ", "")):
+        section = _CSV.get(text.lower().replace(" ", ""))
+        if section:
             self._enter(section)
             return True
-        if heading := _heading_of(text):
-            inline = heading["inline"]
-            if inline is not None or text[0] in "#*_" or self.section:
-                self._enter(
-                    "both"
-                    if heading["both"]
-                    else "nodes"
-                    if heading["nodes"]
-                    else "edges"
-                )
-                if inline and any(map(str.isalnum, inline)):
-                    self._read_inline(text.partition(":")[2])
-                    self._enter("")
-                return True
+        if self._reads_heading(text):
+            return True
         if self.section.startswith("csv") and self._reads_row(text):
             return True
         item = _ITEM.fullmatch(line)
+        content = text
+        if item:
+            content = item["item"]
         if self.section and (item or self.bulleted is not True or text[0] in "|[\"'"):
             self.bulleted = self.bulleted or bool(item)
-            self._read_item(item["item"] if item else text)
+            self._read_item(content)
             return True
         self._enter("")
-        edges = _edges_in(item["item"] if item else text)
+        edges = _edges_in(content)
         self.edges += edges
-        return bool(edges) and not any(
-            map(str.isalnum, _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text))))
-        )
+        rest = _without_arrows(text)
+        rest = _EDGE.sub("", rest)
+        rest = _COMMA_EDGE.sub("", rest)
+        return bool(edges) and not _has_word(rest)
+
+    def _reads_heading(self, text: str) -> bool:
+        """Read a heading and the items after its colon. Tell whether the line is a heading."""
+        heading = _heading_of(text)
+        if heading is None:
+            return False
+        inline = heading["inline"]
+        if inline is None and text[0] not in "#*_" and not self.section:
+            return False
+        if heading["both"]:
+            self._enter("both")
+        elif heading["nodes"]:
+            self._enter("nodes")
+        else:
+            self._enter("edges")
+        if inline and _has_word(inline):
+            self._read_inline(text.partition(":")[2])
+            self._enter("")
+        return True
 
     def add_value(self, value: object, *, is_edge: bool) -> None:
         """Add the node or edge of a JSON value: a text, an object or a list."""
         if isinstance(value, Mapping):
             named = {str(key).lower(): part for key, part in value.items()}
-            ends = []
-            for keys in _EDGE_TEXTS:
-                ends.append(next((str(named[key]) for key in keys if key in named), ""))
-            if is_edge or (ends[0] and ends[2]):
-                self.edges.append((ends[0], ends[1], ends[2]))
+            head = _text_of(named, _HEAD)
+            relation = _text_of(named, _RELATION)
+            tail = _text_of(named, _TAIL)
+            if is_edge or (head and tail):
+                self.edges.append((head, relation, tail))
             else:
-                self.nodes.append(
-                    next((str(named[key]) for key in _NODE_TEXT if key in named), "")
-                )
+                self.nodes.append(_text_of(named, _NODE_TEXT))
         elif isinstance(value, list) and len(value) == 3:
-            self.edges.append((str(value[0]), str(value[1]), str(value[2])))
+            head, relation, tail = map(str, value)
+            self.edges.append((head, relation, tail))
         elif isinstance(value, list):
             for part in value:
                 self.add_value(part, is_edge=is_edge)
         elif is_edge:
-            self.edges += _edges_of_item(str(value)) or [(str(value), "", "")]
+            text = str(value)
+            self.edges += _edges_of_item(text) or [(text, "", "")]
         else:
             self.nodes.append(str(value))
 
@@ -406,16 +440,20 @@ class _Reader:
 
     def _read_inline(self, text: str) -> None:
         """Read the items after a heading's colon."""
-        if (values := _json_list(text)) is not None:
+        values = _json_list(text)
+        if values is not None:
             for value in values:
                 self.add_value(value, is_edge=self.section == "edges")
-        elif self.section == "nodes" and "name:" in text:
-            self.nodes += [
-                part.strip(_WRAPPING) for part in re.split(r"(?=\bname:)", text)
-            ]
-        elif self.section == "nodes":
-            self.nodes += [part.strip(_WRAPPING) for part in re.split("[,;]", text)]
-        elif edges := _edges_in(text):
+            return
+        if self.section == "nodes":
+            separator = "[,;]"
+            if "name:" in text:
+                separator = r"(?=\bname:)"
+            for part in re.split(separator, text):
+                self.nodes.append(part.strip(_WRAPPING))
+            return
+        edges = _edges_in(text)
+        if edges:
             self.edges += edges
         else:
             self._read_item(text.strip())
@@ -423,36 +461,46 @@ class _Reader:
     def _read_item(self, text: str) -> None:
         """Read an item of a list: a row of a table, JSON, an edge, or the text of a node."""
         if text.startswith("|"):
-            cells = []
-            for cell in text.strip("| ").split("|"):
-                cells.append(cell.strip(_WRAPPING))
-            if all(cell.lower() in _COLUMNS for cell in cells):
-                return
-            if len(cells) in (2, 4) and cells[0].isdigit():
-                cells = cells[1:]
-            if len(cells) == 3 and self.section != "nodes":
-                self.edges.append((cells[0], cells[1], cells[2]))
-            else:
-                self.nodes.append(cells[0])
-        elif (values := _json_list(text.rstrip(","))) is not None:
+            self._read_table_row(text)
+            return
+        values = _json_list(text.rstrip(","))
+        if values is not None:
             self.add_value(values, is_edge=self.section == "edges")
-        elif self.section == "edges":
-            edges = _edges_of_item(text)
-            self.edges += edges or [(text.strip(_WRAPPING), "", "")]
-        elif edges := _whole_edges(text):
-            self.edges += edges
+            return
+        bare = text.strip(_WRAPPING)
+        if self.section == "edges":
+            self.edges += _edges_of_item(text) or [(bare, "", "")]
+            return
+        edges = _whole_edges(bare)
+        self.edges += edges
+        if not edges:
+            self.nodes.append(bare)
+
+    def _read_table_row(self, text: str) -> None:
+        cells = []
+        for cell in text.strip("| ").split("|"):
+            cells.append(cell.strip(_WRAPPING))
+        if all(cell.lower() in _COLUMNS for cell in cells):
+            return
+        if len(cells) in (2, 4) and cells[0].isdigit():
+            cells = cells[1:]
+        if len(cells) == 3 and self.section != "nodes":
+            head, relation, tail = cells
+            self.edges.append((head, relation, tail))
         else:
-            self.nodes.append(text.strip(_WRAPPING))
+            self.nodes.append(cells[0])
 
     def _reads_row(self, text: str) -> bool:
         """Read a row of a CSV block. Tell whether the line is such a row."""
         cells = _cells(text)
         if self.section == "csv nodes" and len(cells) >= 2 and cells[0].isdigit():
-            self.numbers[cells[0]] = name = ",".join(cells[1:])
+            name = ",".join(cells[1:])
+            self.numbers[cells[0]] = name
             self.nodes.append(name)
             return True
         if self.section == "csv edges" and len(cells) == 3:
-            self.edges.append((cells[0], cells[1], cells[2]))
+            head, relation, tail = cells
+            self.edges.append((head, relation, tail))
             return True
         return False
 
@@ -461,34 +509,33 @@ def _edges_in(text: str) -> list[Edge]:
     """Return the edges in a text that are written in parentheses or with arrows."""
     edges = []
     for head, _, relation, tail in _EDGE.findall(text):
-        edges.append(
-            (_bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT))
-        )
-    boxed = (
-        (head.strip(), relation.strip(), tail.strip())
-        for head, relation, tail in _COMMA_EDGE.findall(text)
-    )
-    edges += [edge for edge in boxed if not _is_box(edge[0])]
-    return [edge for edge in edges if all(edge)] or _arrow_edges(text)
+        edges.append(_marked_edge(head, relation, tail))
+    for parts in _COMMA_EDGE.findall(text):
+        head, relation, tail = map(str.strip, parts)
+        if not _is_box(head):
+            edges.append((head, relation, tail))
+    return list(filter(all, edges)) or _arrow_edges(text)
+
+
+def _marked_edge(head: str, relation: str, tail: str) -> Edge:
+    """Return the edge of three texts without the marks before them."""
+    return _bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT)
 
 
 def _edges_of_item(text: str) -> list[Edge]:
     """Return the edges of an item that is listed as an edge: edges as in any text, or three texts split by |, ;, tab or
     commas."""
-    if edges := _edges_in(text):
+    edges = _edges_in(text)
+    if edges:
         return edges
-    for mark in ("|", ";", "\t"):
-        if len(parts := text.split(mark)) == 3:
-            return [
-                (
-                    _bare(parts[0], SUBJECT),
-                    _bare(parts[1], PREDICATE),
-                    _bare(parts[2], OBJECT),
-                )
-            ]
+    for separator in ("|", ";", "\t"):
+        parts = text.split(separator)
+        if len(parts) == 3:
+            return [_marked_edge(*parts)]
     cells = _cells(text)
     if len(cells) == 3 and all(cells):
-        return [(cells[0], cells[1], cells[2])]
+        head, relation, tail = cells
+        return [(head, relation, tail)]
     return []
 
 
@@ -502,13 +549,10 @@ def _cells(text: str) -> list[str]:
     return cells
 
 
-def _whole_edges(text: str) -> list[Edge]:
+def _whole_edges(bare: str) -> list[Edge]:
     """Return the edge that makes up a whole item listed as a node; [] for a node with parentheses in its text."""
-    bare = text.strip(_WRAPPING)
-    is_whole = (
-        _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
-    )
-    if is_whole:
+    is_edge = _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare)
+    if is_edge or _ARROW.search(bare):
         return _edges_in(bare)
     return []
 
@@ -520,18 +564,18 @@ def _arrow_edges(text: str) -> list[Edge]:
         parts.append(part.strip(_WRAPPING))
     if len(text) > _LONGEST or len(parts) < 2 or not all(parts):
         return []
-    steps = [_TO_RELATION.fullmatch(part) for part in parts[:-1]]
+    steps = list(filter(None, map(_TO_RELATION.fullmatch, parts[:-1])))
     nodes: list[str] = []
     relations: list[str] = []
-    if all(steps):
-        for step in filter(None, steps):
+    if len(steps) == len(parts) - 1:
+        for step in steps:
             nodes.append(step["head"])
             relations.append(step["relation"])
         nodes.append(parts[-1])
     elif len(parts) % 2:
         nodes = parts[::2]
         relations = parts[1::2]
-    ends = [_node_of_arrow(node) for node in nodes]
+    ends = list(map(_node_of_arrow, nodes))
     edges = []
     for head, relation, tail in zip(ends, relations, ends[1:], strict=False):
         edges.append((head, relation.strip(" []():"), tail))
@@ -584,10 +628,12 @@ def _names(node: str) -> Iterator[str]:
     """Yield the canonical keys under which a graph's node may be cited."""
     yield canonical_key(node)
     if node.startswith("name:"):
-        yield canonical_key(name_in_edges(node))
-        name, *more = node.split("; ")
-        for end in range(len(more)):
-            yield canonical_key("; ".join((name, *more[:end])))
+        name = name_in_edges(node)
+        yield canonical_key(name)
+        parts = node.split("; ")
+        for count in range(1, len(parts)):
+            beginning = "; ".join(parts[:count])
+            yield canonical_key(beginning)
 
 
 def _readings(node: str) -> Iterator[str]:
@@ -598,13 +644,20 @@ def _readings(node: str) -> Iterator[str]:
         _NUMBER_BEHIND.sub("", node),
         _EXPLANATION.sub("", node),
     ):
-        if bare != node and (key := canonical_key(bare)):
+        key = canonical_key(bare)
+        if key and bare != node:
             yield key
 
 
 def _bare(text: str, mark: Mark) -> str:
     """Return the text of a part of an edge without the mark before it."""
-    return text.strip(_WRAPPING).removeprefix(str(mark)).strip()
+    plain = text.strip(_WRAPPING)
+    return plain.removeprefix(str(mark)).strip()
+
+
+def _has_word(text: str) -> bool:
+    """Tell whether a text has a letter or a digit."""
+    return any(map(str.isalnum, text))
 
 
 def _is_box(head: str) -> bool:

@@ -32,8 +32,8 @@ class ConfidenceFigures:
         """Return the share of wrong answers among the `coverage` (0 to 1) of all answers that have the highest
         confidence.
         """
-        place = max(1, round(coverage * self.n)) - 1
-        return self.risks[place]
+        count = round(coverage * self.n)
+        return self.risks[max(1, count) - 1]
 
 
 def confidence_figures(
@@ -70,10 +70,10 @@ def calibration_error(
     0.267
     """
     sure = np.asarray(confidences, dtype=np.float64)
+    worth = np.asarray(worths, dtype=np.float64)
     places = (sure * bins).astype(np.int64)
     places = np.minimum(places, bins - 1)
-    distances = sure - np.asarray(worths)
-    gaps = np.bincount(places, weights=distances, minlength=bins)
+    gaps = np.bincount(places, weights=sure - worth)
     total = np.abs(gaps).sum()
     return float(total / len(sure))
 
@@ -92,7 +92,8 @@ def risks_by_coverage(
     wrong = 1 - np.asarray(right, dtype=np.float64)
     _, group, counts = np.unique(-sure, return_inverse=True, return_counts=True)
     totals = np.bincount(group, weights=wrong)
-    expected = np.repeat(totals / counts, counts)
+    means = totals / counts
+    expected = np.repeat(means, counts)
     numbers = np.arange(1, len(sure) + 1)
     risks: Doubles = np.cumsum(expected) / numbers
     return risks
@@ -103,7 +104,8 @@ def area_under_risk(
 ) -> float:
     """Return the mean share of wrong answers over all coverages (AURC). Lower means that confidences sort answers
     better."""
-    return float(risks_by_coverage(confidences, right).mean())
+    risks = risks_by_coverage(confidences, right)
+    return float(risks.mean())
 
 
 def _estimate(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
-from ras_agent.eval.metrics.answers import rouge_scorer
+from ras_agent.eval.metrics.answers import common_words, rouge_scorer
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
@@ -23,14 +22,16 @@ def triple_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
     """Return precision, recall and F1 of triples. Two triples are equal if their parts have equal canonical keys."""
-    return set_score(map(_key, predicted), map(_key, gold))
+    keys = map(_key, predicted)
+    return set_score(keys, map(_key, gold))
 
 
 def ends_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
     """Return precision, recall and F1 of (subject, object) pairs, compared by canonical key; predicates are ignored."""
-    return set_score(map(_ends, predicted), map(_ends, gold))
+    pairs = map(_ends, predicted)
+    return set_score(pairs, map(_ends, gold))
 
 
 def soft_triple_score(
@@ -83,10 +84,16 @@ def triple_rouge(
     Raises:
         MissingExtra: If the rouge-score package is not installed.
     """
-    prediction = " ".join(map(" ".join, predicted))
-    reference = " ".join(map(" ".join, gold))
-    scores = rouge_scorer(kind).score(reference, prediction)
+    prediction = _joined(predicted)
+    reference = _joined(gold)
+    scorer = rouge_scorer(kind)
+    scores = scorer.score(reference, prediction)
     return float(scores[kind].fmeasure)
+
+
+def _joined(triples: Iterable[TripleTexts]) -> str:
+    texts = map(" ".join, triples)
+    return " ".join(texts)
 
 
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
@@ -101,24 +108,31 @@ def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetS
 def _triple_part(
     rule: _TripleScore, part: _Part, question: Question, outcome: Outcome
 ) -> float | None:
-    gold = question.metadata.get("triples") or question.metadata.get("path")
+    gold = _gold(question)
     if gold:
-        return float(getattr(rule(outcome.triples(), gold), part))
+        score = rule(outcome.triples(), gold)
+        return float(getattr(score, part))
     return None
 
 
 def _entity_part(part: _Part, question: Question, outcome: Outcome) -> float | None:
     golds = question.metadata.get("answer_entities") or question.answers
     if golds:
-        return float(getattr(entity_score(outcome.triples(), golds), part))
+        score = entity_score(outcome.triples(), golds)
+        return float(getattr(score, part))
     return None
 
 
 def _rouge(kind: str, question: Question, outcome: Outcome) -> float | None:
-    gold = question.metadata.get("triples") or question.metadata.get("path")
+    gold = _gold(question)
     if gold:
         return triple_rouge(kind, outcome.triples(), gold)
     return None
+
+
+def _gold(question: Question) -> Any:
+    """Return the question's gold triples, or else its path; None without them."""
+    return question.metadata.get("triples") or question.metadata.get("path")
 
 
 for _kind in ("rouge1", "rouge2", "rougeL"):
@@ -133,20 +147,22 @@ metric("entity_f1")(partial(_entity_part, "f1"))
 
 
 def _key(triple: TripleTexts) -> tuple[str, str, str]:
-    head, relation, tail = triple
-    return canonical_key(head), canonical_key(relation), canonical_key(tail)
+    head, relation, tail = map(canonical_key, triple)
+    return head, relation, tail
 
 
 def _ends(triple: TripleTexts) -> tuple[str, str]:
-    return canonical_key(triple[0]), canonical_key(triple[2])
+    head, _, tail = _key(triple)
+    return head, tail
 
 
 def _words(triple: TripleTexts) -> tuple[str, ...]:
-    return tuple(canonical_key(" ".join(triple)).split())
+    key = canonical_key(" ".join(triple))
+    return tuple(key.split())
 
 
 def _f1(words: tuple[str, ...], gold: tuple[str, ...]) -> float:
-    common = sum((Counter(words) & Counter(gold)).values())
+    common = common_words(words, gold)
     if common:
         return 2 * common / (len(words) + len(gold))
     return 0.0

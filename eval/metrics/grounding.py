@@ -21,7 +21,10 @@ def checkable(answer: str) -> bool:
 def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
     """Return 1.0 if at least one text contains one of the answers as whole words, else 0.0."""
     golds = tuple(answers)
-    return float(any(holds(text, golds) for text in texts))
+    for text in texts:
+        if holds(text, golds):
+            return 1.0
+    return 0.0
 
 
 @metric("citation_support")
@@ -40,18 +43,18 @@ def _citation_support(question: Question, outcome: Outcome) -> float | None:
 @metric("supporting_citations")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
     """Return the share of the citations that support the answer, among those that can be judged."""
-    told = []
-    for one in _support(question, outcome):
-        if one is not None:
-            told.append(one)
-    if told and not outcome.abstained:
-        return sum(told) / len(told)
+    judged = []
+    for support in _support(question, outcome):
+        if support is not None:
+            judged.append(support)
+    if judged and not outcome.abstained:
+        return sum(judged) / len(judged)
     return None
 
 
 @metric("answer_in_passages", of_passages=True)
 def _answer_in_passages(question: Question, outcome: Outcome) -> float | None:
-    golds = [gold for gold in question.answers if checkable(gold)]
+    golds = list(filter(checkable, question.answers))
     texts = (f"{passage.title}. {passage.text}" for passage in outcome.passages)
     if golds:
         return answer_support(golds, texts)
@@ -60,9 +63,10 @@ def _answer_in_passages(question: Question, outcome: Outcome) -> float | None:
 
 @metric("answer_in_facts")
 def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
-    golds = [gold for gold in question.answers if checkable(gold)]
+    golds = list(filter(checkable, question.answers))
+    texts = map(" ".join, outcome.triples())
     if golds:
-        return answer_support(golds, map(" ".join, outcome.triples()))
+        return answer_support(golds, texts)
     return None
 
 
@@ -70,14 +74,13 @@ def _support(question: Question, outcome: Outcome) -> list[bool | None]:
     """Return for each citation whether it supports the answer (None: unknown): as the run recorded it, else by its
     words."""
     recorded = [one.supported for one in outcome.citations]
-    if any(one is not None for one in recorded):
+    if set(recorded) - {None}:
         return recorded
-    passages = {passage.id: passage for passage in outcome.passages}
-    quoted = {}
+    passages = {}
     for one in outcome.citations:
-        quoted[one.passage_id] = Passage(one.passage_id, one.quote, one.title)
+        passages[one.passage_id] = Passage(one.passage_id, one.quote, one.title)
+    for passage in outcome.passages:
+        passages[passage.id] = passage
     answer = Answer(outcome.answer, outcome.citations)
-    marked = with_support(
-        question.question, answer, {**quoted, **passages}, outcome.facts
-    )
+    marked = with_support(question.question, answer, passages, outcome.facts)
     return [one.supported for one in marked.citations]

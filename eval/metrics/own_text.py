@@ -52,10 +52,11 @@ def text_tokens(text: str) -> list[str]:
     plain = _SIGNS.sub(r" \1 ", plain)
     plain = _CHARACTERS.sub(r" \1 ", plain)
     words = plain.split()
-    bare = list(filter(None, map(_without_punctuation, words)))
-    telling = [word for word in bare if word not in _ARTICLES]
+    bare = map(_without_punctuation, words)
+    filled = list(filter(None, bare))
+    telling = [word for word in filled if word not in _ARTICLES]
     # an answer may be nothing but articles, or punctuation
-    return telling or bare or words
+    return telling or filled or words
 
 
 @answer_metric("em_text", decides=9)
@@ -78,7 +79,8 @@ def text_f1(prediction: str, golds: Iterable[str]) -> float:
     predicted = text_tokens(prediction)
     best = 0.0
     for gold in golds:
-        best = max(best, _f1(predicted, text_tokens(gold)))
+        tokens = text_tokens(gold)
+        best = max(best, _f1(predicted, tokens))
     return best
 
 
@@ -113,8 +115,10 @@ def _without_points(initials: re.Match[str]) -> str:
 
 
 def _is_sign(word: str, place: int) -> bool:
-    return word[place] == "-" and word[place + 1 : place + 2].isdigit()
+    following = word[place + 1 : place + 2]
+    return word[place] == "-" and following.isdigit()
 
 
 def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character).startswith("P") and character not in _KEPT
+    category = unicodedata.category(character)
+    return category.startswith("P") and character not in _KEPT

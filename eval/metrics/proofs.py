@@ -19,9 +19,7 @@ def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
     if outcome.abstained or not checkable(outcome.answer) or named:
         return None
-    by_number = {}
-    for citation in outcome.citations:
-        by_number[citation.number] = citation
+    by_number = {citation.number: citation for citation in outcome.citations}
     steps = proof_of(question, outcome.answer, outcome.citations, outcome.facts)
     return [by_number[step.citation] for step in steps]
 
@@ -41,10 +39,12 @@ def _proof_complete(question: Question, outcome: Outcome) -> float | None:
     proof = proof_citations(question.question, outcome)
     if not proof or not question.supporting:
         return None
-    passages = {passage.id: passage for passage in outcome.passages}
-    names = set()
+    ids = {citation.passage_id for citation in proof}
+    cited = [passage for passage in outcome.passages if passage.id in ids]
+    names = set(question.names(cited))
     for citation in proof:
-        names.add(citation.title if question.by_title else citation.passage_id)
-        if passage := passages.get(citation.passage_id):
-            names.update(question.names([passage]))
+        if question.by_title:
+            names.add(citation.title)
+        else:
+            names.add(citation.passage_id)
     return float(names.issuperset(question.supporting))

@@ -23,7 +23,8 @@ def recall_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 @ranking_metric("all_recall", decides=90)
 def all_recalled_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return 1.0 if all gold names are among the first `k` ranked ones, else 0.0; 0.0 without gold."""
-    return float(recall_at(k, ranked, gold) == 1.0)
+    recall = recall_at(k, ranked, gold)
+    return float(recall == 1.0)
 
 
 @ranking_metric("hit", decides=40)
@@ -32,7 +33,8 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 
     With answers instead of passages this is LEGO-GraphRAG's HR@k of generated answers.
     """
-    return float(not set(gold).isdisjoint(_first(k, ranked)))
+    hits = set(gold).intersection(_first(k, ranked))
+    return float(bool(hits))
 
 
 def ceilings(
@@ -86,8 +88,9 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
     if not question.supporting:
         return None
     grades = question.relevance or dict.fromkeys(question.supporting, 1)
+    ranked = outcome.ranked(question)
     depth = k or max(1, len(outcome.passages))
-    return ndcg_at(depth, outcome.ranked(question), grades)
+    return ndcg_at(depth, ranked, grades)
 
 
 def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
@@ -99,7 +102,8 @@ def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float
     best = _gain(ordered[:k])
     if not best:
         return 0.0
-    gained = [grades.get(name, 0.0) for name in _first(k, ranked)]
+    first = _first(k, ranked)
+    gained = [grades.get(name, 0.0) for name in first]
     return _gain(gained) / best
 
 
@@ -111,4 +115,5 @@ def _gain(grades: Iterable[float]) -> float:
 
 
 def _first(k: int, ranked: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(ranked))[:k]
+    names = list(dict.fromkeys(ranked))
+    return names[:k]

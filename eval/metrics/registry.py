@@ -68,7 +68,8 @@ class Outcome:
         """Return the names of the retrieved passages, each once: titles or ids, as the question names its gold
         passages.
         """
-        return list(dict.fromkeys(question.names(self.passages)))
+        names = question.names(self.passages)
+        return list(dict.fromkeys(names))
 
     def triples(self) -> list[tuple[str, str, str]]:
         """Return the facts of the question graph as (subject, predicate, object)."""
@@ -158,11 +159,9 @@ def ranking_metric(
         ) -> float | None:
             if not question.supporting:
                 return None
-            if k is None:
-                depth = max(1, len(outcome.passages))
-            else:
-                depth = k
-            return float(rule(depth, outcome.ranked(question), question.supporting))
+            ranked = outcome.ranked(question)
+            depth = k or max(1, len(outcome.passages))
+            return float(rule(depth, ranked, question.supporting))
 
         metric(name, of_passages=True, decides=decides, cutoff="optional")(scored)
         return rule
@@ -203,16 +202,14 @@ def metric_names() -> tuple[str, ...]:
     _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
+        plugin = registry.PLUGINS["metric"].get(name)
         cutoff = "none"
-        if isinstance(plugin := registry.PLUGINS["metric"].get(name), Metric):
+        if isinstance(plugin, Metric):
             cutoff = plugin.cutoff
-        listed |= (
-            {name}
-            if cutoff == "none"
-            else {f"{name}@k"}
-            if cutoff == "required"
-            else {name, f"{name}@k"}
-        )
+        if cutoff != "required":
+            listed.add(name)
+        if cutoff != "none":
+            listed.add(f"{name}@k")
     return tuple(sorted(listed))
 
 
@@ -224,8 +221,12 @@ def score(
     Raises:
         UnknownName: there is no such metric.
     """
-    scored = ((name, find_metric(name).score(question, outcome)) for name in metrics)
-    return {name: value for name, value in scored if value is not None}
+    scores = {}
+    for name in metrics:
+        value = find_metric(name).score(question, outcome)
+        if value is not None:
+            scores[name] = value
+    return scores
 
 
 @cache
@@ -247,7 +248,6 @@ _FOLDER = __name__.rpartition(".")[0]
 def _is_own(function: Callable[..., Any]) -> bool:
     """Tell whether a function, or the function of a partial, is defined in this folder."""
     if isinstance(function, partial):
-        inner = function.func
-    else:
-        inner = function
-    return str(getattr(inner, "__module__", "")).startswith(f"{_FOLDER}.")
+        function = function.func
+    module = getattr(function, "__module__", "")
+    return str(module).startswith(f"{_FOLDER}.")

@@ -54,14 +54,19 @@ def fanout_share(answer: str, reference: Any) -> float:
     """
     texts = reference_texts(reference)
     held = f" {_normal(answer)} "
-    if texts:
-        return sum(f" {_normal(text)} " in held for text in texts) / len(texts)
-    return 0.0
+    if not texts:
+        return 0.0
+    count = 0
+    for text in texts:
+        count += f" {_normal(text)} " in held
+    return count / len(texts)
 
 
 def _normal(text: str) -> str:
     plain = _MARKS.sub("", text.lower())
-    return " ".join(_WORD.findall(_WORD.sub(lambda found: stem(found[0]), plain)))
+    stemmed = _WORD.sub(lambda match: stem(match[0]), plain)
+    words = _WORD.findall(stemmed)
+    return " ".join(words)
 
 
 @metric("fanout_loose", decides=50)
@@ -89,18 +94,17 @@ def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
 @metric("fact_hit", of_passages=True, cutoff="required")
 def _fact_hit(question: Question, outcome: Outcome, k: int) -> float | None:
     """Return the share of questions with a passage among the first k that holds a gold fact, letter for letter."""
-    facts = _facts(question)
-    if facts:
-        return float(
-            any(_held(facts, passage.text) for passage in outcome.passages[:k])
-        )
-    return None
+    rank = _fact_mrr(question, outcome, k)
+    if rank is None:
+        return None
+    return float(rank > 0)
 
 
 @metric("fact_mrr", of_passages=True, cutoff="required")
 def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
     """Return how early the first passage comes that holds a gold fact: 1 / its rank, 0 behind rank k."""
-    if not (facts := _facts(question)):
+    facts = _facts(question)
+    if not facts:
         return None
     for rank, passage in enumerate(outcome.passages[:k], 1):
         if _held(facts, passage.text):
@@ -115,7 +119,8 @@ def _fact_map(question: Question, outcome: Outcome, k: int) -> float | None:
     A passage that holds several facts counts several times, so the best value is above 1 where facts share passages;
     it is cut to 1 here.
     """
-    if not (facts := _facts(question)):
+    facts = _facts(question)
+    if not facts:
         return None
     seen: set[str] = set()
     total = 0.0
@@ -123,11 +128,13 @@ def _fact_map(question: Question, outcome: Outcome, k: int) -> float | None:
         new = set(_held(facts, passage.text)) - seen
         seen |= new
         total += len(new) / rank
-    return min(1.0, total / min(len(facts), k))
+    most = min(len(facts), k)
+    return min(1.0, total / most)
 
 
 def _facts(question: Question) -> list[str]:
-    return [_letters(fact) for fact in question.metadata.get("facts", ())]
+    facts = question.metadata.get("facts", ())
+    return list(map(_letters, facts))
 
 
 def _held(facts: Sequence[str], text: str) -> list[str]:
@@ -136,7 +143,8 @@ def _held(facts: Sequence[str], text: str) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    return text.replace(" ", "").replace("\n", "")
+    line = text.replace("\n", "")
+    return line.replace(" ", "")
 
 
 @metric("multihop_accuracy", decides=45)

@@ -7,10 +7,16 @@ sentences and answer together (joint EM and F1). An agent states its supporting 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
-from ras_agent.eval.metrics.answers import exact_match, normalise_answer, token_f1
+from ras_agent.eval.metrics.answer_sets import set_score
+from ras_agent.eval.metrics.answers import (
+    common_words,
+    exact_match,
+    f1_of,
+    normalise_answer,
+    token_f1,
+)
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 
@@ -21,7 +27,8 @@ _Pair = tuple[float, float]
 def _support_f1(question: Question, outcome: Outcome) -> float | None:
     """Return the F1 of the cited passages against the gold ones: MuSiQue's support F1."""
     if question.supporting:
-        return _f1(*_of_sets(_cited_passages(question, outcome), question.supporting))
+        cited = _cited_passages(question, outcome)
+        return set_score(cited, question.supporting).f1
     return None
 
 
@@ -29,7 +36,8 @@ def _support_f1(question: Question, outcome: Outcome) -> float | None:
 def _support_em(question: Question, outcome: Outcome) -> float | None:
     """Return 1.0 if the cited passages are exactly the gold passages, else 0.0."""
     if question.supporting:
-        return float(_cited_passages(question, outcome) == set(question.supporting))
+        cited = _cited_passages(question, outcome)
+        return float(cited == set(question.supporting))
     return None
 
 
@@ -38,7 +46,8 @@ def _sp_f1(question: Question, outcome: Outcome) -> float | None:
     """Return HotpotQA's supporting-fact F1: the F1 of the cited sentences against the supporting facts."""
     facts = _supporting_facts(question)
     if facts:
-        return _f1(*_of_sets(_cited_sentences(question, outcome), facts))
+        cited = _cited_sentences(question, outcome)
+        return set_score(cited, facts).f1
     return None
 
 
@@ -47,7 +56,8 @@ def _sp_em(question: Question, outcome: Outcome) -> float | None:
     """Return HotpotQA's supporting-fact EM: 1.0 if the cited sentences are exactly the supporting facts, else 0.0."""
     facts = _supporting_facts(question)
     if facts:
-        return float(_cited_sentences(question, outcome) == facts)
+        cited = _cited_sentences(question, outcome)
+        return float(cited == facts)
     return None
 
 
@@ -59,8 +69,9 @@ def _joint_f1(question: Question, outcome: Outcome) -> float | None:
     if not facts or not question.answers:
         return None
     precision, recall = _of_answer(question, outcome)
-    of_facts = _of_sets(_cited_sentences(question, outcome), facts)
-    return _f1(precision * of_facts[0], recall * of_facts[1])
+    cited = _cited_sentences(question, outcome)
+    of_facts = set_score(cited, facts)
+    return f1_of(precision * of_facts.precision, recall * of_facts.recall)
 
 
 @metric("joint_em")
@@ -69,10 +80,9 @@ def _joint_em(question: Question, outcome: Outcome) -> float | None:
     facts = _supporting_facts(question)
     if not facts or not question.answers:
         return None
-    right = (
-        not outcome.abstained and exact_match(outcome.answer, question.answers) == 1.0
-    )
-    return float(right and _cited_sentences(question, outcome) == facts)
+    if outcome.abstained or _cited_sentences(question, outcome) != facts:
+        return 0.0
+    return exact_match(outcome.answer, question.answers)
 
 
 def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
@@ -106,18 +116,10 @@ def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
         if not ends or citation.end <= citation.start:
             continue
         first = bisect_right(ends, citation.start)
-        last = bisect_right(ends, max(citation.start, citation.end - 1))
-        cited |= {
-            (title, number) for number in range(first, min(last, len(ends) - 1) + 1)
-        }
+        last = bisect_right(ends, citation.end - 1)
+        for number in range(first, min(last + 1, len(ends))):
+            cited.add((title, number))
     return cited
-
-
-def _of_sets(predicted: set[str] | set[Hashable], gold: Iterable[Hashable]) -> _Pair:
-    """Return the precision and recall of a set against the gold set."""
-    wanted = set(gold)
-    common = len(wanted & predicted)
-    return common / (len(predicted) or 1), common / (len(wanted) or 1)
 
 
 def _of_answer(question: Question, outcome: Outcome) -> _Pair:
@@ -129,11 +131,5 @@ def _of_answer(question: Question, outcome: Outcome) -> _Pair:
         return 0.0, 0.0
     predicted = normalise_answer(outcome.answer).split()
     gold = normalise_answer(best).split()
-    common = (Counter(predicted) & Counter(gold)).total()
+    common = common_words(predicted, gold)
     return common / len(predicted), common / len(gold)
-
-
-def _f1(precision: float, recall: float) -> float:
-    if precision + recall:
-        return 2 * precision * recall / (precision + recall)
-    return 0.0

@@ -101,7 +101,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_one_warning(
         file.execute("UPDATE cache SET value = ?", (UNREADABLE[case],))
     chat = Chat(model, settings=ChatSettings(cache=path))
     with pytest.warns(
-        RuntimeWarning, match=r"c\.sqlite holds what this version cannot read"
+        RuntimeWarning, match=r"c\.sqlite holds values that this version cannot read"
     ) as warned:
         assert [chat.complete(Request(TURNS)).text for _ in range(2)] == [
             "two",

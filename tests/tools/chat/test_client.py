@@ -280,7 +280,7 @@ def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
 def test_what_is_no_model_is_a_type_error() -> None:
     with pytest.raises(
         TypeError,
-        match=says("no chat model", "LangChain chat model", "runnable", "string"),
+        match=says("not a chat model", "LangChain chat model", "runnable", "string"),
     ):
         as_chat(42)
 

@@ -64,7 +64,7 @@ def test_a_model_with_a_view_of_its_own_is_not_asked_with_the_loops_prompt(
     folder: Path,
 ) -> None:
     for resolve in (resolve_answerer, resolve_planner):
-        with pytest.raises(WeightsError, match=says(f"it answers as graphqa:{folder}")):
+        with pytest.raises(WeightsError, match=says(f"use graphqa:{folder}")):
             resolve(f"graphllm:{folder}")
     (folder / "view.json").unlink()
     no_reader = says("this folder has no model that reads graphs")

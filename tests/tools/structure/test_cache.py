@@ -232,7 +232,8 @@ def test_facts_that_cannot_be_read_are_read_in_the_passage_again(
             "UPDATE cache SET value = ?", (f'{{"facts": {facts}, "calls": []}}',)
         )
     with pytest.warns(
-        RuntimeWarning, match=r"facts\.sqlite holds what this version cannot read"
+        RuntimeWarning,
+        match=r"facts\.sqlite holds values that this version cannot read",
     ):
         assert _cached(model, path).extract([BELL]).triples == (BORN,)
     assert len(model.prompts) == 2

@@ -132,7 +132,7 @@ def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -
         if any(map(str.isalnum, text)):
             raise ModelCallError(
                 f"embedder {embedder.name!r} gave a vector of zeros for the text {text!r:.80}: "
-                "is its model loaded, and is it a model of embeddings?"
+                "check that its model is loaded and is a model of embeddings"
             )
 
 
@@ -301,7 +301,7 @@ def _embedder_of(spec: str) -> Embedder:
         return LangChainEmbedder(embeddings, name=spec, unit_length=unit_length)
     except ImportError as error:
         raise SettingsError(
-            f"embedder {spec!r} needs its provider's package: {error}"
+            f"embedder {spec!r} needs its provider's package ({error}): install it"
         ) from error
     except Exception as error:
         raise SettingsError(
@@ -347,5 +347,5 @@ def _load(path: str) -> Any:
         return SentenceTransformer(path)
     except Exception as error:
         raise SettingsError(
-            f"cannot load the sentence-transformers model {path!r}: {error}"
+            f"cannot load the sentence-transformers model {path!r} ({error}): give its folder, or its name on the hub"
         ) from error

@@ -102,7 +102,8 @@ class GFMGraph:
             len(facts) and relation.max() >= len(vectors)
         ):
             raise ValueError(
-                f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges"
+                f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges: give one of each, "
+                "of equal width, for every relation"
             )
         target = np.concatenate(
             (head, tail) if message_target == "head" else (tail, head)

@@ -142,8 +142,8 @@ class GFMConfig:
         """
         if retriever_of(data) != "gfm":
             raise WeightsError(
-                f"{where}: these weights read the texts of nodes, documents among them: they are for the retriever "
-                f"{retriever_of(data)!r}, not for 'gfm'"
+                f"{where}: these weights read the texts of nodes, documents among them: use them with the retriever "
+                f"{retriever_of(data)!r}, not with 'gfm'"
             )
         try:
             if "model_config" in data:
@@ -151,7 +151,7 @@ class GFMConfig:
             return cls(**data)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(
-                f"{where}: not a GFM network's configuration: {error}"
+                f"{where}: not a GFM network's configuration ({error}): give a folder of its weights"
             ) from error
 
     @classmethod
@@ -376,7 +376,9 @@ def read_config(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise WeightsError(f"{path}: not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise WeightsError(f"{path}: not a GFM network's configuration: {data!r:.80}")
+        raise WeightsError(
+            f"{path}: not a GFM network's configuration ({data!r:.80}): give a folder of its weights"
+        )
     return data
 
 
@@ -402,7 +404,7 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # anything that the unpickler rejects or fails on
         raise WeightsError(
-            f"{path}: not a file of plain tensors: {str(error).splitlines()[0]}"
+            f"{path}: not a file of plain tensors ({str(error).splitlines()[0]}): download the weights again"
         ) from error
     if isinstance(stored, dict) and isinstance(stored.get("model"), dict):
         stored = stored["model"]

@@ -417,7 +417,7 @@ def read_config(folder: Path) -> AlignerConfig:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{path}: not an aligner's configuration: {error}"
+            f"{path}: not an aligner's configuration ({error}): train it again"
         ) from error
 
 

@@ -450,7 +450,7 @@ class GraphLLM(nn.Module):
         """
         if self.config.tuning != "lora":
             raise SettingsError(
-                f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}"
+                f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}, and only 'lora' has one"
             )
         merged = type(self)(
             replace(self.config, tuning="full"),
@@ -512,7 +512,7 @@ def read_config(folder: Path) -> GraphLLMConfig:
         ) from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{path}: not a GraphLLM's configuration: {error}"
+            f"{path}: not a GraphLLM's configuration ({error}): train it again"
         ) from error
 
 

@@ -70,7 +70,7 @@ def completion_request(
 def _check_vectors(vectors: Tensor) -> Tensor:
     if vectors.ndim != 2 or not len(vectors):
         raise ValueError(
-            f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}"
+            f"a prompt's vectors need the shape (tokens, width), with tokens from 1 on, got {tuple(vectors.shape)}"
         )
     if vectors.dtype in _DTYPES:
         return vectors

@@ -65,7 +65,8 @@ def load_word_vectors(
         expected_shape = tuple(embeddings.weight.shape)
         shape = tuple(weight.shape)
         raise WeightsError(
-            f"{name}: the word vectors have the shape {shape}, by the model's configuration {expected_shape}"
+            f"{name}: the word vectors have the shape {shape}, and the model's configuration states {expected_shape}: "
+            "download the model again"
         )
     if adapter is not None:
         _check(adapter, place)
@@ -82,7 +83,7 @@ def _check(adapter: Path, place: str) -> None:
             keys = list(tensors.keys())
     except (OSError, SafetensorError) as error:
         raise WeightsError(
-            f"{adapter / _ADAPTER}: no weights of an adapter: {error}"
+            f"{adapter / _ADAPTER}: no weights of an adapter ({error}): train it again"
         ) from error
     if any(f"{place}." in key for key in keys):
         layer = place.rpartition(".")[2]
@@ -109,7 +110,7 @@ def _tensor(name: str, key: str, prefix: str) -> Tensor:
         stored_name = next((key for key in keys if key in names), None)
         if stored_name is None:
             raise WeightsError(
-                f"{path}: there is no tensor {key}, the word vectors, in this file"
+                f"{path}: there is no tensor {key}, the word vectors, in this file: download the model again"
             )
         tensor: Tensor = tensors.get_tensor(stored_name)
         return tensor

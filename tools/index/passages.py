@@ -84,7 +84,7 @@ def storable_passage(passage: Passage) -> Passage:
         metadata = json.dumps(passage.metadata, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"passage {passage.id!r}: its metadata is not JSON: {error}"
+            f"passage {passage.id!r}: its metadata is not JSON ({error}): use texts, numbers, lists and mappings"
         ) from error
     return Passage(
         storable(passage.id),

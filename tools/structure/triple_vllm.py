@@ -90,7 +90,7 @@ class VLLMWriter:
             if "unexpected keyword" not in str(error):
                 raise
             raise SettingsError(
-                f"vLLM's engine does not know an option behind '#': {error}"
+                f"vLLM's engine does not know an option after '#' ({error}): correct it, or leave it out"
             ) from error
         self._sampling = SamplingParams(
             temperature=0.0, max_tokens=decoding.target_tokens

@@ -25,8 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Doubles
-from ras_agent.confidence import (
+from ras_agent.contracts.arrays import Doubles
+from ras_agent.contracts.errors import RunError, SettingsError
+from ras_agent.eval.metrics.confidences import area_under_risk, calibration_error
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.result import Result
+from ras_agent.running.confidence import (
     Calibration,
     RiskRow,
     Signals,
@@ -34,12 +38,8 @@ from ras_agent.confidence import (
     cited_texts,
     signals_of_trace,
 )
-from ras_agent.errors import RunError, SettingsError
-from ras_agent.eval.metrics.confidences import area_under_risk, calibration_error
-from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.result import Result
-from ras_agent.protocols import SpanReader
-from ras_agent.trace import Trace
+from ras_agent.running.protocols import SpanReader
+from ras_agent.running.trace import Trace
 
 _FOLDS = 5
 _PENALTY = 1.0  # on squared weights of standardised signals, as in scikit-learn

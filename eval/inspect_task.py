@@ -17,15 +17,15 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.formats.inspect_log import scorer_name
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import agent_inputs
 from ras_agent.eval.run.task import Task
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.settings import Settings
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 
 _TRACE = "ras-agent:trace"
 _NAMES = {

@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, TypeVar
 
-from ras_agent.errors import ModelCallError, RunError, UnknownName
+from ras_agent.contracts.errors import ModelCallError, RunError, UnknownName
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.exported import write_json
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.significance import mean_interval
 from ras_agent.prompts import Turn, as_data, load
-from ras_agent.records import JSON
 from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

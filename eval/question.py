@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question_file import QuestionRecord, unpacked
-from ras_agent.records import Passage
 
 if TYPE_CHECKING:
     from ras_agent.graphs.state import Inputs

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import UUID
 
-from ras_agent.errors import IngestError, MissingExtra
+from ras_agent.contracts.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ras_agent.arrays import Doubles
+from ras_agent.contracts.arrays import Doubles
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution

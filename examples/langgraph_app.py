@@ -10,8 +10,8 @@ as a tool that takes one question and returns its answer with citations. A threa
 
 from ras_agent import create_ras_agent, create_react_agent
 from ras_agent.app.sample import sample_passages
+from ras_agent.config.settings import find_config, load_settings
 from ras_agent.graphs.agent import Agent
-from ras_agent.settings import find_config, load_settings
 
 SETTINGS = load_settings(find_config())
 INDEX = None if SETTINGS.index else sample_passages()

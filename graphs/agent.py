@@ -18,13 +18,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, GraphOutput, StateUpdate
 from pydantic import BaseModel
 
-from ras_agent.budget import Limits
-from ras_agent.errors import ReviewError, StateError, UnknownName
+from ras_agent.contracts.errors import ReviewError, StateError, UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.graphs.tool import as_function, as_tool
 from ras_agent.graphs.updates import checked_limits, checked_update
 from ras_agent.page.notebook import agent_cell
+from ras_agent.running.budget import Limits
 
 
 def _as_v1(output: GraphOutput[Any]) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, get_type_hints
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import START, StateGraph
 
-from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.memory import ThreadMemory, recall
@@ -18,6 +17,7 @@ from ras_agent.graphs.node import Node, NodeBody
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Inputs, Outputs, Question, ReviewedState, State, Told
+from ras_agent.running.budget import Limits
 from ras_agent.tools.retrieve.search import scope_of
 
 # The limits of the run end it; LangGraph's own limit must not end it first, however large max_hops is.

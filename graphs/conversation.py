@@ -17,7 +17,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from ras_agent.records import JSON, Answer, Exchange
+from ras_agent.contracts.records import JSON, Answer, Exchange
 from ras_agent.text.normal_form import storable
 
 _ROLES: Mapping[str, type[BaseMessage]] = {

@@ -14,17 +14,24 @@ from typing import Literal
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
-from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Planned, emit, streaming
+from ras_agent.contracts.events import Planned, emit, streaming
+from ras_agent.contracts.marks import ends_chain
+from ras_agent.contracts.records import (
+    JSON,
+    DialoguePart,
+    Failure,
+    Plan,
+    Step,
+    StopReason,
+)
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import retriever_of_hop, shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import CallReads, Scope, Update
 from ras_agent.graphs.validate import to_json_value
-from ras_agent.marks import ends_chain
-from ras_agent.protocols import Planner, Reasoner
-from ras_agent.records import JSON, DialoguePart, Failure, Plan, Step, StopReason
-from ras_agent.review import notes
+from ras_agent.running.budget import Limits, current_ledger
+from ras_agent.running.protocols import Planner, Reasoner
+from ras_agent.running.review import notes
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
@@ -171,7 +178,7 @@ def reason(
     """Return the body of a node that writes the next sentence of a chain of thought, and searches with it.
 
     The first sub-query is the question. A sentence that states the answer ends the loop
-    (`ras_agent.marks.ends_chain`).
+    (`ras_agent.contracts.marks.ends_chain`).
 
     Args:
         structured: whether the loop reads facts; then a hop without new facts may end it.

@@ -2,7 +2,7 @@
 middleware.
 
 An interrupt's value holds the keys that these pages expect, in addition to this package's own. Their replies
-become decisions as in ras_agent.review.
+become decisions as in ras_agent.running.review.
 
     Agent Inbox     {"type": "accept" | "edit" | "response" | "ignore", "args": ...}, or a list of one
     middleware      {"decisions": [{"type": "approve" | "edit" | "reject" | "respond", ...}]}
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ras_agent.errors import ReviewError
-from ras_agent.records import JSON
-from ras_agent.review import Review
+from ras_agent.contracts.errors import ReviewError
+from ras_agent.contracts.records import JSON
+from ras_agent.running.review import Review
 
 _APPROVES = ("accept", "approve")
 _EDITS = ("edit",)
@@ -49,7 +49,7 @@ def inbox_form(review: Review) -> JSON:
 
 
 def own_form(given: object, review: Review) -> object:
-    """Convert a decision of LangChain's pages to the form of ras_agent.review; return anything else unchanged.
+    """Convert a decision of LangChain's pages to the form of ras_agent.running.review; return anything else unchanged.
 
     Raises:
         ReviewError: if such a decision lacks the content that its type needs.

@@ -15,7 +15,7 @@ from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.review import PLACES
+from ras_agent.running.review import PLACES
 
 
 def create_ircot_agent(**arguments: Unpack[AgentArguments]) -> Agent:

@@ -15,14 +15,14 @@ from typing import Any
 from langgraph.config import get_config
 from langgraph.store.base import BaseStore
 
-from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError
-from ras_agent.filters import Filter
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON, Failure, Passage
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Failure, Passage
+from ras_agent.running.budget import Limits
 
 _ROOT = "ras_agent"
 KEY = "graph"

@@ -38,9 +38,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import StillRunning, acall, call, in_thread
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     BudgetExceeded,
     FilterError,
     IndexMismatch,
@@ -52,11 +50,13 @@ from ras_agent.errors import (
     UnknownName,
     message_of,
 )
-from ras_agent.events import Failed, InertTokens, emit, emitting
+from ras_agent.contracts.events import Failed, InertTokens, emit, emitting
+from ras_agent.contracts.records import JSON, Call, Failure, Usage
 from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
-from ras_agent.records import JSON, Call, Failure, Usage
+from ras_agent.running.budget import Ledger, Limits, metered
+from ras_agent.running.calling import StillRunning, acall, call, in_thread
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.secrets import without_secrets

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
 
-from ras_agent.budget import Limits, current_ledger
-from ras_agent.confidence import ANY_SURENESS, Sureness, cited_texts, signals_of
-from ras_agent.errors import ReviewError
-from ras_agent.events import (
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import ReviewError
+from ras_agent.contracts.events import (
     Answered,
     GraphDelta,
     Hits,
@@ -27,7 +26,21 @@ from ras_agent.events import (
     emit,
     streaming,
 )
-from ras_agent.filters import Filter
+from ras_agent.contracts.records import (
+    JSON,
+    Answer,
+    Exchange,
+    Extraction,
+    Failure,
+    Hit,
+    OnConflict,
+    Passage,
+    Span,
+    Step,
+    Triple,
+    any_failed,
+    is_person,
+)
 from ras_agent.graphs.conversation import (
     exchanges_in,
     messages_of_answer,
@@ -62,14 +75,6 @@ from ras_agent.graphs.validate import (
     valid_facts,
     valid_hit,
 )
-from ras_agent.protocols import (
-    Answerer,
-    Extractor,
-    Judge,
-    Retriever,
-    Rewriter,
-    SpanReader,
-)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.disputes import Functional, not_known, with_dispute
 from ras_agent.question_graph.support import (
@@ -78,24 +83,19 @@ from ras_agent.question_graph.support import (
     what_is_not_borne,
     with_support,
 )
-from ras_agent.records import (
-    JSON,
-    Answer,
-    Exchange,
-    Extraction,
-    Failure,
-    Hit,
-    OnConflict,
-    Passage,
-    Span,
-    Step,
-    Triple,
-    any_failed,
+from ras_agent.question_graph.times import as_of, facts_at, without_as_of
+from ras_agent.running.budget import Limits, current_ledger
+from ras_agent.running.confidence import ANY_SURENESS, Sureness, cited_texts, signals_of
+from ras_agent.running.protocols import (
+    Answerer,
+    Extractor,
+    Judge,
+    Retriever,
+    Rewriter,
+    SpanReader,
 )
-from ras_agent.review import is_person
-from ras_agent.standing_facts import keep_standing
+from ras_agent.running.standing_facts import keep_standing
 from ras_agent.text.normal_form import storable
-from ras_agent.text.times import as_of, facts_at, without_as_of
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.roles import role_name

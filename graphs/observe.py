@@ -20,11 +20,11 @@ from langchain_core.runnables.config import (
     get_callback_manager_for_config,
 )
 
-from ras_agent.budget import Ledger
-from ras_agent.calling import acall, call
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.graphs.state import Update
 from ras_agent.logs import LOGGER, shows_text
-from ras_agent.records import Hit, Passage
+from ras_agent.running.budget import Ledger
+from ras_agent.running.calling import acall, call
 from ras_agent.tools.retrieve.search import searched_by
 
 _ID = "question_id"

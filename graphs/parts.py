@@ -16,12 +16,15 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from ras_agent.address import Address
-from ras_agent.budget import Limits
-from ras_agent.confidence import ANY_SURENESS, Sureness
-from ras_agent.errors import UnknownName
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import EvidenceLayout, OnConflict
 from ras_agent.graphs.toolset import AnyTool
-from ras_agent.protocols import (
+from ras_agent.question_graph.disputes import Functional, not_known
+from ras_agent.running.budget import Limits
+from ras_agent.running.confidence import ANY_SURENESS, Sureness
+from ras_agent.running.protocols import (
     Answerer,
     Extractor,
     Judge,
@@ -31,10 +34,7 @@ from ras_agent.protocols import (
     Retriever,
     Rewriter,
 )
-from ras_agent.question_graph.disputes import Functional, not_known
-from ras_agent.records import EvidenceLayout, OnConflict
-from ras_agent.review import Place
-from ras_agent.settings import Settings
+from ras_agent.running.review import Place
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.index.given import Text
 from ras_agent.tools.index.store import PassageIndex
@@ -179,8 +179,8 @@ class AgentArguments(TypedDict, total=False):
     """A LangGraph Store, which keeps the facts found on each user's thread for the next question there. `configurable`
     of the run names user and thread: user_id, thread_id."""
     review: Sequence[str] | str | None
-    """Where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review describes what is shown and
-    decided there). This requires a checkpointer."""
+    """Where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.running.review describes what is shown
+    and decided there). This requires a checkpointer."""
     settings: Settings | None
     """Everything that the command line can set (docs/settings.md)."""
     task: str

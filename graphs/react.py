@@ -13,7 +13,7 @@ from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer
 from ras_agent.graphs.ras import planning_loop
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.review import PLACES
+from ras_agent.running.review import PLACES
 from ras_agent.tools.plan.tool_planner import tool_planner
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
+from ras_agent.contracts.records import JSON, Call, Hit, Passage, Step, Triple
 from ras_agent.graphs.validate import to_json_value
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.graph import dump_fact
-from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 _Data = TypeVar("_Data")
 _Record = TypeVar("_Record")

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from ras_agent.config.registry import check_call, find_a
+from ras_agent.contracts.records import AnswerStyle
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
-from ras_agent.records import AnswerStyle
-from ras_agent.registry import check_call, find_a
-from ras_agent.review import Place
+from ras_agent.running.review import Place
 from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 

@@ -15,10 +15,11 @@ from typing import Any, Self, cast
 from langgraph.store.base import BaseStore
 from typing_extensions import Unpack
 
-from ras_agent.address import Address
-from ras_agent.budget import Limits
-from ras_agent.confidence import Calibration, Sureness
-from ras_agent.errors import ReviewError, SettingsError, did_you_mean
+from ras_agent.config.address import Address
+from ras_agent.config.registry import find, names
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ReviewError, SettingsError, did_you_mean
+from ras_agent.contracts.schema import Schema
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import (
     AgentArguments,
@@ -31,11 +32,10 @@ from ras_agent.graphs.parts import (
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.toolset import AnyTool, Toolset, toolset
 from ras_agent.prompts import prompt_names
-from ras_agent.protocols import Extractor, Linker, Retriever
-from ras_agent.registry import find, names
-from ras_agent.review import Place, places
-from ras_agent.schema import Schema
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Limits
+from ras_agent.running.confidence import Calibration, Sureness
+from ras_agent.running.protocols import Extractor, Linker, Retriever
+from ras_agent.running.review import Place, places
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.runnables import is_chat_model

@@ -1,4 +1,4 @@
-"""Defines the nodes at which a run waits for a person, and the edges around them. See ras_agent.review for the
+"""Defines the nodes at which a run waits for a person, and the edges around them. See ras_agent.running.review for the
 decisions.
 
 When a run resumes, LangGraph runs the waiting node again from its start. So each review is a separate node,
@@ -16,9 +16,18 @@ from langchain_core.messages import RemoveMessage
 from langgraph.graph import END
 from langgraph.types import interrupt
 
-from ras_agent.budget import Limits
-from ras_agent.errors import ReviewError
-from ras_agent.events import Answered, Planned, Triples, emit
+from ras_agent.contracts.errors import ReviewError
+from ras_agent.contracts.events import Answered, Planned, Triples, emit
+from ras_agent.contracts.records import (
+    JSON,
+    Answer,
+    Citation,
+    Passage,
+    Plan,
+    Source,
+    Triple,
+    person,
+)
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.conversation import answer_message, structured_response, with_turn
@@ -30,8 +39,14 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import ReviewedState, Update
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded
-from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
-from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, person
+from ras_agent.running.budget import Limits
+from ras_agent.running.review import (
+    Action,
+    Decision,
+    Review,
+    Reviewed,
+    decisions_of,
+)
 
 # stop reasons with which the loop ends although a plan for the next hop was made
 _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"))

@@ -18,8 +18,8 @@ from langgraph.managed import RemainingSteps
 # pydantic, which makes JSON schemas, accepts typing's own TypedDict only from Python 3.12
 from typing_extensions import TypedDict
 
+from ras_agent.contracts.records import JSON, Passage, Usage
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, Usage
 
 Update = dict[str, Any]
 
@@ -76,15 +76,15 @@ class Inputs(TypedDict, total=False):
     """The number of hops over which static_passages are spread in order; by default 5, as in the RAS paper."""
     filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
     """Restricts which passages may be found, such as {"team": "x"}; a list means any of its items (see
-    ras_agent.filters). It can narrow the agent's own `Settings.filter` but not widen it. """
+    ras_agent.config.filters). It can narrow the agent's own `Settings.filter` but not widen it. """
     as_of: Annotated[str | None, EphemeralValue]
     """A date, such as "2016-05-01". Passages with a later date, and facts that are known to hold only at other times,
     are left out; planner and answerer are shown the date."""
 
 
 class Outputs(TypedDict):
-    """Describes the output of an agent, from which a trace is made. See ras_agent.records for the shapes of the `JSON`
-    values.
+    """Describes the output of an agent, from which a trace is made. See ras_agent.contracts.records for the shapes of the
+    `JSON` values.
     """
 
     question: str
@@ -120,7 +120,7 @@ class Outputs(TypedDict):
     failures: Annotated[list[JSON], _extended]
     """Failure.to_dict()."""
     reviews: Annotated[list[JSON], _extended]
-    """ras_agent.review.Reviewed.to_dict(): each decision of a person, with the plan, fact or answer before the
+    """ras_agent.running.review.Reviewed.to_dict(): each decision of a person, with the plan, fact or answer before the
     change."""
     seconds: float
     """Time spent inside nodes; pauses between them do not count."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from langchain_core.tools import StructuredTool
 from langgraph.graph.state import CompiledStateGraph
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from langchain_core.tools import BaseTool
 
-from ras_agent.errors import UnknownName
-from ras_agent.protocols import Retriever
-from ras_agent.registry import find, is_registered, names
+from ras_agent.config.registry import find, is_registered, names
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     TOOLS,

@@ -13,12 +13,9 @@ from typing import Any, Final, NotRequired, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError, StateError, UnknownName
-from ras_agent.events import Planned
-from ras_agent.graphs.state import State
-from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
-from ras_agent.records import (
+from ras_agent.contracts.errors import SettingsError, StateError, UnknownName
+from ras_agent.contracts.events import Planned
+from ras_agent.contracts.records import (
     JSON,
     Citation,
     Failure,
@@ -29,7 +26,10 @@ from ras_agent.records import (
     Triple,
     Usage,
 )
-from ras_agent.shape import json_shape
+from ras_agent.contracts.shape import json_shape
+from ras_agent.graphs.state import State
+from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
+from ras_agent.running.budget import Limits
 
 _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
 """Keys that an update of None empties."""

@@ -12,10 +12,9 @@ from math import isfinite
 from operator import attrgetter, index
 from typing import Any, NamedTuple
 
-from ras_agent.errors import FilterError
-from ras_agent.filters import Filter, as_of_filter
-from ras_agent.graphs.state import Inputs
-from ras_agent.records import (
+from ras_agent.config.filters import Filter, as_of_filter
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import (
     JSON,
     NO_ATTRIBUTES,
     Answer,
@@ -28,6 +27,7 @@ from ras_agent.records import (
     Triple,
     all_attributes,
 )
+from ras_agent.graphs.state import Inputs
 from ras_agent.text.lines import shown_name
 from ras_agent.text.markup import inert_markup
 from ras_agent.text.normal_form import storable

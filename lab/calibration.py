@@ -36,13 +36,13 @@ from lab.ordinary.__main__ import SETS, mark
 from lab.weights.reader.examples import ReaderExample
 from ras_agent import Limits, Passage, PassageIndex
 from ras_agent.app.sample import sample_passages
+from ras_agent.config.settings import Settings
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics import token_f1
 from ras_agent.eval.metrics.confidences import calibration_error
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.program import run_program
-from ras_agent.settings import Settings
+from ras_agent.running.program import run_program
 from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set
 from ras_agent.tools.offline.answerer import answer as offline

@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 from ras_agent import create_ras_agent
-from ras_agent.program import run_program
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
+from ras_agent.running.program import run_program
 
 _PAIRS = Path(__file__).with_suffix(".jsonl")
 

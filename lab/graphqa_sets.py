@@ -18,7 +18,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, SEED, check_ranges

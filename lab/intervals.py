@@ -14,7 +14,7 @@ from math import factorial, prod, sqrt
 
 import numpy as np
 
-from ras_agent.arrays import Doubles
+from ras_agent.contracts.arrays import Doubles
 from ras_agent.eval.significance import mean_interval, paired_interval
 
 QUESTIONS = (6, 10, 40, 150)

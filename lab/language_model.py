@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample
 from ras_agent.train.loop import FitConfig, FitResult, fit
 from ras_agent.train.options import config_from

@@ -26,10 +26,10 @@ from typing import Any
 from lab.weights.reader.examples import ReaderExample, squad
 from lab.weights.reader.train import ReaderTrainingConfig
 from ras_agent import Limits, Passage, PassageIndex
+from ras_agent.config.settings import Settings
 from ras_agent.eval.metrics import token_f1
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.program import run_program
-from ras_agent.settings import Settings
+from ras_agent.running.program import run_program
 from ras_agent.text.names import name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set

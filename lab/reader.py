@@ -17,10 +17,10 @@ from pathlib import Path
 from lab.weights.reader.examples import VERDICTS, ReaderExample, text_with_title
 from lab.weights.reader.statements import sentence_verdicts
 from lab.weights.reader.train import ReaderTrainingConfig, training_examples
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.metrics import exact_match, token_f1
-from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
+from ras_agent.running.program import run_program
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.data import passages_in

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 
 _NAME = re.compile(r"(?<=[a-z,;0-9] )[A-Z][a-z]{2,}")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")

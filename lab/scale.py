@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from lab import child_environment
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.eval.bench.dense import DrawnEmbedder
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
-from ras_agent.program import run_program
-from ras_agent.protocols import Retriever
-from ras_agent.records import Source, Triple
+from ras_agent.running.program import run_program
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorSettings
 from ras_agent.tools.kg.passage_facts import PassageFacts

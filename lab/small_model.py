@@ -28,9 +28,9 @@ from ras_agent import (
     create_single_shot_agent,
 )
 from ras_agent.app.sample import sample_passages
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.metrics.answers import token_f1
 from ras_agent.graphs.agent import Agent
-from ras_agent.records import Passage
 from ras_agent.text.words import content_words
 
 MODEL = "model"

@@ -51,12 +51,12 @@ import numpy as np
 
 from lab.recombined import recombined_passages
 from lab.scale import drawn_facts
-from ras_agent.address import Address
-from ras_agent.errors import SettingsError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Extraction, Passage
 from ras_agent.eval.bench.dense import DrawnEmbedder
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
-from ras_agent.program import run_program
-from ras_agent.records import Extraction, Passage
+from ras_agent.running.program import run_program
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents

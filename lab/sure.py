@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from ras_agent.arrays import Doubles
-from ras_agent.confidence import Signals, logistic
-from ras_agent.errors import RunError
+from ras_agent.config.registry import find
+from ras_agent.contracts.arrays import Doubles
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.calibration import (
     Rule,
     calibrated,
@@ -29,8 +29,8 @@ from ras_agent.eval.calibration import (
 )
 from ras_agent.eval.metrics.confidences import area_under_risk, calibration_error
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.program import run_program
-from ras_agent.registry import find
+from ras_agent.running.confidence import Signals, logistic
+from ras_agent.running.program import run_program
 
 _SPLITS = 200
 _NAMES = list(Signals.__dataclass_fields__)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent import Limits, PassageIndex
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.metrics import token_f1
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.program import run_program
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
+from ras_agent.running.program import run_program
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE
 from ras_agent.train.data import passages_in
 

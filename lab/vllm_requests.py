@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 
 _HOMES = (
     "vllm.entrypoints.openai.completion.protocol",

@@ -19,10 +19,10 @@ from itertools import cycle
 from typing import Any
 
 from ras_agent import create_ircot_agent, create_ras_agent
-from ras_agent.budget import Limits
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.eval.bench.loopback_model import Loopback, serving
-from ras_agent.records import Hit, Passage
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Limits
 
 QUESTION = (
     "Which river flows through the city where the inventor of the telephone was born?"

@@ -2,7 +2,7 @@
 blocks render data.
 """
 
-from ras_agent.marks import as_data
+from ras_agent.contracts.marks import as_data
 from ras_agent.prompts.data import (
     STOPS,
     as_line,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from ras_agent.marks import (
+from ras_agent.contracts.marks import (
     FACTS_FENCE,
     FOUND,
     FOUND_TEXT,
@@ -22,9 +22,9 @@ from ras_agent.marks import (
     fenced,
     number_text,
 )
+from ras_agent.contracts.records import Passage, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Step, Triple
-from ras_agent.review import notes
+from ras_agent.running.review import notes
 from ras_agent.text.short_cache import cached_if_short
 
 STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")

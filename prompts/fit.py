@@ -8,9 +8,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ras_agent.budget import current_ledger
+from ras_agent.contracts.records import Passage, Step, Triple
 from ras_agent.prompts import Prompt, fact_line, passage_block
-from ras_agent.records import Passage, Step, Triple
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens, most_tokens
 from ras_agent.text.words import key_words

@@ -11,7 +11,7 @@ prompt's, and puts its other turns, usually worked examples, before that prompt'
 folder (`directory`, or RAS_AGENT_PROMPTS) replace packaged files of the same name, also where another file
 extends them.
 
-`{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are
+`{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.contracts.marks, filled in when the file is read. Turns are
 split before values are filled in, and values are filled in once, so no value can add a turn or a placeholder. A
 line that consists only of a placeholder is removed if its value is empty.
 
@@ -31,8 +31,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
-from ras_agent.errors import PromptError
-from ras_agent.marks import PLACEHOLDERS
+from ras_agent.contracts.errors import PromptError
+from ras_agent.contracts.marks import PLACEHOLDERS
 
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 
 _CONTENT = "TRACELOOP_TRACE_CONTENT"
 

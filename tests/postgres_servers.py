@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.address import Address
+from ras_agent.config.address import Address
 
 _numbers = count()
 

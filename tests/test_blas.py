@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ras_agent.arrays import Floats
-from ras_agent.blas import one_blas_thread
+from ras_agent.contracts.arrays import Floats
+from ras_agent.running.blas import one_blas_thread
 from ras_agent.tools.embed.bert import PLACES, WIDTH, Bert
 
 
@@ -64,7 +64,7 @@ def test_a_library_that_is_loaded_later_computes_on_one_thread_too() -> None:
     pytest.importorskip("scipy.linalg")
     code = """
 import numpy
-from ras_agent.blas import one_blas_thread
+from ras_agent.running.blas import one_blas_thread
 with one_blas_thread():
     pass
 import scipy.linalg

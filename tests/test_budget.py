@@ -3,9 +3,15 @@ from dataclasses import asdict
 
 import pytest
 
-from ras_agent.budget import Ledger, Limits, current_ledger, metered, record_call
-from ras_agent.errors import BudgetExceeded
-from ras_agent.records import Call, Failure
+from ras_agent.contracts.errors import BudgetExceeded
+from ras_agent.contracts.records import Call, Failure
+from ras_agent.running.budget import (
+    Ledger,
+    Limits,
+    current_ledger,
+    metered,
+    record_call,
+)
 
 
 def call(tokens: int = 0) -> Call:
@@ -118,7 +124,7 @@ def test_tokens_of_earlier_nodes_count():
 
 
 def test_seconds_count_from_the_runs_start(monkeypatch):
-    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: 10.0)
+    monkeypatch.setattr("ras_agent.running.budget.monotonic", lambda: 10.0)
     Ledger("planner", limits=Limits(max_seconds=8), started=5.0).admit()
     with pytest.raises(BudgetExceeded, match="max_seconds = 8 is used up"):
         Ledger("planner", limits=Limits(max_seconds=8), started=4.0).admit()

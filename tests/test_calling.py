@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ras_agent import calling
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import (
+from ras_agent.running import calling
+from ras_agent.running.budget import Ledger, Limits, metered
+from ras_agent.running.calling import (
     Queueing,
     StillRunning,
     acall,

@@ -17,9 +17,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from ras_agent import create_ras_agent
-from ras_agent.checkpoints import aopen_checkpointer, open_checkpointer
-from ras_agent.errors import RasError, SettingsError, UnknownName
-from ras_agent.records import (
+from ras_agent.contracts.errors import RasError, SettingsError, UnknownName
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     Extraction,
@@ -29,6 +28,7 @@ from ras_agent.records import (
     Source,
     Triple,
 )
+from ras_agent.running.checkpoints import aopen_checkpointer, open_checkpointer
 from tests.messages import says
 
 # for the tests' own modules, in other processes

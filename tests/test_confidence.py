@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from ras_agent.confidence import (
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Answer, Citation, Claim, Dispute, Passage, Span
+from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.graphs.single_shot import create_single_shot_agent
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.confidence import (
     UNSURE,
     Calibration,
     Signals,
@@ -15,12 +21,6 @@ from ras_agent.confidence import (
     said_if_sure,
     signals_of,
 )
-from ras_agent.errors import SettingsError
-from ras_agent.graphs.ras import create_ras_agent
-from ras_agent.graphs.single_shot import create_single_shot_agent
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Claim, Dispute, Passage, Span
-from ras_agent.settings import Settings
 
 BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell")
 COPY = Passage("copy", "Alexander Graham Bell was born in Edinburgh.", "Copy")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ras_agent.config.settings import TOKEN_VARIABLE, Settings
 from ras_agent.graphs.agent import Agent
-from ras_agent.settings import TOKEN_VARIABLE, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

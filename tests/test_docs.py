@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent import Passage, registry
+from ras_agent import Passage
+from ras_agent.config import registry
+from ras_agent.config.settings import Settings
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import metric_names
 from ras_agent.eval.run import begin_run, load_task, search_agent
-from ras_agent.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PASSAGES = [

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from ras_agent import Passage, create_ras_agent
-from ras_agent.errors import TraceError
-from ras_agent.events import (
+from ras_agent.contracts.errors import TraceError
+from ras_agent.contracts.events import (
     Answered,
     AnswerToken,
     Event,
@@ -17,7 +17,7 @@ from ras_agent.events import (
     InertTokens,
     event_from_dict,
 )
-from ras_agent.records import Answer, Triple
+from ras_agent.contracts.records import Answer, Triple
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs/events.md").read_text("utf-8")
 EXAMPLES: list[dict[str, Any]] = [

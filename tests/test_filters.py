@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from ras_agent.errors import FilterError
-from ras_agent.filters import Filter, read_filter, read_metadata, takes_filter
-from ras_agent.records import Passage
+from ras_agent.config.filters import Filter, read_filter, read_metadata, takes_filter
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import Passage
 
 PASSAGE = Passage(
     "docs/a.md#2",

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from ras_agent.app.sample import sample_passages
-from ras_agent.confidence import Signals
 from ras_agent.eval.calibration import calibrated
 from ras_agent.logs import LOGGER
+from ras_agent.running.confidence import Signals
 from ras_agent.telemetry import stop_tracing
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent import marks
-from ras_agent.errors import ParseError
-from ras_agent.marks import (
+from ras_agent.contracts import marks
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import (
     ACTIONS,
     ANSWER_IS,
     BARE_NO_RETRIEVAL,
@@ -23,7 +23,7 @@ from ras_agent.marks import (
     as_data,
     ends_chain,
 )
-from ras_agent.records import Action
+from ras_agent.contracts.records import Action
 from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import abstains, answer_part

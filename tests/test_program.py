@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import ras_agent
-from ras_agent.errors import IngestError
-from ras_agent.program import run_program
+from ras_agent.contracts.errors import IngestError
+from ras_agent.running.program import run_program
 
 
 @pytest.mark.parametrize(

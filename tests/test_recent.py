@@ -1,6 +1,6 @@
 """Results used last are held up to a bound, and missing ones are computed at once."""
 
-from ras_agent.recent import RecentResults, forget_recent_results
+from ras_agent.running.recent import RecentResults, forget_recent_results
 
 
 def test_what_is_not_held_is_computed_in_one_call_each_key_once() -> None:

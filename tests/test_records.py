@@ -2,8 +2,8 @@
 
 import pytest
 
-from ras_agent import records
-from ras_agent.records import Triple
+from ras_agent.contracts import records
+from ras_agent.contracts.records import Triple
 
 
 def test_the_names_of_a_short_fact_are_computed_once_and_those_of_a_long_one_each_time(

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.errors import UnknownName
-from ras_agent.registry import PLUGINS, find, is_registered, names, register
+from ras_agent.config import registry
+from ras_agent.config.registry import PLUGINS, find, is_registered, names, register
+from ras_agent.contracts.errors import UnknownName
 from tests.messages import says
 
 KINDS = sorted(PLUGINS)

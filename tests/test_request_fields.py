@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from ras_agent import Settings
-from ras_agent.errors import SettingsError
+from ras_agent.config.settings import described_request, load_settings
+from ras_agent.config.settings.request_fields import described_headers, with_values
+from ras_agent.config.settings.trust import refuse_keys, unnamed_destinations
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.graphs.resolve import role_options
-from ras_agent.settings import described_request, load_settings
-from ras_agent.settings.request_fields import described_headers, with_values
-from ras_agent.settings.trust import refuse_keys, unnamed_destinations
 
 
 def in_file(folder: Path, text: str) -> Path:

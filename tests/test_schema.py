@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import SettingsError
-from ras_agent.records import Source, Triple
-from ras_agent.schema import Schema
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Source, Triple
+from ras_agent.contracts.schema import Schema
 
 TOML = """
 [types]

@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 pytest.importorskip("psycopg", reason="needs the extra 'postgres'")
 
-from ras_agent import checkpoints, silence
 from ras_agent.app.serve import (
     access,
     bodies,
@@ -19,6 +18,7 @@ from ras_agent.app.serve import (
     service,
     wire,
 )
+from ras_agent.running import checkpoints, silence
 from ras_agent.text import lines, sentences
 from ras_agent.tools.chat import asking, http, secrets
 from ras_agent.tools.index import apart, conversions, ingest, mail

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.errors import FlagError, SettingsError
-from ras_agent.settings import Settings, find_config, load_settings
-from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings, find_config, load_settings
+from ras_agent.config.settings.trust import (
+    refuse_code,
+    refuse_keys,
+    unnamed_destinations,
+)
+from ras_agent.contracts.errors import FlagError, SettingsError
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.openai_chat import OpenAIChat
 from tests.messages import says

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import TypeAdapter
 
-from ras_agent.records import Passage
-from ras_agent.shape import Record, json_shape
+from ras_agent.contracts.records import Passage
+from ras_agent.contracts.shape import Record, json_shape
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from ras_agent import silence
-from ras_agent.checkpoints import aopen_checkpointer, prober
-from ras_agent.silence import impatient
+from ras_agent.running import silence
+from ras_agent.running.checkpoints import aopen_checkpointer, prober
+from ras_agent.running.silence import impatient
 from tests.stalling_proxy import stalling
 
 

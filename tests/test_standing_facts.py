@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from ras_agent.records import Extraction, Passage, RefusedFacts, Source, Triple
-from ras_agent.standing_facts import keep_standing
+from ras_agent.contracts.records import (
+    Extraction,
+    Passage,
+    RefusedFacts,
+    Source,
+    Triple,
+)
+from ras_agent.running.standing_facts import keep_standing
 
 NORA = Passage("p1", "Nora Quill is a potter who lives in Harlow.", "Nora Quill")
 CURIE = Passage("p2", "居里夫人出生于华沙。")

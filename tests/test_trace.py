@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import TraceError
-from ras_agent.events import Planned
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.errors import TraceError
+from ras_agent.contracts.events import Planned
+from ras_agent.contracts.records import (
     Call,
     Citation,
     Failure,
@@ -23,7 +22,8 @@ from ras_agent.records import (
     Triple,
     Usage,
 )
-from ras_agent.trace import Trace, trace_schema
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.trace import Trace, trace_schema
 from tests.messages import says
 
 BELL = Passage(

@@ -3,7 +3,7 @@
 A role is given as an object that fits its protocol, as a LangChain chat model or a runnable around one
 (`with_fallbacks`, `bind`, `with_retry`, a chain, a configurable model), or as a string:
 
-    offline                      a registered name (see ras_agent.registry)
+    offline                      a registered name (see ras_agent.config.registry)
     graphllm:/path               a registered name with its argument
     openai:gpt-4o-mini           any provider and model that LangChain's init_chat_model knows
     vllm:http://host:port/v1#m   model m behind an OpenAI-compatible server
@@ -18,8 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.protocols import (
+from ras_agent.config.registry import check_call, find, is_registered, names
+from ras_agent.contracts.errors import SettingsError, UnknownName
+from ras_agent.contracts.records import AnswerStyle, EvidenceLayout
+from ras_agent.contracts.schema import Schema
+from ras_agent.running.protocols import (
     Answerer,
     Extractor,
     Linker,
@@ -28,9 +31,6 @@ from ras_agent.protocols import (
     Reranker,
     Rewriter,
 )
-from ras_agent.records import AnswerStyle, EvidenceLayout
-from ras_agent.registry import check_call, find, is_registered, names
-from ras_agent.schema import Schema
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.names import model_name

@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from ras_agent.errors import RasError, SettingsError
+from ras_agent.contracts.errors import RasError, SettingsError
 from ras_agent.eval.bench.rows import BenchRow, append_rows, bench_table, earlier_ratios
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 
 PARTS = {
     "start": "ras_agent.eval.bench.start",

@@ -19,8 +19,8 @@ from statistics import median
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.bench.retrieval import (
     fastest,
     synthetic_passages,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows

@@ -22,14 +22,14 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.marks import OBJECT, PREDICATE, SUBJECT
+from ras_agent.contracts.records import Passage, Source, Step, Triple
 from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Source, Step, Triple
+from ras_agent.running.trace import Trace
 from ras_agent.tools.structure.parse_triples import parse_triples
-from ras_agent.trace import Trace
 
 Job = Callable[[], object]
 

@@ -36,7 +36,7 @@ from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from ras_agent.marks import (
+from ras_agent.contracts.marks import (
     ANSWER,
     NONE,
     OBJECT,

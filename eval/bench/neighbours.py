@@ -23,11 +23,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from statistics import median
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.index.store import PassageIndex
 
 _QUESTIONS = 8

@@ -22,11 +22,7 @@ from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from ras_agent.budget import Limits
-from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.graphs.ras import create_ras_agent
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.records import (
     Answer,
     Extraction,
     Hit,
@@ -36,6 +32,10 @@ from ras_agent.records import (
     Step,
     Triple,
 )
+from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.budget import Limits
 
 HOPS = 5
 _AT_MOST = 1.8

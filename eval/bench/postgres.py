@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from ras_agent.address import Address
-from ras_agent.errors import SettingsError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.protocols import Retriever
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 

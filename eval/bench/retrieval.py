@@ -37,10 +37,10 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.program import run_program
-from ras_agent.records import Passage
+from ras_agent.running.program import run_program
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex

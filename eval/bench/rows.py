@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 
 REGRESSION = 0.2
 """How much worse than before a ratio must be to be marked, as a share."""

@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.eval.question import Question
@@ -33,7 +33,7 @@ from ras_agent.eval.run.agent import graph_answerer
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.runner import evaluate, metric_scorer, question_work
 from ras_agent.graphs.ras import create_ras_agent
-from ras_agent.records import Passage
+from ras_agent.running.budget import Limits
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.limits import Rates

@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.bench.gfm import drawn_facts
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.kg.page_rank import PageRank

@@ -7,10 +7,10 @@ simple words.
 
 from __future__ import annotations
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.question import Question, context_passage, given_passages
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.records import Passage
 
 _BASELINE = (
     "With the help of the retrieved graph information, parts of which may not matter, write a correct, lively and "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import KEY, QuestionRecord, read_records

@@ -6,12 +6,12 @@ and faithfulness, need a judge model and are not computed here.
 
 from __future__ import annotations
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.formats.registry import Format, Look
 from ras_agent.eval.formats.registry import registered as registered_format
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.records import Passage
 
 
 def _read(record: QuestionRecord) -> Question:

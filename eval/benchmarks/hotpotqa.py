@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks.registry import (
     MULTI_HOP,
     Benchmark,
@@ -18,7 +19,6 @@ from ras_agent.eval.benchmarks.registry import (
 )
 from ras_agent.eval.question import Question, context_passage, joined_sentences
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.records import Passage
 
 SUPPORTING_FACTS = ("sp_em", "sp_f1", "joint_em", "joint_f1")
 

@@ -4,12 +4,12 @@ some without an answer.
 
 from __future__ import annotations
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.formats.registry import Format, Look
 from ras_agent.eval.formats.registry import registered as registered_format
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.records import Passage
 
 _ABOUT = ("author", "source", "category", "published_at", "url")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord

@@ -16,8 +16,9 @@ from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ras_agent import registry
-from ras_agent.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.config import registry
+from ras_agent.contracts.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.contracts.records import AnswerStyle, Passage
 from ras_agent.eval.formats import (
     find_format,
     load_passages,
@@ -29,7 +30,6 @@ from ras_agent.eval.formats import (
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question import Question, union_of_contexts
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
-from ras_agent.records import AnswerStyle, Passage
 from ras_agent.tools.index.text_files import not_unicode
 
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long", "citing"]

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import ras_agent
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall
 from ras_agent.eval.formats.exported import Exported, write_json
 from ras_agent.eval.formats.registry import Format, registered
-from ras_agent.records import JSON
 
 VERSION = "ATIF-v1.4"
 _SOURCES = {"system": "system", "user": "user", "assistant": "agent"}

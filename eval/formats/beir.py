@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
-from ras_agent.records import Passage
 
 _QUERIES = ("queries.jsonl", "queries.jsonl.gz")
 _JUDGED = "qrels"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ras_agent.address import Address
-from ras_agent.errors import RunError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.result import Result
 from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import Role
-from ras_agent.records import JSON
 from ras_agent.tools.chat.cache import RecordedCalls
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import ras_agent
-from ras_agent.address import Address
-from ras_agent.errors import RunError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.formats.calls import RoleCall, read_calls
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question, rest_of
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result, score_columns
-from ras_agent.records import JSON, Passage
 from ras_agent.tools.store.durable import replace_file
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
@@ -23,7 +24,6 @@ from ras_agent.eval.question import (
 )
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
-from ras_agent.records import JSON, Passage
 
 
 def read_question(record: QuestionRecord) -> Question:

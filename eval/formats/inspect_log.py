@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.exported import Exported, write_json
 from ras_agent.eval.formats.registry import Format, registered
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.summarise import summed_usage
-from ras_agent.records import JSON
 
 _AGENT = "ras-agent"
 

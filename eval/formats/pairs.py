@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.formats.flashrag import known_of
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage, listed_choices
 from ras_agent.eval.question_file import QuestionRecord, unpacked
-from ras_agent.records import Passage
 
 _ASKED = ("question", "input", "query", "messages")
 _EXPECTED = ("answers", "answer", "output", "expected_output", "target", "messages")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
@@ -22,7 +23,6 @@ from ras_agent.eval.question import (
 )
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
-from ras_agent.records import JSON, Passage
 
 _OWN = frozenset(
     {

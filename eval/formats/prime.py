@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, registered
-from ras_agent.records import JSON
 
 
 def row_of(call: RoleCall) -> JSON:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
-from ras_agent.records import JSON
 
 _REFERENCES = ("references", "reference", "ground_truth")
 _READ = frozenset(

@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from ras_agent import registry
-from ras_agent.errors import IngestError, UnknownName
+from ras_agent.config import registry
+from ras_agent.contracts.errors import IngestError, UnknownName
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.question import REST, Question, with_rest
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
-from ras_agent.records import Passage
 
 Write = Callable[[Exported, Path], Sequence[Path]]
 """A function that writes results or calls to a file, or to files next to it or in it as a folder, and returns their

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.formats.exported import Exported, write_text
 from ras_agent.eval.formats.registry import Format, registered
 from ras_agent.eval.run.result import Result

@@ -16,7 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.formats.flashrag import known_of
@@ -25,7 +26,6 @@ from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
-from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.sentences import sentence_spans

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from typing import Any, Literal, NamedTuple
 
+from ras_agent.contracts.marks import NUMBER, OBJECT, PREDICATE, SUBJECT, Mark
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
-from ras_agent.marks import NUMBER, OBJECT, PREDICATE, SUBJECT, Mark
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.lines import lines_of
 

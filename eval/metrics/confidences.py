@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ras_agent.arrays import Doubles
+from ras_agent.contracts.arrays import Doubles
 from ras_agent.eval.significance import Estimate
 
 BINS = 10

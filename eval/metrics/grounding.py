@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ras_agent.contracts.records import Answer, Passage
 from ras_agent.eval.metrics.answers import holds, normalise_answer
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.question_graph.support import with_support
-from ras_agent.records import Answer, Passage
 
 _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 

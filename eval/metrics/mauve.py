@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
 
 if TYPE_CHECKING:
     from ras_agent.eval.run.result import Result

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ras_agent.contracts.records import Citation
 from ras_agent.eval.metrics.grounding import checkable
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.question_graph.proof import proof_of
-from ras_agent.records import Citation
 from ras_agent.text.canonical import canonical_key
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial, wraps
 from typing import Any, Literal, Self, TypeVar
 
-from ras_agent import registry
-from ras_agent.errors import UnknownName
+from ras_agent.config import registry
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import Citation, Passage, Triple
 from ras_agent.eval.question import Question
-from ras_agent.records import Citation, Passage, Triple
 
 Cutoff = Literal["none", "optional", "required"]
 ScoreQuestion = Callable[..., float | None]

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.report.figures import Run, Versus, comparisons
 from ras_agent.eval.report.markdown import difference_text, markdown_table
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
-from ras_agent.records import JSON
 
 StepName = Literal["plan", "hits", "facts", "answer"]
 STEPS: tuple[StepName, ...] = ("plan", "hits", "facts", "answer")

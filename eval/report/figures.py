@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.metrics import all_recalled_at, recall_at
 from ras_agent.eval.metrics.confidences import ConfidenceFigures
 from ras_agent.eval.run.folder import RunFolder, repeat_folders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ras_agent.errors import UnknownName
+from ras_agent.contracts.errors import UnknownName
 from ras_agent.eval.metrics import find_metric
 
 _METRICS = {

@@ -10,7 +10,9 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.marks import ACTIONS
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.report.figures import (
     Run,
     comparisons,
@@ -25,7 +27,6 @@ from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
-from ras_agent.marks import ACTIONS
 from ras_agent.page import (
     filled,
     json_for_html,
@@ -34,7 +35,6 @@ from ras_agent.page import (
     trace_frame,
     trace_script,
 )
-from ras_agent.records import JSON
 
 
 def make_report(

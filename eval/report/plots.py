@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.report.figures import RunFigures, Versus, kinds_of
 
 if TYPE_CHECKING:

@@ -61,9 +61,9 @@ def _use_one_thread() -> None:
 
 
 def _pack(data: Mapping[str, Any]) -> str:
-    from ras_agent.errors import TraceError
+    from ras_agent.contracts.errors import TraceError
     from ras_agent.page import trace_data
-    from ras_agent.trace import Trace
+    from ras_agent.running.trace import Trace
 
     try:
         text = trace_data(Trace.from_dict(data))

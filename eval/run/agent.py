@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import acall, call
-from ras_agent.errors import ModelRefused, UnknownName
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ModelRefused, UnknownName
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.task import Task
 from ras_agent.graphs.registry import graph_spec
@@ -25,11 +25,11 @@ from ras_agent.graphs.resolve import (
     resolve_parts,
     search_from_settings,
 )
-from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.recent import forget_recent_results
-from ras_agent.records import Hit, Passage
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Ledger, Limits, metered
+from ras_agent.running.calling import acall, call
+from ras_agent.running.protocols import Retriever
+from ras_agent.running.recent import forget_recent_results
 
 if TYPE_CHECKING:
     from ras_agent.graphs.agent import Agent

@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
+from ras_agent.config.settings import Settings, described_request
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics.mauve import mauve_of, require_mauve
 from ras_agent.eval.question import Question
@@ -26,8 +28,6 @@ from ras_agent.eval.run.task import Task, load_task
 from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import role_specs
-from ras_agent.records import JSON
-from ras_agent.settings import Settings, described_request
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name

@@ -22,10 +22,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import MissingExtra, RunError
+from ras_agent.contracts.errors import MissingExtra, RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result, table_rows
-from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file, writer_lock, writing
 
 _QUESTIONS = ("questions", "questions_sha256")

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.agent import (
     AnswerQuestion,
     EvalAgent,
@@ -24,8 +25,7 @@ from ras_agent.eval.run.agent import (
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.task import Task, load_task
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.cache import ReplyCache
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import JSON, Call, Passage
 from ras_agent.eval.run.prices import Price
 from ras_agent.eval.run.result import Result
 from ras_agent.prompts import load, passage_block
-from ras_agent.records import JSON, Call, Passage
 
 CHARACTERS_A_TOKEN = 4
 # USD with GPT-4o-mini; prompts with examples take 3 to 5 times

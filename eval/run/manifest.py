@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import ras_agent
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.question import Question
 from ras_agent.prompts import load, prompt_names
-from ras_agent.records import JSON
 
 SCHEMA = "ras-agent/run"
 VERSION = 1

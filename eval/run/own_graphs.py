@@ -16,11 +16,16 @@ from itertools import chain
 from threading import Lock
 from typing import Any, Self
 
-from ras_agent.errors import FilterError, IndexMismatch, RunError, SettingsError
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import (
+    FilterError,
+    IndexMismatch,
+    RunError,
+    SettingsError,
+)
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.eval.question import Question
-from ras_agent.filters import Filter
-from ras_agent.protocols import Embedder, Retriever
-from ras_agent.records import Hit, Passage
+from ras_agent.running.protocols import Embedder, Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.stated_facts import stated_facts

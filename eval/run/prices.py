@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 
 _KINDS = ("input", "output", "cached")
 _MILLION = 1e6

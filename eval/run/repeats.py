@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from ras_agent.errors import RunError, SettingsError
+from ras_agent.contracts.errors import RunError, SettingsError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
@@ -27,7 +28,6 @@ from ras_agent.eval.run.result import Result, mean_scores, score_columns
 from ras_agent.eval.run.summarise import summarise, summed_usage
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
-from ras_agent.records import JSON
 
 WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
 """A function that is called with each run that begins. The function that its context yields is called with each

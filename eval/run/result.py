@@ -12,8 +12,8 @@ from typing import Annotated, Any, NotRequired, Self
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.question import Question
-from ras_agent.records import JSON, Passage
 
 _OF_SERVERS = frozenset(
     {

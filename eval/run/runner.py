@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ras_agent.calling import measured_queueing, raise_if_cancelled, run_whole
-from ras_agent.errors import ModelRefused, RunError
+from ras_agent.contracts.errors import ModelRefused, RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics.cited_graph import apart
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
@@ -28,10 +28,10 @@ from ras_agent.eval.run.agent import NO_ANSWER, AnswerQuestion
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.own_graphs import asking
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
-from ras_agent.records import JSON
+from ras_agent.running.calling import measured_queueing, raise_if_cancelled, run_whole
+from ras_agent.running.trace import Trace
 from ras_agent.tools.index.text_files import not_unicode
 from ras_agent.tools.workers.pool import Pool, Work, run_all
-from ras_agent.trace import Trace
 
 # between two collections of the youngest objects; Python's default is 700
 _ALLOCATIONS = 20_000

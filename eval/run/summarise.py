@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings, normalise_answer
 from ras_agent.eval.metrics.confidences import COVERAGES, ConfidenceFigures
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
@@ -21,7 +22,6 @@ from ras_agent.eval.run.verdicts import (
     right_answers,
 )
 from ras_agent.eval.significance import mean_interval
-from ras_agent.records import JSON
 
 _MOST_FAILURES = 20
 _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ras_agent.errors import IngestError, RasError, SettingsError, UnknownName
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IngestError, RasError, SettingsError, UnknownName
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.benchmarks.registry import ContextUse, corpus_file
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad, plain_value
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.eval.run.folder import RunFolder

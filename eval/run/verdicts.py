@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ras_agent.errors import UnknownName
+from ras_agent.contracts.errors import UnknownName
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.metrics.confidences import ConfidenceFigures, confidence_figures
 from ras_agent.eval.run.prices import Cost

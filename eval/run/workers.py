@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.address import Address
-from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError, UnknownName
 from ras_agent.tools.workers.pool import Pool, WorkSpec
 
 ENGINES = ("here", "processes", "ray")

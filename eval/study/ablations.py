@@ -7,16 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from ras_agent.errors import RasError
-from ras_agent.eval.run.agent import EvalAgent
-from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, LeftOut, asked_anyway, extended
-from ras_agent.eval.study.tables import side_by_side
-from ras_agent.graphs.parts import AgentParts
-from ras_agent.graphs.registry import graph_spec
-from ras_agent.graphs.resolve import role_specs
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RasError
+from ras_agent.contracts.records import (
     EvidenceLayout,
     Extraction,
     Passage,
@@ -25,7 +18,14 @@ from ras_agent.records import (
     Step,
     Triple,
 )
-from ras_agent.settings import Settings
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.task import Task
+from ras_agent.eval.study.design import Design, LeftOut, asked_anyway, extended
+from ras_agent.eval.study.tables import side_by_side
+from ras_agent.graphs.parts import AgentParts
+from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import role_specs
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_answerer, role_name
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
-from ras_agent.errors import RunError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError, SettingsError
+from ras_agent.contracts.records import JSON, Extraction, Hit, Passage, Plan, Step
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
@@ -29,10 +31,8 @@ from ras_agent.eval.study.tables import lines
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import assemble_agent
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Extraction, Hit, Passage, Plan, Step
-from ras_agent.settings import Settings
+from ras_agent.running.trace import Trace
 from ras_agent.tools.graph_tokens.fact_orders import FactOrder, fact_order
-from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
     from ras_agent.graphs.agent import Agent

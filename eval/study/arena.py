@@ -15,7 +15,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IngestError, SettingsError
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.registry import corpus_file
 from ras_agent.eval.question import context_passage
@@ -28,8 +30,6 @@ from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.graph_pays import agent_over, without_unused
 from ras_agent.eval.study.tables import RunRow, compared, markdown_rows
-from ras_agent.records import JSON, Passage
-from ras_agent.settings import Settings
 
 RETRIEVERS = ("dense", "bm25", "ppr", "gfm", "ppr+dense", "kg-mix")
 _COLUMNS = ("recall@2", "recall@5", "all_recall@5", "mrr")

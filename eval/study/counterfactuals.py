@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ras_agent.contracts.records import Citation, Passage, Source, Step
 from ras_agent.eval.metrics.proofs import proof_citations
 from ras_agent.eval.metrics.registry import Outcome
-from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Citation, Passage, Source, Step
+from ras_agent.running.protocols import Answerer
+from ras_agent.running.trace import Trace
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

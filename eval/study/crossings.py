@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ras_agent.config.settings import Settings
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, extended
 from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.resolve import role_specs
-from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 
 HOPS = (1, 2, 3, 5)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import (
     AnswerQuestion,
@@ -19,8 +21,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
 from ras_agent.graphs.parts import AgentParts, Preset, preset_named
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.calling import acall
-from ras_agent.errors import ModelCallError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ModelCallError, SettingsError
+from ras_agent.contracts.marks import OBJECT, PREDICATE, SUBJECT
+from ras_agent.contracts.records import JSON, Passage, RefusedFacts, Usage
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
@@ -26,11 +27,10 @@ from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
 from ras_agent.graphs.resolve import role_options, role_specs
-from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
-from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, RefusedFacts, Usage
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Ledger, metered
+from ras_agent.running.calling import acall
+from ras_agent.running.protocols import Extractor
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from statistics import fmean
 from time import perf_counter
 
-from ras_agent.errors import RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.report.markdown import difference_text, money, score_text
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.prices import Prices
@@ -35,8 +37,6 @@ from ras_agent.eval.study.tables import (
     unit_of,
 )
 from ras_agent.graphs.resolve import extractor_from_settings
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.resolve import reads_graph, takes_option
 

@@ -16,8 +16,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ras_agent.budget import Limits
-from ras_agent.errors import RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Answer, Citation, Hit, Passage, Plan, Step
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import EvalAgent
@@ -40,8 +41,7 @@ from ras_agent.eval.study.tables import (
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Limits
 
 _REFERENCE = re.compile(r"#(\d+)")
 OWN = "own roles"

@@ -20,12 +20,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import MissingExtra, RunError
+from ras_agent.contracts.errors import MissingExtra, RunError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import RunFolder, sole_writer
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
-from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 SCHEMA = "ras-agent/study"

@@ -8,6 +8,7 @@ from functools import partial
 from statistics import fmean, median
 from typing import Literal
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings
 from ras_agent.eval.report.markdown import (
     ceiling_note,
@@ -22,7 +23,6 @@ from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.summarise import cost_of_results
 from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
 from ras_agent.eval.study.design import LeftOut, Shown
-from ras_agent.records import JSON
 
 Results = Mapping[str, Sequence[Result]]
 

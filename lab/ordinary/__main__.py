@@ -26,7 +26,7 @@ from ras_agent import Limits, PassageIndex
 from ras_agent.eval.metrics import normalise_answer, token_f1
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.index.ingest import ingest
 
 KINDS = ("one", "two", "names", "yes or no", "passage", "not told")

@@ -18,7 +18,7 @@ from typing import Any
 
 from ras_agent import create_ras_agent
 from ras_agent.eval.metrics import normalise_answer
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.index.ingest import ingest
 
 HERE = Path(__file__).parent

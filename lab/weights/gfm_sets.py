@@ -18,11 +18,11 @@ from pathlib import Path
 
 from lab.weights.reader.compose import compositions
 from lab.weights.reader.examples import nq, reported_steps, squad
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import context_passage
 from ras_agent.eval.question_file import read_records
-from ras_agent.program import run_program
-from ras_agent.records import Passage
+from ras_agent.running.program import run_program
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor

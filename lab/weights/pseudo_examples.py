@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from lab.weights.reader.examples import ReaderExample, occurrences, text_with_title
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.train.pseudo_questions import Cloze, clozes
 
 _TWO_HOP = 0.4  # share of questions that name their subject by another passage, where one mentions it

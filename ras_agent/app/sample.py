@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.chunk import passages_of
 from ras_agent.tools.index.documents import Document
 from ras_agent.tools.index.load import load

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.calling import acall
-from ras_agent.errors import ModelRefused, RasError, StoreError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ModelRefused, RasError, StoreError
+from ras_agent.contracts.records import Call, Extraction, Failure, Passage
 from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.graphs.resolve import extractor_from_settings
-from ras_agent.protocols import Extractor
-from ras_agent.records import Call, Extraction, Failure, Passage
-from ras_agent.settings import Settings
-from ras_agent.standing_facts import keep_standing
+from ras_agent.running.budget import Ledger, metered
+from ras_agent.running.calling import acall
+from ras_agent.running.protocols import Extractor
+from ras_agent.running.standing_facts import keep_standing
 from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, cast
 
 from typing_extensions import Unpack
 
-from ras_agent.budget import Limits
-from ras_agent.calling import call, run_steps
+from ras_agent.contracts.records import JSON, Answer, Passage, Plan, Step
 from ras_agent.eval.formats import read_question
 from ras_agent.eval.formats.plain import plain_question
 from ras_agent.eval.metrics import Outcome
@@ -30,7 +29,8 @@ from ras_agent.graphs.state import Update
 from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of, support_gains
 from ras_agent.prompts import as_data, load, task_block
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Answer, Passage, Plan, Step
+from ras_agent.running.budget import Limits
+from ras_agent.running.calling import call, run_steps
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.plan.graph_tools import (

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ras_agent.errors import UnknownName
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import JSON
 from ras_agent.gym.environment import GraphSearch
 from ras_agent.prompts import ToolCall
-from ras_agent.records import JSON
 from ras_agent.text.names import names_in
 from ras_agent.tools.plan.graph_tools import FINISH
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 
 _OF_METRICS = {
     "f1": "f1",

@@ -16,7 +16,14 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from ras_agent.errors import ModelCallError, ModelRefused, ParseError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import (
+    ModelCallError,
+    ModelRefused,
+    ParseError,
+    SettingsError,
+)
+from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.graphs.agent import Agent
@@ -25,8 +32,6 @@ from ras_agent.graphs.parts import AnyIndex
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of
-from ras_agent.records import JSON, Passage
-from ras_agent.settings import Settings
 from ras_agent.tools.chat.http import Endpoint
 from ras_agent.tools.chat.models import openai_url
 from ras_agent.tools.chat.names import endpoint_of

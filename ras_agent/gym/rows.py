@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.question import Question
 from ras_agent.gym.environment import GraphSearch
 from ras_agent.prompts import load
-from ras_agent.records import JSON
 
 
 def row_of(question: Question) -> JSON:

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ras_agent.config.registry import find
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Triple
-from ras_agent.registry import find
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set

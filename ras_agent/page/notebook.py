@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from ras_agent.records import Citation
+from ras_agent.contracts.records import Citation
 from ras_agent.text.lines import shown_name
 
 

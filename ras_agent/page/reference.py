@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 
 
 def reference_page(schema: JSON) -> str:

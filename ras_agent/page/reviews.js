@@ -1,5 +1,5 @@
 /**
- * The form of a decision that a run waits for; ras_agent/review.py says what can be decided where.
+ * The form of a decision that a run waits for; ras_agent/running/review.py says what can be decided where.
  *
  * decide(decision) is called with what the reader chose.
  */

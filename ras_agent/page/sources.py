@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 
 _PLACES = ("path", "file", "source")
 """Keys of a passage's metadata that may hold the path of its file. They are tried before the document's id."""

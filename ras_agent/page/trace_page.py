@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ras_agent.marks import ACTIONS
+from ras_agent.contracts.marks import ACTIONS
+from ras_agent.contracts.records import JSON, Citation
 from ras_agent.page.joins import joins_of
 from ras_agent.page.self_contained import (
     filled,
@@ -25,9 +26,8 @@ from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
 from ras_agent.question_graph.proof import proof_of
-from ras_agent.records import JSON, Citation
+from ras_agent.running.trace import Trace
 from ras_agent.text.canonical import canonical_key
-from ras_agent.trace import Trace
 
 # Above _CROWD facts, only the important entities are labelled: the answer, the question's and the cited entities, and
 # the best connected ones, up to _LABELS.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from ras_agent.records import Triple
+from ras_agent.contracts.records import Triple
 from ras_agent.text.values import agree, value_of
 
 # "was born on 3 March 1847" and "born in 1848" state the same relation

@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ras_agent.question_graph.conflicts import frame_of, role_of, values_disagree
-from ras_agent.question_graph.graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     Claim,
@@ -23,6 +21,8 @@ from ras_agent.records import (
     Passage,
     Triple,
 )
+from ras_agent.question_graph.conflicts import frame_of, role_of, values_disagree
+from ras_agent.question_graph.graph import QuestionGraph
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.same_text import are_copies, words_said

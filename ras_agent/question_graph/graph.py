@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
+from ras_agent.contracts.records import JSON, Step, Triple
+from ras_agent.contracts.shape import Record
 from ras_agent.question_graph.conflicts import conflicts_of, valued_facts
 from ras_agent.question_graph.merge import (
     Entity,
@@ -18,8 +20,6 @@ from ras_agent.question_graph.merge import (
     facts_of,
     readings_of,
 )
-from ras_agent.records import JSON, Step, Triple
-from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 
 

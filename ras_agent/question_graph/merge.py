@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from ras_agent.records import Source, Triple, attributes_text
+from ras_agent.contracts.records import Source, Triple, attributes_text
 from ras_agent.text.canonical import canonical_key
 
 _Place = tuple[int | str, ...]  # hop, passage, start, end; empty without a source

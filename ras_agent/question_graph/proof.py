@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.records import Citation, Source, Triple
+from ras_agent.contracts.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans, names_in
 

@@ -18,9 +18,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress, filterfalse
 
-from ras_agent.marks import NUMBER
-from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
-from ras_agent.review import is_person
+from ras_agent.contracts.marks import NUMBER
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Passage,
+    Source,
+    Triple,
+    Verdict,
+    is_person,
+)
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.names import is_name, names_in

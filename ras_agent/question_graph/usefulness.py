@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from ras_agent.contracts.records import Passage, Step, Triple
 from ras_agent.question_graph.graph import QuestionGraph, likeness_of
-from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import FUNCTION_WORDS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.protocols import Answerer
+from ras_agent.contracts.records import Answer, Hit, Passage, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded, with_support
-from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
+from ras_agent.running.protocols import Answerer
 from ras_agent.testing.conformance import (
     Check,
     demand,

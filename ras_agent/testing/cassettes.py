@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
-from ras_agent.errors import SettingsError
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.tools.store.durable import replace_file
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ras_agent.calling import acall
+from ras_agent.running.calling import acall
 
 Result = TypeVar("Result")
 

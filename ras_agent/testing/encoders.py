@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.graph_batch import GraphBatch, GraphFeatures
-from ras_agent.protocols import Embedder, GraphEncoder, SpanReader
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.running.protocols import Embedder, GraphEncoder, SpanReader
 from ras_agent.testing.conformance import (
     Check,
     demand,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ras_agent.protocols import Extractor
-from ras_agent.records import Extraction, Passage
+from ras_agent.contracts.records import Extraction, Passage
+from ras_agent.running.protocols import Extractor
 from ras_agent.testing.conformance import (
     Check,
     demand,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from ras_agent.protocols import Linker
+from ras_agent.running.protocols import Linker
 from ras_agent.testing.conformance import (
     Check,
     demand,

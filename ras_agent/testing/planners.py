@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.protocols import Planner, Reasoner
+from ras_agent.contracts.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.running.protocols import Planner, Reasoner
 from ras_agent.testing.conformance import (
     Check,
     demand,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from ras_agent.protocols import Reranker
+from ras_agent.running.protocols import Reranker
 from ras_agent.testing.conformance import (
     Check,
     demand,

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import isfinite
 
-from ras_agent.filters import Filter, takes_filter
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
+from ras_agent.config.filters import Filter, takes_filter
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.protocols import Retriever
 from ras_agent.testing.conformance import (
     Check,
     demand,

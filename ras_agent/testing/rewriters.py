@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ras_agent.protocols import Rewriter
-from ras_agent.records import Exchange
+from ras_agent.contracts.records import Exchange
+from ras_agent.running.protocols import Rewriter
 from ras_agent.testing.conformance import (
     Check,
     demand,

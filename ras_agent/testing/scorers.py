@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ras_agent.protocols import Scorer
+from ras_agent.running.protocols import Scorer
 from ras_agent.testing.conformance import (
     Check,
     demand,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 Value: TypeAlias = str | bool | float | list[str | bool | float | None] | None
 
-# possessive repetitions, so that each text is read only once: see ras_agent.marks
+# possessive repetitions, so that each text is read only once: see ras_agent.contracts.marks
 _TEXT = r'(?:"(?:[^"\\]|\\.)*+"' + r"|'(?:[^'\\\n]|\\.)*+')"
 _SCALAR = rf"(?:{_TEXT}|-?\d[\d.eE+-]*+|true|false|null|none)"
 _LIST = rf"\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\]"

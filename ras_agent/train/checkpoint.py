@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.contracts.errors import SettingsError, WeightsError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ras_agent.errors import IngestError, UnknownName
+from ras_agent.contracts.errors import IngestError, UnknownName
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage, union_of_contexts
 from ras_agent.eval.question_file import OnBad, read_records
-from ras_agent.records import Passage
 from ras_agent.text.overlap import holds
 from ras_agent.tools.subgraph.graph import Subgraph
 from ras_agent.tools.subgraph.paths import Path as GraphPath

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from numpy.random import SeedSequence
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.checkpoint import Checkpoint, Progress
 from ras_agent.train.processes import Processes

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ras_agent.registry import run_plugin_file
+from ras_agent.config.registry import run_plugin_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

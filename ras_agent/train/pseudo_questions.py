@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set

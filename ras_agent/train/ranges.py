@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)

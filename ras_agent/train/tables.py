@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Protocol, TypeVar
 
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.report.markdown import markdown_table
-from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 Card = Mapping[str, Any]

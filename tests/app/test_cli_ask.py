@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 from tests.messages import says
 
 Cli = Callable[..., Any]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ras_agent.confidence import Calibration
+from ras_agent.contracts.records import Citation, Passage
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
-from ras_agent.records import Citation, Passage
-from ras_agent.trace import Trace
+from ras_agent.running.confidence import Calibration
+from ras_agent.running.trace import Trace
 
 Cli = Callable[..., Any]
 TRUE = Passage("a", "The head office of Korl Works is in Varn.", "Korl Works")

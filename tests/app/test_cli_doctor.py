@@ -13,7 +13,7 @@ import pytest
 from ras_agent import __version__
 from ras_agent.app.cli import doctor
 from ras_agent.app.cli.doctor import examine
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ras_agent.app.cli.draw import Drawing
 from ras_agent.app.cli.terminal import Hanging, inert, inert_json, pack
-from ras_agent.events import (
+from ras_agent.contracts.events import (
     Answered,
     AnswerToken,
     Event,
@@ -18,7 +18,15 @@ from ras_agent.events import (
     Planned,
     WaitingForModel,
 )
-from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Plan, Triple
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Failure,
+    Hit,
+    Passage,
+    Plan,
+    Triple,
+)
 
 TELEPHONE = Passage(
     "tel", "It carries the voice. It was patented by Bell.", "Telephone"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError, UnknownName
+from ras_agent.contracts.errors import RunError, UnknownName
 from ras_agent.eval.judge import judge_run, letter_in, verdicts_in
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result

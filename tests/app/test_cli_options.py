@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from ras_agent.app.cli import build_program, command, program, settings_table
 from ras_agent.app.cli.command import Command, LazyGroup, Options, each_command
 from ras_agent.app.cli.program import COMMANDS, show_warning
-from ras_agent.errors import SettingsError
-from ras_agent.registry import PLUGINS
-from ras_agent.settings import Settings, describe
+from ras_agent.config.registry import PLUGINS
+from ras_agent.config.settings import Settings, describe
+from ras_agent.contracts.errors import SettingsError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 

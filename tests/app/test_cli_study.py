@@ -239,8 +239,8 @@ def test_each_ablation_removes_one_part(
 def test_the_ablation_removes_an_answerer_s_graph_encoding(
     cli: Cli, musique: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ras_agent.records import Answer
-    from ras_agent.registry import PLUGINS
+    from ras_agent.config.registry import PLUGINS
+    from ras_agent.contracts.records import Answer
 
     class Encoding:
         name = "encoding"

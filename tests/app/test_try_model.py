@@ -12,7 +12,7 @@ pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
 from ras_agent.app.cli import try_model
 from ras_agent.app.cli.try_model import WAYS, Server, Trial, Way, advised, ask_server
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from tests.conftest import ScriptedLLM
 
 Cli = Callable[..., Any]

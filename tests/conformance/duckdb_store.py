@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Lock, RLock, get_ident
 from typing import Any
 
-from ras_agent.address import Address
-from ras_agent.errors import IndexExists, IndexNotFound, StoreError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IndexExists, IndexNotFound, StoreError
 from ras_agent.tools.store.database import Driver, Statements, busy
 from ras_agent.tools.store.graph import NameRows, ReadingRows
 from ras_agent.tools.store.passages import PassageRows

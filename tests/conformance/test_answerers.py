@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Answerer
+from ras_agent.running.protocols import Answerer
 from ras_agent.testing import ANSWERER_CHECKS, Check, check_answerer
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
 

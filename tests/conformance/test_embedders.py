@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Embedder
+from ras_agent.running.protocols import Embedder
 from ras_agent.testing import EMBEDDER_CHECKS, Check
 from ras_agent.tools.embed.embedders import (
     SentenceTransformerEmbedder,

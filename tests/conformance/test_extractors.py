@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Extractor
+from ras_agent.running.protocols import Extractor
 from ras_agent.testing import EXTRACTOR_CHECKS, Check
 from ras_agent.tools.roles import RoleOptions, resolve_extractor, role_name
 from ras_agent.tools.structure.llm import LLMExtractor

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.registry import names
+from ras_agent.config.registry import names
 from ras_agent.testing import GRAPH_ENCODER_CHECKS, Check
 
 torch = pytest.importorskip("torch")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Linker
+from ras_agent.running.protocols import Linker
 from ras_agent.testing import LINKER_CHECKS, Check, ConformanceError, check_linker
 from ras_agent.tools.roles import resolve_linker
 

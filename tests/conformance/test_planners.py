@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Planner
+from ras_agent.running.protocols import Planner
 from ras_agent.testing import PLANNER_CHECKS, Check
 from ras_agent.testing.planners import PASSAGE
 from ras_agent.tools.roles import RoleOptions, resolve_planner, role_name

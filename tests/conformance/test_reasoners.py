@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Reasoner
+from ras_agent.running.protocols import Reasoner
 from ras_agent.testing import REASONER_CHECKS, Check
 from ras_agent.tools.roles import resolve_reasoner, role_name
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Reranker
+from ras_agent.running.protocols import Reranker
 from ras_agent.testing import RERANKER_CHECKS, Check
 from ras_agent.tools.roles import resolve_reranker
 

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.protocols import Retriever
-from ras_agent.records import Passage, Triple
+from ras_agent.config.address import Address
+from ras_agent.contracts.records import Passage, Triple
+from ras_agent.running.protocols import Retriever
 from ras_agent.testing import RETRIEVER_CHECKS, Check
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.protocols import Rewriter
+from ras_agent.running.protocols import Rewriter
 from ras_agent.testing import REWRITER_CHECKS, Check
 from ras_agent.tools.roles import resolve_rewriter, role_name
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.protocols import SpanReader
+from ras_agent.running.protocols import SpanReader
 from ras_agent.testing import SPAN_READER_CHECKS, Check
 from ras_agent.tools.offline.reader import Reader
 

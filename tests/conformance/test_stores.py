@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.address import Address, place_of
-from ras_agent.errors import IndexExists, IngestError
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.config import registry
+from ras_agent.config.address import Address, place_of
+from ras_agent.contracts.errors import IndexExists, IngestError
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents

@@ -72,8 +72,8 @@ def _written(name: str, path: Path, *calls: RoleCall) -> Path:
 
 def test_results_are_a_data_frame_of_pandas(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
+    from ras_agent.config.settings import Settings
     from ras_agent.eval.run import RunFolder, load_task
-    from ras_agent.settings import Settings
 
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     for result in RESULTS:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 
 QUESTION = "What is the main river of Edinburgh?"

@@ -15,7 +15,7 @@ pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
 from ras_agent import Settings, create_single_shot_agent
 from ras_agent.app.sample import sample_passages
-from ras_agent.errors import ModelRefused
+from ras_agent.contracts.errors import ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.answer.forms import FORMS

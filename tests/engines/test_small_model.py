@@ -26,7 +26,7 @@ from ras_agent import (
     create_single_shot_agent,
 )
 from ras_agent.app.sample import sample_passages
-from ras_agent.events import AnswerToken
+from ras_agent.contracts.events import AnswerToken
 from ras_agent.graphs.agent import Agent
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph

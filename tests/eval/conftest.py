@@ -31,9 +31,8 @@ CALLS = (
 
 
 def _trace(question: str, answer: str) -> dict[str, Any]:
-    from ras_agent.events import Planned
-    from ras_agent.question_graph import QuestionGraph
-    from ras_agent.records import (
+    from ras_agent.contracts.events import Planned
+    from ras_agent.contracts.records import (
         Citation,
         Failure,
         Hit,
@@ -43,7 +42,8 @@ def _trace(question: str, answer: str) -> dict[str, Any]:
         Step,
         Triple,
     )
-    from ras_agent.trace import Trace
+    from ras_agent.question_graph import QuestionGraph
+    from ras_agent.running.trace import Trace
 
     passages = {
         "bell": Passage(

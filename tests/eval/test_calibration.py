@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
 
-from ras_agent.confidence import RiskRow, Signals
-from ras_agent.errors import RunError, SettingsError
+from ras_agent.contracts.errors import RunError, SettingsError
 from ras_agent.eval.calibration import (
     Rule,
     calibrated,
@@ -19,6 +18,7 @@ from ras_agent.eval.calibration import (
     upper_bound,
 )
 from ras_agent.eval.run.result import Result
+from ras_agent.running.confidence import RiskRow, Signals
 
 PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 1, 0.4, 0, 0.2, 0, 0, 1)
 

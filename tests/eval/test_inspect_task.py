@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ras_agent import Settings
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.inspect_task import inspect_scorers, inspect_task
 from ras_agent.eval.run import Task, load_task
 from tests import inspect_stand_in

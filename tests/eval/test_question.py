@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.eval.formats import load_passages, load_questions
 
 

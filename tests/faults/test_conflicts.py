@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.ras import create_ras_agent
-from ras_agent.records import Passage
 from tests.faults.attack import Attack
 
 _TOWNS = ("Varn", "Pellis", "Ostrell", "Quenne", "Dorve", "Halden")

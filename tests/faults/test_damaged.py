@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, RasError
+from ras_agent.contracts.errors import IngestError, RasError
 from ras_agent.eval.benchmarks.registry import PLAIN
 from ras_agent.eval.formats import load_passages
 from ras_agent.eval.run.result import failed_result

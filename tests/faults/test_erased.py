@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import EditError, IngestError
-from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.contracts.errors import EditError, IngestError
+from ras_agent.contracts.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.passages import hash_of, term_hash

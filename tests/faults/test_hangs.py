@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 from ras_agent import Passage, PassageIndex
-from ras_agent.address import Address
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
 from tests.app.serve.conftest import serving
 from tests.app.serve.test_process import _process
 from tests.faults.attack import Attack

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.passages import hash_of, term_hash
 from ras_agent.tools.index.store import PassageIndex

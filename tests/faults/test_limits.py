@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from ras_agent import Limits, create_ircot_agent, create_ras_agent
-from ras_agent.budget import current_ledger
-from ras_agent.events import AnswerToken, emit
-from ras_agent.records import (
+from ras_agent.contracts.events import AnswerToken, emit
+from ras_agent.contracts.records import (
     Answer,
     Call,
     Extraction,
@@ -27,6 +26,7 @@ from ras_agent.records import (
     Source,
     Triple,
 )
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.plan.llm import LLMPlanner
 from tests.faults.attack import Attack

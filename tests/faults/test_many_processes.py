@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import IngestError, RunError
+from ras_agent.contracts.errors import IngestError, RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import NO_ANSWER
 from ras_agent.eval.run.folder import RunFolder
@@ -28,7 +29,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.run import StudyFolder, run_study
-from ras_agent.records import Passage
 from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex

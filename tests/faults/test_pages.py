@@ -12,15 +12,10 @@ from typing import Any
 import pytest
 
 from ras_agent import PassageIndex, build_graph
-from ras_agent.errors import RasError
-from ras_agent.eval.report.figures import Run
-from ras_agent.eval.report.html_page import make_report, report_html
-from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result
-from ras_agent.events import Planned
-from ras_agent.page import trace_html
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RasError
+from ras_agent.contracts.events import Planned
+from ras_agent.contracts.records import (
     Call,
     Citation,
     Failure,
@@ -32,11 +27,16 @@ from ras_agent.records import (
     Triple,
     Usage,
 )
-from ras_agent.settings import Settings
+from ras_agent.eval.report.figures import Run
+from ras_agent.eval.report.html_page import make_report, report_html
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.result import Result
+from ras_agent.page import trace_html
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.trace import Trace
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.picture import graph_page, most_connected
-from ras_agent.trace import Trace
 from tests.app.serve.conftest import serving
 from tests.app.serve.test_page import until
 from tests.faults.attack import Attack

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ras_agent import Hit, Passage, QuestionGraph
-from ras_agent.errors import ParseError
-from ras_agent.records import Plan, Source, Step, Triple
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Plan, Source, Step, Triple
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.plan.tool_planner import LLMToolPlanner

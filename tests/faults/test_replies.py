@@ -17,7 +17,7 @@ from ras_agent import (
     create_ras_agent,
     create_single_shot_agent,
 )
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.faults.attack import Attack
 from tests.faults.chat_models import ReplyingModel, role_of

@@ -21,7 +21,7 @@ from ras_agent import (
     create_ras_agent,
     open_checkpointer,
 )
-from ras_agent.records import Extraction, Source, Step
+from ras_agent.contracts.records import Extraction, Source, Step
 from tests.faults.attack import Attack
 from tests.faults.interruptions import run
 

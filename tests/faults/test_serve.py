@@ -26,7 +26,7 @@ from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import access
 from ras_agent.app.serve import server as server_process
 from ras_agent.app.serve.documents import Documents
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from ras_agent.tools.index.text_files import HeldFile
 from ras_agent.tools.index.uploads import read_upload, upload_path
 from ras_agent.tools.store.sqlite import SqliteDatabase

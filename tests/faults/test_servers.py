@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ModelCallError, ModelRefused, SettingsError
+from ras_agent.contracts.errors import ModelCallError, ModelRefused, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

@@ -73,9 +73,9 @@ def test_building_samples_on_a_full_disk(
         half = out.is_file() and out.read_bytes() != samples
         rerun = run(lambda out=out: build_once(out))  # type: ignore[misc]
         same = out.is_file() and out.read_bytes() == samples
-        # the errors that end the program with one line (ras_agent.program)
+        # the errors that end the program with one line (ras_agent.running.program)
         plain = not full.error or full.error.strip().splitlines()[-1].startswith(
-            ("OSError", "ras_agent.errors.")
+            ("OSError", "ras_agent.contracts.errors.")
         )
         attack.expect(
             plain and not half and not rerun.error and same,

@@ -13,13 +13,25 @@ from unittest.mock import patch
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 
 import ras_agent
-from ras_agent import marks
-from ras_agent.address import without_login
 from ras_agent.app.cli.terminal import inert
 from ras_agent.app.serve.errors import without_places
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.wire import Message
-from ras_agent.errors import RasError
+from ras_agent.config.address import without_login
+from ras_agent.config.registry import names
+from ras_agent.contracts import marks
+from ras_agent.contracts.errors import RasError
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Exchange,
+    Hit,
+    Passage,
+    Source,
+    Span,
+    Step,
+    Triple,
+)
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.benchmarks.kgqa import webquestions_question
 from ras_agent.eval.formats.verl import read_question as verl_question
@@ -42,18 +54,6 @@ from ras_agent.question_graph.disputes import with_dispute
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.question_graph.proof import proof_of
 from ras_agent.question_graph.support import with_support
-from ras_agent.records import (
-    Answer,
-    Citation,
-    Exchange,
-    Hit,
-    Passage,
-    Source,
-    Span,
-    Step,
-    Triple,
-)
-from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.lines import one_line, shown_name
@@ -63,7 +63,6 @@ from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.normal_form import storable
 from ras_agent.text.options import options_of
 from ras_agent.text.overlap import best_sentence, sentences_of
-from ras_agent.text.repeats import repeated_at
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text as standing_text
 from ras_agent.text.terms import terms_of
@@ -77,6 +76,7 @@ from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.endings import shortfall
+from ras_agent.tools.chat.repeats import repeated_at
 from ras_agent.tools.chat.secrets import printable, without_secrets
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_text, tool_named
@@ -316,16 +316,16 @@ READERS = {
     "bare_title": TextReader(bare_title, "text.titles"),
     "stem_set": TextReader(stem_set, "text.words"),
     # prompts
-    "as_data": TextReader(marks.as_data, "marks"),
+    "as_data": TextReader(marks.as_data, "contracts.marks"),
     "passage_block": TextReader(
         lambda text: (as_line(text), passage_block([Passage("1", text, text)]))
     ),
     "fact_text": TextReader(_drawn, "question_graph.export"),
     "Mark.is_in": TextReader(
-        lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"
+        lambda text: [mark.is_in(text) for mark in marks.MARKS], "contracts.marks"
     ),
     "ends_chain": TextReader(
-        lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"
+        lambda text: marks.ends_chain(f"{text} the answer is {text}"), "contracts.marks"
     ),
     # replies
     "without_thinking": TextReader(without_thinking, "tools.chat.thoughts"),
@@ -361,7 +361,7 @@ READERS = {
         "tools.answer.forms",
     ),
     "sentence_spans": TextReader(sentence_spans, "text.sentences"),
-    "without_login": TextReader(without_login, "address"),
+    "without_login": TextReader(without_login, "config.address"),
     "read_citations": TextReader(
         lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"
     ),
@@ -402,7 +402,7 @@ READERS = {
         lambda text: read_result(text, [_passage(text)]), "tools.plan.graph_tools"
     ),
     "shortfall": TextReader(lambda text: shortfall(text, text), "tools.chat.endings"),
-    "repeated_at": TextReader(repeated_at, "text.repeats"),
+    "repeated_at": TextReader(repeated_at, "tools.chat.repeats"),
     "unusable": TextReader(
         lambda text: (
             refuses(text),
@@ -586,7 +586,7 @@ READERS = {
         lambda text: in_its_time(
             f"Who was mayor in 1990 {text[:2000]}", read([Passage("p", text)])
         ),
-        "tools.offline.in_time text.times",
+        "tools.offline.in_time question_graph.times",
     ),
     "in_its_part": TextReader(
         lambda text: in_its_part(text[:2000], text[:9], text), "tools.offline.parts"
@@ -596,7 +596,7 @@ READERS = {
         "tools.offline.answerer.restated",
     ),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
-    "storable": TextReader(storable, "graphs.validate trace"),
+    "storable": TextReader(storable, "graphs.validate running.trace"),
     "inert": TextReader(inert, "app.cli.terminal app.cli.draw"),
     # scores
     "split_answers": TextReader(split_answers, "eval.metrics.answer_sets"),
@@ -635,7 +635,7 @@ READERS = {
     ),
 }
 OWN_TEXTS = {
-    "settings.request_fields": "names of variables and headers that the user writes",
+    "config.settings.request_fields": "names of variables and headers that the user writes",
     "eval.question_file": "cells of a data set",
     "tools.chat.form": "patterns of this package",
     "tools.chat.models": "what a package that is missing says",
@@ -645,7 +645,7 @@ OWN_TEXTS = {
     "page.self_contained": "the package's own pages",
     "gym.rollout": "addresses that the user writes, and the first words of messages of failures",
     "prompts.templates": "the prompts, which are the package's own or the user's",
-    "registry": "names of plug-ins",
+    "config.registry": "names of plug-ins",
     "train.tables": "titles of the package's own tables",
     "eval.calibration": "an option that the user writes",
     "testing.plugin": "names of tests",

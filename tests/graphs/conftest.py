@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.budget import current_ledger
-from ras_agent.records import (
+from ras_agent.contracts.records import (
     Answer,
     Call,
     Citation,
@@ -18,6 +17,7 @@ from ras_agent.records import (
     Source,
     Triple,
 )
+from ras_agent.running.budget import current_ledger
 
 
 class ScriptedPlanner:

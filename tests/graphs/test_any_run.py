@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ras_agent import Limits, create_ras_agent
-from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.graphs.records import Records
-from ras_agent.records import (
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.records import (
     Answer,
     Call,
     Citation,
@@ -24,6 +22,8 @@ from ras_agent.records import (
     StopReason,
     Triple,
 )
+from ras_agent.graphs.records import Records
+from ras_agent.running.budget import current_ledger
 
 ERRORS = st.sampled_from(
     [

@@ -5,13 +5,19 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ras_agent.errors import FilterError
-from ras_agent.filters import Filter, as_of_filter
+from ras_agent.config.filters import Filter, as_of_filter
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.graphs.single_shot import create_single_shot_agent
-from ras_agent.records import Passage, Source, Triple
-from ras_agent.settings import Settings
-from ras_agent.text.times import as_of, facts_at, time_asked, without_as_of, year_of
+from ras_agent.question_graph.times import (
+    as_of,
+    facts_at,
+    time_asked,
+    without_as_of,
+    year_of,
+)
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.linked_graph import graph_of
 from ras_agent.tools.retrieve.registered import retriever_over

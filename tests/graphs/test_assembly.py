@@ -3,9 +3,9 @@
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from ras_agent.errors import UnknownName
+from ras_agent.config.registry import PLUGINS
+from ras_agent.contracts.errors import UnknownName
 from ras_agent.graphs.resolve import matching_extractor, needs_facts
-from ras_agent.registry import PLUGINS
 from tests.messages import says
 
 

@@ -13,10 +13,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import Trace
-from ras_agent.events import Triples, event_from_dict
+from ras_agent.contracts.events import Triples, event_from_dict
+from ras_agent.contracts.records import Extraction, Hit, Passage, Source, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.export import to_graphml
-from ras_agent.records import Extraction, Hit, Passage, Source, Triple
 from ras_agent.tools.index.stated_facts import read_facts, stated_facts
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.formats.export import write_jsonl, write_node_link

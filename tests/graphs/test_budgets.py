@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from ras_agent import Limits, Passage, Settings, create_ras_agent
-from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded
+from ras_agent.contracts.errors import BudgetExceeded
+from ras_agent.running.budget import current_ledger
 from tests.graphs.what_failed import what_failed
 
 
@@ -133,7 +133,7 @@ def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(
 ):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.running.budget.monotonic", lambda: now[0])
     left = []
 
     class Slow(fakes.EchoRetriever):
@@ -235,7 +235,7 @@ def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_
         """Reads passages one model call each, and returns its facts when no more are allowed."""
 
         def extract(self, passages, subquery=""):
-            from ras_agent.records import Extraction
+            from ras_agent.contracts.records import Extraction
 
             triples = []
             for passage in passages:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent
-from ras_agent.events import Answered, AnswerToken
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.events import Answered, AnswerToken
+from ras_agent.contracts.records import Hit, Passage
 
 BELL = Passage(
     "p1", "Bell was born in Edinburgh. He moved to Canada.", "Alexander Graham Bell"

@@ -11,12 +11,12 @@ import pytest
 from langchain_core.tools import tool
 
 from ras_agent import Limits, Plan, QuestionGraph, Settings, create_ras_agent
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.config.registry import PLUGINS
+from ras_agent.contracts.errors import SettingsError, UnknownName
+from ras_agent.contracts.records import Passage, Step
 from ras_agent.graphs.react import create_react_agent
 from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.gym import environment_factory
-from ras_agent.records import Passage, Step
-from ras_agent.registry import PLUGINS
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.writer import open_writer

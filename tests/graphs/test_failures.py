@@ -5,8 +5,16 @@ import json
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ras_agent.errors import MissingExtra, ModelCallError, PromptError
-from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan
+from ras_agent.contracts.errors import MissingExtra, ModelCallError, PromptError
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Extraction,
+    Failure,
+    Hit,
+    Passage,
+    Plan,
+)
 from tests.graphs.what_failed import what_failed
 from tests.messages import says
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ras_agent import Settings, create_ras_agent, create_single_shot_agent
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.graphs.resolve import resolve_parts
-from ras_agent.records import Hit, Passage
 from tests.messages import says
 
 BELL = Passage(

@@ -13,9 +13,9 @@ from ras_agent import (
     create_ras_agent,
     create_single_shot_agent,
 )
-from ras_agent.errors import FilterError, SettingsError
-from ras_agent.records import Hit, Passage
-from ras_agent.settings import load_settings
+from ras_agent.config.settings import load_settings
+from ras_agent.contracts.errors import FilterError, SettingsError
+from ras_agent.contracts.records import Hit, Passage
 
 PASSAGES = [
     Passage(

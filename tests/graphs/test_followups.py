@@ -3,11 +3,11 @@
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
-from ras_agent.budget import Limits
-from ras_agent.checkpoints import open_checkpointer
-from ras_agent.errors import ModelRefused
-from ras_agent.events import Rewritten
-from ras_agent.records import Exchange, Passage, Plan
+from ras_agent.contracts.errors import ModelRefused
+from ras_agent.contracts.events import Rewritten
+from ras_agent.contracts.records import Exchange, Passage, Plan
+from ras_agent.running.budget import Limits
+from ras_agent.running.checkpoints import open_checkpointer
 from ras_agent.tools.plan.followup import question_in
 from tests.graphs.what_failed import what_failed
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
-from ras_agent.registry import names
-from ras_agent.trace import Trace
+from ras_agent.config.registry import names
+from ras_agent.running.trace import Trace
 from tests.messages import says
 
 SOURCE = '''
@@ -24,7 +24,7 @@ from ras_agent.graphs.node import RoleCall
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
 from ras_agent.prompts import Turn, as_data, passage_block
-from ras_agent.records import Plan
+from ras_agent.contracts.records import Plan
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.plan.grammar import parse_plan

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import Answer, Citation, Hit, Passage, Plan, Verdict
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.prompts import fragment
-from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Verdict
-from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ras_agent import Limits, create_ircot_agent
-from ras_agent.errors import ModelCallError
+from ras_agent.contracts.errors import ModelCallError
 from tests.messages import says
 
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 
 HTTP = [
     "ras_agent.tools.chat.client",
@@ -64,7 +64,7 @@ async def test_an_asynchronous_call_goes_through_few_layers_from_the_node_to_the
         "ras_agent.graphs.node",
         "ras_agent.tools.plan.chat_planner",
         "ras_agent.tools.chat.dialogue",
-        "ras_agent.calling",
+        "ras_agent.running.calling",
         *HTTP,
     ]
 

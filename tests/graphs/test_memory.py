@@ -15,9 +15,9 @@ from ras_agent import (
     create_ras_agent,
     create_single_shot_agent,
 )
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.page import trace_html
-from ras_agent.records import Hit, Passage
 
 ADA = {"configurable": {"user_id": "ada@example.com", "thread_id": "1"}}
 BELL = Passage(

@@ -17,9 +17,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
 
 from ras_agent import create_ras_agent
-from ras_agent.checkpoints import open_checkpointer
-from ras_agent.errors import StateError, UnknownName
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import StateError, UnknownName
+from ras_agent.contracts.records import Passage
+from ras_agent.running.checkpoints import open_checkpointer
 from tests.messages import says
 
 OF_THE_SUPERVISOR = pytest.mark.filterwarnings(

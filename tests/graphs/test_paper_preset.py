@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.prompts import fragment
-from ras_agent.records import Hit, Passage
 
 BELL = Passage(
     "bell",

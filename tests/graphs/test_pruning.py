@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.graphs.parts import AgentParts
-from ras_agent.graphs.ras import assemble_ras
-from ras_agent.graphs.resolve import resolve_parts
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     Extraction,
@@ -23,7 +20,10 @@ from ras_agent.records import (
     Step,
     Triple,
 )
-from ras_agent.settings import Settings
+from ras_agent.graphs.parts import AgentParts
+from ras_agent.graphs.ras import assemble_ras
+from ras_agent.graphs.resolve import resolve_parts
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 
 

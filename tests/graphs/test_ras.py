@@ -5,10 +5,10 @@ import json
 import pytest
 
 from ras_agent import Limits
-from ras_agent.errors import UnknownName
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import Answer, Citation, Extraction, Passage, Plan
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Extraction, Passage, Plan
-from ras_agent.settings import Settings
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_metadata_that_json_does_not_know_becomes_text(ras, enough):
 
     class Dated:
         def retrieve(self, query, k=5):
-            from ras_agent.records import Hit
+            from ras_agent.contracts.records import Hit
 
             return [
                 Hit(

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from ras_agent import Limits, Passage, create_react_agent
 from ras_agent.app.cli import build_program
-from ras_agent.errors import SettingsError
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
 
 PASSAGES = [
     Passage(

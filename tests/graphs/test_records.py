@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Hit, Passage, Source, Step, Triple
 from ras_agent.graphs.records import Records
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Source, Step, Triple
 
 FACT = Triple("Leith", "flows through", "Edinburgh", (Source("p1", 0, 5),))
 

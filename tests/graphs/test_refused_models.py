@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
 from ras_agent.app.cli import build_program
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.store import PassageIndex
 

@@ -18,7 +18,9 @@ from ras_agent import (
     create_single_shot_agent,
     registry,
 )
-from ras_agent.errors import PromptError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import PromptError, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.resolve import (
@@ -28,8 +30,6 @@ from ras_agent.graphs.resolve import (
     role_specs,
 )
 from ras_agent.graphs.single_shot import assemble_single_shot
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_extractor
 from tests.messages import says

@@ -18,14 +18,14 @@ from ras_agent import (
     create_ras_agent,
     create_single_shot_agent,
 )
-from ras_agent.checkpoints import open_checkpointer
-from ras_agent.errors import ReviewError, SettingsError
-from ras_agent.events import Answered, Planned
+from ras_agent.contracts.errors import ReviewError, SettingsError
+from ras_agent.contracts.events import Answered, Planned
+from ras_agent.contracts.records import Passage, Plan
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.inbox import inbox_form
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.records import Passage, Plan
-from ras_agent.review import Decision, Review, Reviewed, notes, places
+from ras_agent.running.checkpoints import open_checkpointer
+from ras_agent.running.review import Decision, Review, Reviewed, notes, places
 from tests.graphs.what_failed import what_failed
 from tests.messages import says
 

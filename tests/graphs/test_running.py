@@ -10,8 +10,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import (
+from ras_agent.contracts.events import (
     Answered,
     AnswerToken,
     Failed,
@@ -22,8 +21,9 @@ from ras_agent.events import (
     emit,
     streaming,
 )
+from ras_agent.contracts.records import Answer, Plan
 from ras_agent.graphs.node import _does_nothing
-from ras_agent.records import Answer, Plan
+from ras_agent.running.budget import Limits, current_ledger
 from tests.graphs.what_failed import what_failed
 
 QUESTIONS = [{"question": f"Who is number {n}?"} for n in range(12)]

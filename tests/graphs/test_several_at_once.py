@@ -11,11 +11,17 @@ from langgraph.types import Command
 
 from ras_agent import Limits
 from ras_agent.app.cli.draw import replayed
-from ras_agent.events import GraphDelta, Hits, Planned, Triples, event_from_dict
-from ras_agent.records import Plan
+from ras_agent.contracts.events import (
+    GraphDelta,
+    Hits,
+    Planned,
+    Triples,
+    event_from_dict,
+)
+from ras_agent.contracts.records import Plan
+from ras_agent.running.trace import Trace
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.structure.llm import LLMExtractor
-from ras_agent.trace import Trace
 
 BOTH = Plan("subq", "Ada", further=("Bell",))
 

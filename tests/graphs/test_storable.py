@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import create_ircot_agent, create_ras_agent
-from ras_agent.records import (
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     DialoguePart,

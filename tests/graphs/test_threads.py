@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ras_agent import aopen_checkpointer, create_ras_agent, open_checkpointer
-from ras_agent.checkpoints import aopen_store
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.threads import (
     ThreadNotes,
     Verdict,
@@ -18,7 +18,7 @@ from ras_agent.graphs.threads import (
     forget_thread,
     list_threads,
 )
-from ras_agent.records import Passage
+from ras_agent.running.checkpoints import aopen_store
 
 PASSAGES = [
     Passage(

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ras_agent import Limits, create_single_shot_agent
-from ras_agent.events import Hits, emit
+from ras_agent.contracts.events import Hits, emit
 from tests.graphs.what_failed import what_failed
 
 
@@ -130,8 +130,8 @@ def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(
 ):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.calling.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.running.budget.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.running.calling.monotonic", lambda: now[0])
 
     class Regex(fakes.EchoRetriever):
         def retrieve(self, query, k=5):
@@ -151,7 +151,7 @@ def test_time_that_is_over_ends_the_loop_before_a_hop_without_facts_does(
 ):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.running.budget.monotonic", lambda: now[0])
 
     class JustLate(fakes.EchoRetriever):
         def retrieve(self, query, k=5):

@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import create_ras_agent
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.tool import answer_and_sources, without_sources
-from ras_agent.records import Passage
 
 PASSAGES = [
     Passage(

@@ -9,8 +9,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from ras_agent import Limits, Passage, Triple, create_ras_agent
-from ras_agent.errors import ReviewError, SettingsError, StateError, UnknownName
-from ras_agent.records import Source
+from ras_agent.contracts.errors import (
+    ReviewError,
+    SettingsError,
+    StateError,
+    UnknownName,
+)
+from ras_agent.contracts.records import Source
 
 LEITH = Passage(
     "leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"

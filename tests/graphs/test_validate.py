@@ -5,9 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Extraction,
+    Hit,
+    Passage,
+    Source,
+    Triple,
+)
 from ras_agent.graphs.validate import read_given_passages
-from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Source, Triple
 from tests.messages import says
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ras_agent import Answer, Limits, Passage, QuestionGraph
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Citation, Step
 from ras_agent.eval.metrics import metric_names
 from ras_agent.eval.question import Question
 from ras_agent.gym import Rewards, environment_factory, rows, search_parts
 from ras_agent.gym.environment import GraphSearch
-from ras_agent.records import Citation, Step
 from ras_agent.testing import ConformanceError, check_rewards
 from ras_agent.testing.rewards import PLAN, POLICIES
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ras_agent import Answer, Limits, Passage, QuestionGraph
-from ras_agent.errors import IngestError, UnknownName
+from ras_agent.contracts.errors import IngestError, UnknownName
+from ras_agent.contracts.records import Hit, Step
 from ras_agent.eval.question import Question
 from ras_agent.gym import GraphSearch, Rewards, environment_factory, search_parts
-from ras_agent.records import Hit, Step
 from tests.messages import says
 
 TEXTS = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ras_agent import Limits, Passage
-from ras_agent.errors import UnknownName
+from ras_agent.contracts.errors import UnknownName
 from ras_agent.gym import GraphSearch, RandomPolicy, Rewards, play, search_parts
 from ras_agent.prompts import ToolCall
 from tests.messages import says

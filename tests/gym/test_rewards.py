@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ras_agent import Passage
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Citation
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.gym import Episode, Rewards, parts_of, support_gains
-from ras_agent.records import Citation
 
 A, B, C = (Passage(name, f"Text of {name}: Leith.", name) for name in "abc")
 QUESTION = Question("q", "Which river?", ("Leith",), ("a", "b"))

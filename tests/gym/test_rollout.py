@@ -14,7 +14,12 @@ from typer.testing import CliRunner
 
 from ras_agent import Settings
 from ras_agent.app.cli.program import build_program
-from ras_agent.errors import ModelCallError, ModelRefused, SettingsError, UnknownName
+from ras_agent.contracts.errors import (
+    ModelCallError,
+    ModelRefused,
+    SettingsError,
+    UnknownName,
+)
 from ras_agent.eval.question import Question
 from ras_agent.gym import Policy, Rewards, aroll_out, roll_out, rollout_agent
 from ras_agent.gym.rollout import read_answers, read_rewards

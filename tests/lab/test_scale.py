@@ -8,8 +8,8 @@ import pytest
 
 from lab import scale, store
 from lab.recombined import recombined_passages
-from ras_agent.address import Address
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.tools.index.store import PassageIndex
 from tests.messages import says
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lab.windows import QUESTION, ircot, passages, ras
+from ras_agent.config.settings import Settings
 from ras_agent.eval.bench.loopback_model import serving
-from ras_agent.settings import Settings
 
 pytest.importorskip("langchain_openai")
 

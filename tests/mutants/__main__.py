@@ -1,7 +1,7 @@
 """Plants bugs in the core, one at a time, and counts those that the tests notice. Takes minutes to hours.
 
     make mutants                                   # a sample of 30 for each module
-    make mutants MUTANTS="--most 0 eval/significance.py ras_agent/budget.py"
+    make mutants MUTANTS="--most 0 eval/significance.py ras_agent/running/budget.py"
 
 Prints the bugs that live, then a table. A bug that changes nothing anybody could notice is listed in equivalent.py and
 not counted.

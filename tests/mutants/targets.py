@@ -27,7 +27,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/answer/test_llm_answerer.py",
         "tests/graphs/test_paper_preset.py",
     ),
-    "ras_agent/budget.py": ("tests/test_budget.py",),
+    "ras_agent/running/budget.py": ("tests/test_budget.py",),
     "ras_agent/question_graph/graph.py": ("tests/question_graph",),
     "ras_agent/question_graph/merge.py": (
         "tests/question_graph/test_graph.py",
@@ -49,7 +49,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/structure/test_triple_lines.py",
         "tests/replies",
     ),
-    "ras_agent/marks.py": (
+    "ras_agent/contracts/marks.py": (
         "tests/test_marks.py",
         "tests/tools/plan",
         "tests/tools/structure",
@@ -157,19 +157,22 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/eval/run/test_manifest.py",
         "tests/eval/run/test_folder.py",
     ),
-    "ras_agent/filters.py": ("tests/test_filters.py",),
+    "ras_agent/config/filters.py": ("tests/test_filters.py",),
     "ras_agent/app/serve/access.py": ("tests/app/serve/test_access.py",),
     "ras_agent/train/subq/samples.py": (
         "tests/train/subq/test_samples.py",
         "tests/train/subq/test_samples_properties.py",
         "tests/train/subq/test_build.py",
     ),
-    "ras_agent/review.py": ("tests/graphs/test_review.py",),
-    "ras_agent/calling.py": (
+    "ras_agent/running/review.py": ("tests/graphs/test_review.py",),
+    "ras_agent/running/calling.py": (
         "tests/test_calling.py",
         "tests/graphs/test_time_limits.py",
     ),
-    "ras_agent/scoped_value.py": ("tests/test_budget.py", "tests/test_events.py"),
+    "ras_agent/contracts/scoped_value.py": (
+        "tests/test_budget.py",
+        "tests/test_events.py",
+    ),
     "tools/chat/limits.py": (
         "tests/tools/chat/test_limits.py",
         "tests/tools/chat/test_deadline.py",

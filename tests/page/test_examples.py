@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.page.examples import example_questions, is_answered, questions_about
-from ras_agent.records import Passage, Triple
 
 
 def facts(*lines: str) -> list[Triple]:

@@ -1,7 +1,7 @@
 """The output in a notebook: text of documents is escaped, and nothing is fetched to draw it."""
 
 from ras_agent import create_ras_agent
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 
 
 def test_a_trace_shows_question_answer_and_quotes_with_markup_as_text() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ras_agent.contracts.records import Citation, Hit, Passage, Source, Step, Triple
 from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Citation, Hit, Passage, Source, Step, Triple
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 
 Browser = Any  # the class of tests/conftest.py
 EVIL, WEB = {"url": "javascript:evil=1"}, {"url": "https://example.org/?a=1&b=2"}

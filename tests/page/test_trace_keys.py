@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ras_agent.page.self_contained import page_file
-from ras_agent.trace import trace_schema
+from ras_agent.running.trace import trace_schema
 
 SCRIPTS = ("story", "trace", "ask", "report")
 PARTS = {

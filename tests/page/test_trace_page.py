@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.events import Planned
-from ras_agent.page import trace_html
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.events import Planned
+from ras_agent.contracts.records import (
     Call,
     Citation,
     Failure,
@@ -24,7 +22,9 @@ from ras_agent.records import (
     Triple,
     Usage,
 )
-from ras_agent.trace import Trace
+from ras_agent.page import trace_html
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.trace import Trace
 
 Browser = Any  # the class of tests/conftest.py
 ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>\u2028'\"`${hacked=1}<!--"

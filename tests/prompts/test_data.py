@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger, metered
+from ras_agent.contracts.records import Hit, Passage, Step, Triple
 from ras_agent.prompts import (
     as_line,
     fact_block,
@@ -16,7 +16,7 @@ from ras_agent.prompts import (
     text_history_block,
 )
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Step, Triple
+from ras_agent.running.budget import Ledger, metered
 
 MARKS = (
     *(

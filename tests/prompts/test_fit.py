@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.prompts import fact_block, passage_block
 from ras_agent.prompts.fit import ByUse, Evidence, cut_passage, fit
-from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.tokens import estimate_tokens
 
 FACTS = [Triple(f"Bell {number}", "was born in", "Edinburgh") for number in range(40)]

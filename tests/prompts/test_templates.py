@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.errors import PromptError
-from ras_agent.marks import (
+from ras_agent.contracts.errors import PromptError
+from ras_agent.contracts.marks import (
     ACTIONS,
     ANSWER,
     ANSWER_IS,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.question_graph.conflicts import conflicts_of
-from ras_agent.records import Source, Triple
 
 
 def fact(subject: str, predicate: str, object_: str, *passage_ids: str) -> Triple:

@@ -8,10 +8,17 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from ras_agent import create_ras_agent
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    OnConflict,
+    Passage,
+    Source,
+    Triple,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.disputes import with_dispute
-from ras_agent.records import Answer, Citation, OnConflict, Passage, Source, Triple
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 
 IN_VARN = ("The head office of Korl Works is in Varn.", "head office of is in", "Varn")
 IN_PELLIS = (

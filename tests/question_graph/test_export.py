@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.export import to_graphml, to_mermaid
-from ras_agent.records import Source, Triple
 
 HOSTILE = st.text(
     st.one_of(st.characters(), st.sampled_from("\"'<>&#;`|[](){}-=\n\x00\u2028 end%%")),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
-from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 
 SURFACES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ras_agent.contracts.records import Citation, Source, Triple
 from ras_agent.question_graph.proof import ProofStep, proof_of
-from ras_agent.records import Citation, Source, Triple
 
 BELL = (
     "Which river flows through the city where the inventor of the telephone was born?"

@@ -2,13 +2,20 @@
 
 import pytest
 
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Passage,
+    Source,
+    Triple,
+    Verdict,
+)
 from ras_agent.question_graph.support import (
     is_grounded,
     texts_to_judge,
     what_is_not_borne,
     with_support,
 )
-from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
 
 BELL = Passage("bell", "Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
 LEITH = Passage(

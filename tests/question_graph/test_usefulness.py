@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Hit, Passage, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import facts_by_use, passages_by_use
-from ras_agent.records import Hit, Passage, Source, Step, Triple
 
 QUESTION = (
     "On which sea lies the city where the architect of the Sydney Opera House was born?"

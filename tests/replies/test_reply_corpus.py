@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import UNKNOWN, ends_chain
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import UNKNOWN, ends_chain
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.answer.citations import NumberedEvidence
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.call import Reply

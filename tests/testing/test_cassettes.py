@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import ReplayMiss, SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import ReplayMiss, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.testing.cassettes import Cassette
 from tests.messages import says
 

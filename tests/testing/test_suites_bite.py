@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ras_agent.filters import ALL, Filter
-from ras_agent.records import (
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     Extraction,

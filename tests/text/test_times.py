@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from ras_agent.text.times import Period, period_of
+from ras_agent.question_graph.times import Period, period_of
 
 
 @pytest.mark.parametrize(

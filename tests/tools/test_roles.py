@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.errors import MissingExtra, SettingsError, UnknownName
-from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
+from ras_agent.config import registry
+from ras_agent.contracts.errors import MissingExtra, SettingsError, UnknownName
+from ras_agent.contracts.records import Plan
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Plan
+from ras_agent.running.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.llm import LLMPlanner

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, UnknownName
+from ras_agent.contracts.errors import IngestError, UnknownName
 from ras_agent.train.data import passages_in, training_set
 from tests.messages import says
 

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra 'llm'")
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.contracts.errors import SettingsError, WeightsError
 from ras_agent.train.checkpoint import _write
 from ras_agent.train.loop import FitConfig, FitResult, fit, validations
 from ras_agent.train.options import config_from

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 import ras_agent.train
-from ras_agent.registry import PLUGINS, is_registered
+from ras_agent.config.registry import PLUGINS, is_registered
 from ras_agent.train.loop import FitConfig
 from ras_agent.train.options import config_from
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.weights.reader.train import ReaderTrainingConfig
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.train.gfm.train import GFMTrainingConfig
 from ras_agent.train.paths.train import PathTrainingConfig
 from tests.messages import says

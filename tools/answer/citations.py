@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ras_agent.marks import NOTE_FENCE, NUMBER, fenced, number_text
+from ras_agent.contracts.marks import NOTE_FENCE, NUMBER, fenced, number_text
+from ras_agent.contracts.records import (
+    Citation,
+    EvidenceLayout,
+    Passage,
+    Source,
+    Step,
+    Triple,
+    is_person,
+)
 from ras_agent.prompts import (
     fact_block,
     fact_line,
@@ -19,8 +28,7 @@ from ras_agent.prompts import (
 )
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import best_bearing
-from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
-from ras_agent.review import is_person, overruled
+from ras_agent.running.review import overruled
 from ras_agent.text.overlap import best_sentence, sentences_of, support
 from ras_agent.tools.answer.forms import AnswerForm
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ras_agent.marks import (
+from ras_agent.contracts.marks import (
     ANSWER,
     ANSWER_HEADING,
     ANSWER_IS,
@@ -19,7 +19,7 @@ from ras_agent.marks import (
     ends_chain,
     number_text,
 )
-from ras_agent.records import AnswerStyle
+from ras_agent.contracts.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.text.options import options_of

@@ -8,16 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
-from ras_agent.events import AnswerToken, emit, streaming
-from ras_agent.marks import UNKNOWN
-from ras_agent.prompts import STOPS, Prompt, Turn, as_data, fragment, task_block
-from ras_agent.prompts.fit import Evidence, fit, fit_version
-from ras_agent.prompts.templates import examples_in
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.usefulness import evidence_by_use
-from ras_agent.records import (
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError, PromptTooLong
+from ras_agent.contracts.events import AnswerToken, emit, streaming
+from ras_agent.contracts.marks import UNKNOWN
+from ras_agent.contracts.records import (
     Answer,
     AnswerStyle,
     EvidenceLayout,
@@ -25,6 +19,12 @@ from ras_agent.records import (
     Passage,
     Step,
 )
+from ras_agent.prompts import STOPS, Prompt, Turn, as_data, fragment, task_block
+from ras_agent.prompts.fit import Evidence, fit, fit_version
+from ras_agent.prompts.templates import examples_in
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.usefulness import evidence_by_use
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.unusable import copies, echoes
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import (

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ras_agent.budget import current_ledger
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.asking import ask, reply_in
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.counting import uncounted

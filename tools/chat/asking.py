@@ -14,11 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ras_agent.calling import in_thread
 from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
+from ras_agent.running.calling import in_thread
 from ras_agent.text.normal_form import encodable
-from ras_agent.text.repeats import Repeats, repeated_at
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.endings import (
     LENGTH,
@@ -31,6 +30,7 @@ from ras_agent.tools.chat.endings import (
 )
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply, in_shared_loop
 from ras_agent.tools.chat.names import answering_model
+from ras_agent.tools.chat.repeats import Repeats, repeated_at
 from ras_agent.tools.chat.runnables import (
     chat_models_in,
     class_names,

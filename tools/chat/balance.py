@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import Field, SecretStr
 
-from ras_agent.budget import current_ledger
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.http import Endpoint, NoConnection
 from ras_agent.tools.chat.openai_chat import OpenAIChat
 from ras_agent.tools.chat.waits import retry_after, status_of

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from ras_agent.budget import current_ledger
+from ras_agent.contracts.records import Advice
 from ras_agent.prompts import Prompt, load
-from ras_agent.records import Advice
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
 from ras_agent.tools.chat.dialogue import fitted, repair

@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ras_agent.address import Address
-from ras_agent.errors import SettingsError, StoreError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import SettingsError, StoreError
+from ras_agent.contracts.records import JSON
 from ras_agent.prompts import Turn
-from ras_agent.records import JSON
 from ras_agent.tools.store.cache import Cache, StoredCache, read_value
 from ras_agent.tools.workers.remote_cache import open_cache
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ras_agent.address import Address
-from ras_agent.budget import current_ledger
-from ras_agent.errors import (
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import (
     ModelCallError,
     PromptTooLong,
     RasError,
     ReplayMiss,
     SettingsError,
 )
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.asking import graph_of
 from ras_agent.tools.chat.cache import FAILED, ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.call import Model, Reply, Request

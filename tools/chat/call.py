@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
+from ras_agent.contracts.records import JSON, Triple
 from ras_agent.prompts import ToolCall, Turn
-from ras_agent.records import JSON, Triple
 from ras_agent.tools.chat.deadline import Deadline
 from ras_agent.tools.chat.endings import LENGTH, REPEATED, shortfall
 from ras_agent.tools.chat.form import ReplyForm

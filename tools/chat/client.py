@@ -7,9 +7,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ras_agent.address import Address
-from ras_agent.budget import current_ledger
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.accepted import Accepted
 from ras_agent.tools.chat.cached import Cached, check_recorded
 from ras_agent.tools.chat.call import Model, Reply, Request

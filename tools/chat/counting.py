@@ -16,9 +16,9 @@ from math import inf
 from typing import Any
 from uuid import UUID
 
-from ras_agent.budget import Ledger, current_ledger
-from ras_agent.records import Call
-from ras_agent.scoped_value import ScopedValue
+from ras_agent.contracts.records import Call
+from ras_agent.contracts.scoped_value import ScopedValue
+from ras_agent.running.budget import Ledger, current_ledger
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.asking import usage_in
 from ras_agent.tools.chat.call import Model, Reply, Request

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
 
-from ras_agent.budget import Ledger
+from ras_agent.running.budget import Ledger
 
 T = TypeVar("T")
 

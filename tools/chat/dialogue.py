@@ -13,9 +13,14 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
-from ras_agent.calling import arun_steps, run_steps
-from ras_agent.errors import BudgetExceeded, ModelCallError, ParseError, PromptTooLong
+from ras_agent.contracts.errors import (
+    BudgetExceeded,
+    ModelCallError,
+    ParseError,
+    PromptTooLong,
+)
 from ras_agent.prompts import Prompt, Turn
+from ras_agent.running.calling import arun_steps, run_steps
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat

@@ -6,10 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ras_agent.errors import SettingsError
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
-from ras_agent.settings.request_fields import FIELDS, described_headers, with_values
+from ras_agent.config.settings import Settings
+from ras_agent.config.settings.request_fields import (
+    FIELDS,
+    described_headers,
+    with_values,
+)
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON
 
 # names under which chat models of LangChain's providers accept a field or headers, the likeliest first
 _OTHER_NAMES = {"reasoning_effort": ("reasoning_effort", "reasoning")}

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 
 FormUse = Literal["auto", "on", "off"]
 """When the server enforces the form: "auto" after the first unreadable reply, "on" always, "off" never."""

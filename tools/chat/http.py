@@ -28,7 +28,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 from ras_agent.tools.chat.secrets import printable
 
 if TYPE_CHECKING:

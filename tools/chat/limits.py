@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from math import inf
 
-from ras_agent.budget import Ledger
-from ras_agent.calling import noted
-from ras_agent.events import WaitingForModel, emit, streaming
+from ras_agent.contracts.events import WaitingForModel, emit, streaming
+from ras_agent.running.budget import Ledger
+from ras_agent.running.calling import noted
 from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Clock, Deadline, Turn
 from ras_agent.tools.chat.runnables import class_names

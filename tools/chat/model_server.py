@@ -10,8 +10,13 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 from tenacity import Retrying, retry_if_exception
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import MissingExtra, ModelCallError, ModelRefused, RasError
+from ras_agent.contracts.errors import (
+    MissingExtra,
+    ModelCallError,
+    ModelRefused,
+    RasError,
+)
+from ras_agent.running.budget import current_ledger
 from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.http import Endpoint, run
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
-from ras_agent.records import JSON
+from ras_agent.contracts.errors import MissingExtra, SettingsError, did_you_mean
+from ras_agent.contracts.records import JSON
 from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.names import model_name
 from ras_agent.tools.chat.refusals import OPENAI_LIMITS, is_openai

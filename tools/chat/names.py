@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 from ras_agent.tools.chat.runnables import (
     bound_arguments,
     chat_models_in,

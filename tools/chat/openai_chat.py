@@ -33,8 +33,8 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
+from ras_agent.contracts.records import JSON
 from ras_agent.prompts.templates import THOUGHTS_KEY
-from ras_agent.records import JSON
 from ras_agent.tools.chat.http import (
     BrokenReply,
     Endpoint,

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
+from ras_agent.contracts.records import JSON
 from ras_agent.prompts import Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
-from ras_agent.records import JSON
 from ras_agent.tools.chat.runnables import (
     bound_arguments,
     changed,

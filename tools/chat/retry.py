@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     BudgetExceeded,
     ModelCallError,
     ModelRefused,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ras_agent.records import JSON
+from ras_agent.contracts.records import JSON
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

@@ -16,7 +16,7 @@ from string import ascii_uppercase
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from ras_agent.address import without_login
+from ras_agent.config.address import without_login
 from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in
 
 MASK = "***"

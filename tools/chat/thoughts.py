@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ras_agent.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
+from ras_agent.contracts.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
 
 _THOUGHTS = tuple(
     (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS))

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ras_agent.contracts.records import JSON
 from ras_agent.prompts import ToolCall
-from ras_agent.records import JSON
 from ras_agent.text.loose_json import json_objects
 
 # keys under which servers and models write the arguments of a call, and its name

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from ras_agent.budget import current_ledger
+from ras_agent.contracts.records import JSON
 from ras_agent.prompts import Turn
-from ras_agent.records import JSON
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.tokens import estimate_tokens, most_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.runnables import chat_models_in, class_names

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.blas import one_blas_thread
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.running.blas import one_blas_thread
 
 LAYERS = 6
 HEADS = 12

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.embed.bert import (
     HEADS,
     WIDTH,

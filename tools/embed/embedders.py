@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
-from ras_agent.protocols import Embedder
-from ras_agent.registry import check_call, find, is_registered, names
+from ras_agent.config.registry import check_call, find, is_registered, names
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import (
+    MissingExtra,
+    ModelCallError,
+    SettingsError,
+    UnknownName,
+)
+from ras_agent.running.protocols import Embedder
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.retry import diagnosis
 from ras_agent.tools.chat.secrets import without_secrets

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16

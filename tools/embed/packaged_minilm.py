@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ras_agent.errors import IndexMismatch, MissingExtra
+from ras_agent.contracts.errors import IndexMismatch, MissingExtra
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The hash of the weights; other weights that are trained for this model name it by this hash."""

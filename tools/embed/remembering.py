@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ras_agent.arrays import Floats
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.arrays import Floats
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector
 
 

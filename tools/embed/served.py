@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import SecretStr
 
-from ras_agent.arrays import Floats, unit_rows
-from ras_agent.errors import IndexMismatch, SettingsError
+from ras_agent.contracts.arrays import Floats, unit_rows
+from ras_agent.contracts.errors import IndexMismatch, SettingsError
 from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply
 from ras_agent.tools.chat.model_server import ModelServer

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import WeightsError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

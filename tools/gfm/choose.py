@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
 from ras_agent.tools.gfm.cuda import DeviceGFM, bytes_needed

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.gfm.cache import (
     GraphCache,
     NodeInputs,

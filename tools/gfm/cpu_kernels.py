@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.graph import GFMGraph, row_entries
 from ras_agent.tools.gfm.network import NORM_EPSILON

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints
 
 Vectors = npt.NDArray[np.floating[Any]]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import GraphTensors, layer_count, plain_scores

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.arrays import Doubles, Floats, Ints
+from ras_agent.contracts.arrays import Doubles, Floats, Ints
 from ras_agent.tools.gfm.cache import GraphCache, LayerWeights
 from ras_agent.tools.gfm.graph import OutgoingMessages, row_entries
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.gfm.cache import NodeInputs
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM

@@ -19,7 +19,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ras_agent.errors import MissingExtra, WeightsError
+from ras_agent.contracts.errors import MissingExtra, WeightsError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -26,10 +26,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.graph_batch import GraphBatch, GraphFeatures
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import SettingsError, WeightsError
+from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.graph_tokens.encoders import (
     EncoderConfig,

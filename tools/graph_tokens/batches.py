@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.graph_batch import GraphFeatures
+from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.endings import kind_of, shortfall
 from ras_agent.tools.chat.http import BrokenReply

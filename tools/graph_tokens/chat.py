@@ -16,13 +16,13 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Triple
 from ras_agent.prompts import Turn
-from ras_agent.records import Triple
+from ras_agent.running.budget import current_ledger
 
 if TYPE_CHECKING:
-    from ras_agent.graph_batch import GraphFeatures
+    from ras_agent.contracts.graph_batch import GraphFeatures
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
 _ROLES: dict[str, Literal["system", "user", "assistant"]] = {

@@ -16,10 +16,10 @@ from typing import Literal, cast, get_args
 import torch
 from torch import Tensor, nn
 
-from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.graph_batch import GraphBatch
-from ras_agent.protocols import GraphEncoder
-from ras_agent.registry import check_call, find, is_registered, names
+from ras_agent.config.registry import check_call, find, is_registered, names
+from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.graph_batch import GraphBatch
+from ras_agent.running.protocols import GraphEncoder
 
 _KIND = "graph-encoder"
 Norm = Literal["batch", "layer"]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ras_agent.errors import UnknownName
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import Step
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import facts_by_use
-from ras_agent.records import Step
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.index.ties import best_places

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.graph_batch import GraphFeatures
-from ras_agent.protocols import Embedder
-from ras_agent.recent import RecentResults
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.graph_batch import GraphFeatures
+from ras_agent.running.protocols import Embedder
+from ras_agent.running.recent import RecentResults
 from ras_agent.text.canonical import canonical_key
 
 Fact = tuple[str, str, str]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Answer, Failure, Passage, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Failure, Passage, Step, Triple
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.answer.citations import NumberedEvidence
 from ras_agent.tools.answer.forms import answer_part

@@ -20,10 +20,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
-from ras_agent.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.prompts import Turn
-from ras_agent.records import EvidenceLayout
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
 from ras_agent.tools.graph_tokens.features import GraphVectors

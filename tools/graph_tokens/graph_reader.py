@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.graph_batch import GraphFeatures
+from ras_agent.contracts.errors import SettingsError, WeightsError
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn, as_data, load
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.graph_tokens.features import GraphVectors

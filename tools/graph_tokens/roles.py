@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.models import server_address

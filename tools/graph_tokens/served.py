@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr, SecretStr
 
-from ras_agent.errors import MissingExtra, ModelRefused
-from ras_agent.records import Triple
+from ras_agent.contracts.errors import MissingExtra, ModelRefused
+from ras_agent.contracts.records import Triple
 from ras_agent.tools.chat.endings import kind_of, shortfall
 from ras_agent.tools.chat.http import (
     BrokenReply,

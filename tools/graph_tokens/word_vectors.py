@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ras_agent.errors import MissingExtra, WeightsError
+from ras_agent.contracts.errors import MissingExtra, WeightsError
 
 _WHOLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"

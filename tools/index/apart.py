@@ -24,7 +24,7 @@ from time import monotonic, process_time
 from typing import Any, Self
 from weakref import finalize
 
-from ras_agent.calling import in_thread
+from ras_agent.running.calling import in_thread
 from ras_agent.tools.index.conversions import check_length, convert
 from ras_agent.tools.index.text_files import (
     Converted,

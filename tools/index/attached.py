@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from ras_agent.registry import find, names
+from ras_agent.config.registry import find, names
 from ras_agent.tools.index.passages import Table
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction

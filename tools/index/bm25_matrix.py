@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import IndexMismatch
 from ras_agent.tools.index.passages import term_hash, terms_of
 from ras_agent.tools.index.postings import Postings, Slots
 from ras_agent.tools.index.tokenise import Tokeniser

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import IndexMismatch
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.documents import Document

@@ -19,7 +19,7 @@ from io import BytesIO
 from secrets import token_hex
 from typing import IO, Any, cast
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.text.titles import is_title
 from ras_agent.tools.index.archives import LOCKED, check_archive, parsed_xml
 from ras_agent.tools.index.encodings import decoded_page

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.documents import Document, Skipped

@@ -19,10 +19,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ras_agent.address import Address, as_argument, place_of
-from ras_agent.errors import IngestError
-from ras_agent.filters import read_metadata
-from ras_agent.records import Passage
+from ras_agent.config.address import Address, as_argument, place_of
+from ras_agent.config.filters import read_metadata
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.apart import FILE_SECONDS, Apart
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.contracts.errors import IndexMismatch
 from ras_agent.tools.index.store import PassageIndex
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.text.titles import file_stem, file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.documents import Document, Skipped, dated

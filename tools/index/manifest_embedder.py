@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ras_agent.errors import IndexMismatch, RasError
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.errors import IndexMismatch, RasError
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder, resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
-from ras_agent.address import Address
-from ras_agent.errors import IndexNotFound
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IndexNotFound
 
 _NEIGHBOURS = 1_000
 """How many entries of a folder are searched for a similar name."""

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import ErasedPassage, IndexMismatch
-from ras_agent.filters import OWN_FIELDS, texts_of
-from ras_agent.records import Passage
+from ras_agent.config.filters import OWN_FIELDS, texts_of
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import ErasedPassage, IndexMismatch
+from ras_agent.contracts.records import Passage
 from ras_agent.text.normal_form import storable
 from ras_agent.text.titles import with_title
 from ras_agent.tools.index.tokenise import Tokeniser

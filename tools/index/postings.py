@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
+from ras_agent.contracts.arrays import Ints
 from ras_agent.tools.index.passages import Hashes
 
 Slots = npt.NDArray[np.int32]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.tools.index.passages import COLUMNS, damaged
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings

@@ -12,10 +12,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch
-from ras_agent.filters import Condition, Filter, order_of, texts_of
-from ras_agent.records import Passage
+from ras_agent.config.filters import Condition, Filter, order_of, texts_of
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.manifest import Manifest
 from ras_agent.tools.index.passages import (

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from ras_agent.records import Attributes, Passage, Source, Triple
+from ras_agent.contracts.records import Attributes, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.standing import fact_text

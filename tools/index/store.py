@@ -19,11 +19,11 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ras_agent.address import Address, place_of
-from ras_agent.errors import IndexExists, IndexMismatch, StoreError
-from ras_agent.filters import ALL, Filter
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
+from ras_agent.config.address import Address, place_of
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.errors import IndexExists, IndexMismatch, StoreError
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index import segment

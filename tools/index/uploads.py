@@ -9,7 +9,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from ras_agent.filters import Filter
+from ras_agent.config.filters import Filter
 from ras_agent.tools.store.database import Database
 
 _ROOT = "upload:"

@@ -17,8 +17,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import IndexMismatch, MissingExtra, StoreError
 from ras_agent.tools.index.ties import TIE, level
 from ras_agent.tools.store.durable import sync_file, writing
 

@@ -8,9 +8,9 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from ras_agent.calling import StillRunning, call
-from ras_agent.errors import RasError
-from ras_agent.recent import RecentResults
+from ras_agent.contracts.errors import RasError
+from ras_agent.running.calling import StillRunning, call
+from ras_agent.running.recent import RecentResults
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead
 
 PICTURES = {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import IndexMismatch
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

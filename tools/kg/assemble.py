@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
+from ras_agent.contracts.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.notes import note_of

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from ras_agent.address import Address, as_argument, place_of
-from ras_agent.errors import IngestError
-from ras_agent.protocols import Embedder
-from ras_agent.records import Failure, Passage
+from ras_agent.config.address import Address, as_argument, place_of
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Failure, Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity

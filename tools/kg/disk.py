@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import IndexMismatch, IndexNotFound
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.address import Address, as_argument, place_of
-from ras_agent.errors import EditError, IndexNotFound
-from ras_agent.records import Triple
-from ras_agent.review import person
+from ras_agent.config.address import Address, as_argument, place_of
+from ras_agent.contracts.errors import EditError, IndexNotFound
+from ras_agent.contracts.records import Triple, person
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.edits import (
     MOST_ANCHORS,

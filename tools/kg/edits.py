@@ -14,9 +14,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.records import JSON
-from ras_agent.review import person
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.records import JSON, person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import Occurrences

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.text.words import MONTHS
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.near_pairs import Cells, all_pairs, clustered_pairs

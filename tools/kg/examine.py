@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.contracts.errors import IndexMismatch, RasError
 from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.segment import check_saved

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-from ras_agent.calling import acall
-from ras_agent.errors import ModelRefused, RasError
-from ras_agent.protocols import Extractor
-from ras_agent.records import Extraction, Failure, Passage
-from ras_agent.standing_facts import keep_standing
+from ras_agent.contracts.errors import ModelRefused, RasError
+from ras_agent.contracts.records import Extraction, Failure, Passage
+from ras_agent.running.calling import acall
+from ras_agent.running.protocols import Extractor
+from ras_agent.running.standing_facts import keep_standing
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.workers.pool import Here, Work, WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.index.ties import best_places
 from ras_agent.tools.kg.link import EntityLinker

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
+from ras_agent.contracts.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.passages import damaged

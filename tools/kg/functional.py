@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import RasError
+from ras_agent.contracts.errors import RasError
+from ras_agent.contracts.schema import Schema
 from ras_agent.question_graph.conflicts import frame_of, is_name, values_disagree
 from ras_agent.question_graph.disputes import are_alike
-from ras_agent.schema import Schema
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import value_of
 from ras_agent.tools.index.store import PassageIndex

@@ -11,11 +11,11 @@ from typing import Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.address import Address, place_of
-from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch, UnknownName
-from ras_agent.protocols import Embedder
-from ras_agent.records import Source, Triple
+from ras_agent.config.address import Address, place_of
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import IndexMismatch, UnknownName
+from ras_agent.contracts.records import Source, Triple
+from ras_agent.running.protocols import Embedder
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import (
     of_unit_length,

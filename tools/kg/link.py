@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.budget import current_ledger
-from ras_agent.errors import (
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import (
     OF_A_ROLE,
     BudgetExceeded,
     MissingExtra,
@@ -23,7 +22,8 @@ from ras_agent.errors import (
     SettingsError,
     message_of,
 )
-from ras_agent.protocols import Embedder, Linker, LinkerOfGraph
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.protocols import Embedder, Linker, LinkerOfGraph
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.secrets import without_secrets

@@ -10,11 +10,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.address import as_argument
-from ras_agent.errors import IndexMismatch
-from ras_agent.filters import ALL, Filter
-from ras_agent.protocols import Embedder
-from ras_agent.text.times import is_date, period_of, stated_period, year_of
+from ras_agent.config.address import as_argument
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.question_graph.times import is_date, period_of, stated_period, year_of
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.manifest import EmbedderIdentity

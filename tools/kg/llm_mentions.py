@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import NONE
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import NONE
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.lines import lines_of

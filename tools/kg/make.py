@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import (

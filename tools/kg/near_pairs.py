@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.tools.kg.arrays import Vectors
 
 ROWS, COLUMNS = 512, 16_384  # a block of products is 32 MB

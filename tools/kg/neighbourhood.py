@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from ras_agent.arrays import Ints
-from ras_agent.records import JSON
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.records import JSON
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.picture import most_connected, nearby

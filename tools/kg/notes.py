@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ras_agent.contracts.records import Attributes, Source, Triple, all_attributes
 from ras_agent.question_graph.merge import shared_attributes
-from ras_agent.records import Attributes, Source, Triple, all_attributes
 from ras_agent.text.normal_form import storable
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.tools.kg.index import KGIndex
 
 if TYPE_CHECKING:

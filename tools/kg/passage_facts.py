@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.chunk import piece_number

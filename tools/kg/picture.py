@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.arrays import Doubles, Ints
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.arrays import Doubles, Ints
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 

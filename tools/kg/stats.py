@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.arrays import Ints
-from ras_agent.schema import OUTSIDE
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.schema import OUTSIDE
 from ras_agent.tools.kg.index import KGIndex
 
 _SHOWN = 50

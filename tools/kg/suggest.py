@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ras_agent.records import Triple
-from ras_agent.schema import DATE, NUMBER, kind_of, relation_key
+from ras_agent.contracts.records import Triple
+from ras_agent.contracts.schema import DATE, NUMBER, kind_of, relation_key
 from ras_agent.tools.kg.index import KGIndex
 
 _NAME = "name"

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import StoreError
-from ras_agent.protocols import Embedder
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import StoreError
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.store.database import Database

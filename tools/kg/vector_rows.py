@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
+from ras_agent.contracts.arrays import Ints
 from ras_agent.tools.index.passages import damaged
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.address import Address, place_of
-from ras_agent.arrays import Floats
-from ras_agent.protocols import Embedder
-from ras_agent.records import Failure, Passage
+from ras_agent.config.address import Address, place_of
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.records import Failure, Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of, indexed_text

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ras_agent.records import Span, Step, passages_found
+from ras_agent.contracts.records import Span, Step, passages_found
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds

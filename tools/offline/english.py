@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ras_agent.records import Failure, Passage
+from ras_agent.contracts.records import Failure, Passage
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE, foreign_language
 from ras_agent.text.words import word_set
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ras_agent.records import Exchange
+from ras_agent.contracts.records import Exchange
 from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.offline.question import (

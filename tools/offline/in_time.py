@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from ras_agent.text.names import names_in
-from ras_agent.text.times import (
+from ras_agent.question_graph.times import (
     FROM,
     TO,
     Period,
@@ -21,6 +20,7 @@ from ras_agent.text.times import (
     time_asked,
     without_as_of,
 )
+from ras_agent.text.names import names_in
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set
 from ras_agent.tools.offline import english

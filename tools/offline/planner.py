@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import permutations
 
-from ras_agent.marks import ANSWER_IS
+from ras_agent.contracts.marks import ANSWER_IS
+from ras_agent.contracts.records import Hit, Passage, Plan, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Plan, Step, Triple
+from ras_agent.question_graph.times import without_as_of
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, names_in
 from ras_agent.text.overlap import holds
-from ras_agent.text.times import without_as_of
 from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.chain import Chain, follow, passages_of

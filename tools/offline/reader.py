@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import WeightsError
-from ras_agent.recent import RecentResults
-from ras_agent.records import Span, Verdict
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import WeightsError
+from ras_agent.contracts.records import Span, Verdict
+from ras_agent.running.recent import RecentResults
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.stored_bert import CLS, SEP, bert_tokenizer, load_weights

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ras_agent.recent import RecentResults
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
+from ras_agent.running.recent import RecentResults
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ras_agent.errors import UnknownName
-from ras_agent.protocols import Answerer
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.running.protocols import Answerer
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner, OfflineReasoner

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ras_agent.protocols import Answerer
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     EvidenceLayout,
@@ -21,7 +19,9 @@ from ras_agent.records import (
     Triple,
     passages_found,
 )
-from ras_agent.review import overruled
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.protocols import Answerer
+from ras_agent.running.review import overruled
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.sentences import sentence_spans

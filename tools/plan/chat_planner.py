@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from ras_agent.contracts.records import Plan, Step
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Plan, Step
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 

@@ -24,8 +24,9 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Literal
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import (
+from ras_agent.config.registry import find_a, names
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import (
     ACTION,
     ACTION_INPUT,
     ALL_TAGS,
@@ -48,8 +49,7 @@ from ras_agent.marks import (
     TOOL_RESPONSE_TAGS,
     Tags,
 )
-from ras_agent.records import Plan
-from ras_agent.registry import find_a, names
+from ras_agent.contracts.records import Plan
 from ras_agent.text.lines import first_line
 from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.chat.thoughts import spoken_span

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import tags
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import tags
+from ras_agent.contracts.records import EvidenceLayout, Plan, Step
 from ras_agent.prompts import (
     Turn,
     as_data,
@@ -18,7 +19,6 @@ from ras_agent.prompts import (
     task_block,
 )
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.dialogue import Dialogue, fitted

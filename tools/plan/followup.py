@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import CONVERSATION_FENCE, fenced
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import CONVERSATION_FENCE, fenced
+from ras_agent.contracts.records import Exchange
 from ras_agent.prompts import Turn, as_line, load
-from ras_agent.records import Exchange
 from ras_agent.text.lines import lines_of
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request

@@ -7,7 +7,7 @@
 An action is a token in square brackets at the start of a line or a sentence. The first valid one counts; further
 [SUBQ] lines directly after it are searches to make at the same time. Small models also write `SUBQ: a question`,
 `[SUBQ: a question]`, `SUFFICIENT` on a separate line, JSON, translated tokens, or only the question;
-ras_agent.marks lists the spellings. A token that is denied, doubted or asked about does not count: the search does
+ras_agent.contracts.marks lists the spellings. A token that is denied, doubted or asked about does not count: the search does
 not end at "INSUFFICIENT", "the facts are not [SUFFICIENT]", "[SUFFICIENT]? No" or "sufficient".
 """
 
@@ -18,9 +18,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
-from ras_agent.records import Action, Plan, Step
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import (
+    FLAGS,
+    NO_RETRIEVAL,
+    QUESTION,
+    SPELLINGS,
+    SUBQ,
+    SUFFICIENT,
+)
+from ras_agent.contracts.records import Action, Plan, Step
 from ras_agent.text.lines import lines_of
 from ras_agent.text.loose_json import (
     Value,

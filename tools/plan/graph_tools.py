@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from ras_agent.contracts.records import JSON, Passage, Step
 from ras_agent.prompts import as_line, fact_block, passage_block
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, Step
 from ras_agent.text.canonical import canonical_key
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])

@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import (
+    EvidenceLayout,
+    Passage,
+    Plan,
+    Step,
+    Triple,
+    passages_found,
+)
 from ras_agent.prompts import (
     STOPS,
     Prompt,
@@ -24,14 +31,7 @@ from ras_agent.prompts.fit import Evidence, fit, fit_version
 from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
-from ras_agent.records import (
-    EvidenceLayout,
-    Passage,
-    Plan,
-    Step,
-    Triple,
-    passages_found,
-)
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request

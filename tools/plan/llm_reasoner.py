@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import Turn, as_data, as_line, load, passage_block, task_block
 from ras_agent.prompts.fit import ByUse, Evidence, fit
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import passages_by_use
-from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
@@ -155,7 +155,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     known = set(map(canonical_key, thoughts))
     text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
-        # no-break spaces stay: one keeps a passage's "answer is" from ending the chain (ras_agent.marks)
+        # no-break spaces stay: one keeps a passage's "answer is" from ending the chain (ras_agent.contracts.marks)
         spaced = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end])
         sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
         if speaks_of_itself(sentence) or canonical_key(sentence) in known:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ras_agent.errors import ModelCallError, ParseError, SettingsError
-from ras_agent.marks import ANSWER_TAGS, SEARCH_TAGS
+from ras_agent.contracts.errors import ModelCallError, ParseError, SettingsError
+from ras_agent.contracts.marks import ANSWER_TAGS, SEARCH_TAGS
+from ras_agent.contracts.records import Passage, Plan, Step, passages_found
 from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
-from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Plan, Step, passages_found
+from ras_agent.running.protocols import Planner
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.dialogue import Dialogue, fitted

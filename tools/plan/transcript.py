@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ras_agent.budget import current_ledger
-from ras_agent.marks import NOTE_FENCE, as_data, fenced
+from ras_agent.contracts.marks import NOTE_FENCE, as_data, fenced
+from ras_agent.contracts.records import DialoguePart, Plan, Step
 from ras_agent.prompts import Turn, task_block
-from ras_agent.records import DialoguePart, Plan, Step
-from ras_agent.review import notes
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.review import notes
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.window import estimate_turns
 

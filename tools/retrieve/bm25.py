@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from ras_agent.protocols import Retriever
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.gfm.weights import same_encoder
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.passages import find_rows, hashes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.text.same_text import are_copies, words_said
 
 _COMPARED = 100

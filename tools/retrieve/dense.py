@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorIndex

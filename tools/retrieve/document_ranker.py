@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.gfm.graph import row_entries
 from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.arrays import SparseRows

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ras_agent.calling import run_apart
-from ras_agent.records import Hit
+from ras_agent.contracts.records import Hit
+from ras_agent.running.calling import run_apart
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.tool_adapter import hits_in
 

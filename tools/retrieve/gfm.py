@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.address import as_argument
-from ras_agent.arrays import Doubles, Floats, Ints
-from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, WeightsError
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
+from ras_agent.config.address import as_argument
+from ras_agent.contracts.arrays import Doubles, Floats, Ints
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    MissingExtra,
+    SettingsError,
+    WeightsError,
+)
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer, with_room
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE

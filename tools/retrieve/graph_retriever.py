@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import FilterError, ModelCallError
-from ras_agent.filters import Filter
-from ras_agent.protocols import Retriever
-from ras_agent.records import Failure, Hit, Passage, Triple
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import FilterError, ModelCallError
+from ras_agent.contracts.records import Failure, Hit, Passage, Triple
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.stated_facts import STATED, sentence_of
 from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex

@@ -16,10 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints, unit_rows
-from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, WeightsError
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
+from ras_agent.contracts.arrays import Floats, Ints, unit_rows
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    MissingExtra,
+    SettingsError,
+    WeightsError,
+)
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart

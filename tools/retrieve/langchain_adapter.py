@@ -11,10 +11,10 @@ from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from ras_agent.errors import FilterError, RasError, SettingsError
-from ras_agent.filters import OWN_FIELDS, Filter
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
+from ras_agent.config.filters import OWN_FIELDS, Filter
+from ras_agent.contracts.errors import FilterError, RasError, SettingsError
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.protocols import Retriever
 from ras_agent.text.lines import shown_name
 from ras_agent.tools.index.given import passage_of_document, text_id
 from ras_agent.tools.retrieve.ranking import check_query

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
-from ras_agent.registry import find
+from ras_agent.config.registry import find
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ras_agent.records import Hit
+from ras_agent.contracts.records import Hit
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions

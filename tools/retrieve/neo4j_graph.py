@@ -10,8 +10,8 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from ras_agent.errors import MissingExtra, SearchError
-from ras_agent.protocols import Retriever
+from ras_agent.contracts.errors import MissingExtra, SearchError
+from ras_agent.running.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.graph_files import NodesAndEdges, texts_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.protocols import Scorer
-from ras_agent.records import Hit
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.records import Hit
+from ras_agent.running.protocols import Scorer
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex

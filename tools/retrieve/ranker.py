@@ -8,10 +8,10 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Protocol, Self, runtime_checkable
 
-from ras_agent.errors import ErasedPassage
-from ras_agent.filters import Filter
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import ErasedPassage
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.snapshot import StoredPassages
 from ras_agent.tools.retrieve.copies import best_without_copies, without_copies
 from ras_agent.tools.retrieve.ranking import Ranking, check_query

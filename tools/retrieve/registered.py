@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from ras_agent.errors import UnknownName
-from ras_agent.filters import Filter
-from ras_agent.protocols import Retriever
-from ras_agent.registry import find
+from ras_agent.config.filters import Filter
+from ras_agent.config.registry import find
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.store import PassageIndex
 
 Factory = TypeVar("Factory", bound=Callable[..., Retriever])

@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from ras_agent.errors import SearchError, SettingsError
+from ras_agent.contracts.errors import SearchError, SettingsError
 from ras_agent.tools.chat.http import trusted
 
 PATIENCE = 30.0

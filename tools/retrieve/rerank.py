@@ -12,10 +12,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from math import isfinite
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import MissingExtra, ModelCallError, SettingsError
-from ras_agent.protocols import Scorer
-from ras_agent.records import Hit
+from ras_agent.contracts.errors import MissingExtra, ModelCallError, SettingsError
+from ras_agent.contracts.records import Hit
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.protocols import Scorer
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from ras_agent.address import Address
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Linker, Retriever
-from ras_agent.registry import find
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.registry import find
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.running.protocols import Linker, Retriever
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking
 from ras_agent.tools.index.given import given_passages

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from ras_agent.filters import ALL, Filter
-from ras_agent.records import Failure, Hit, Passage
-from ras_agent.scoped_value import ScopedValue
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.records import Failure, Hit, Passage
+from ras_agent.contracts.scoped_value import ScopedValue
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 

@@ -16,9 +16,8 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ras_agent.budget import current_ledger
-from ras_agent.calling import acall, arun_steps, call, run_steps
-from ras_agent.errors import (
+from ras_agent.config.filters import ALL, Filter, takes_filter
+from ras_agent.contracts.errors import (
     OF_A_ROLE,
     ErasedPassage,
     FilterError,
@@ -26,9 +25,10 @@ from ras_agent.errors import (
     ReplayMiss,
     SettingsError,
 )
-from ras_agent.filters import ALL, Filter, takes_filter
-from ras_agent.protocols import Reranker, Retriever
-from ras_agent.records import Failure, Hit, Passage
+from ras_agent.contracts.records import Failure, Hit, Passage
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.calling import acall, arun_steps, call, run_steps
+from ras_agent.running.protocols import Reranker, Retriever
 from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex

@@ -8,8 +8,8 @@ from string import capwords
 from typing import Any
 from urllib.parse import urlencode
 
-from ras_agent.errors import SearchError, SettingsError
-from ras_agent.protocols import Retriever
+from ras_agent.contracts.errors import SearchError, SettingsError
+from ras_agent.running.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple

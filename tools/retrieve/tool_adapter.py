@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.calling import run_apart
-from ras_agent.errors import SettingsError
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.calling import run_apart
 from ras_agent.tools.retrieve.ranking import check_query
 
 if TYPE_CHECKING:

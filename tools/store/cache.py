@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ras_agent.address import Address
-from ras_agent.errors import (
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import (
     IndexExists,
     IndexMismatch,
     IndexNotFound,

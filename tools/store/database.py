@@ -13,9 +13,9 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, Protocol
 
-from ras_agent.address import FOLDER, Address
-from ras_agent.errors import IngestError, StoreError
-from ras_agent.registry import find_a
+from ras_agent.config.address import FOLDER, Address
+from ras_agent.config.registry import find_a
+from ras_agent.contracts.errors import IngestError, StoreError
 from ras_agent.tools.store.transaction import Transaction
 
 

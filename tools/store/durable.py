@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ras_agent.errors import IngestError, StoreError
+from ras_agent.contracts.errors import IngestError, StoreError
 
 
 def replace_file(path: Path, content: bytes) -> None:

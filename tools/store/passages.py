@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.store.statements import Rows
 
 

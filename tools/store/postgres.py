@@ -17,9 +17,14 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
 
-from ras_agent.address import Address
-from ras_agent.errors import IndexExists, IndexNotFound, MissingExtra, StoreError
-from ras_agent.silence import SECONDS, TCP, impatient
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import (
+    IndexExists,
+    IndexNotFound,
+    MissingExtra,
+    StoreError,
+)
+from ras_agent.running.silence import SECONDS, TCP, impatient
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.store.database import (
     Driver,

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from weakref import WeakSet, finalize
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, StoreError
+from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, StoreError
 from ras_agent.tools.store.database import (
     Driver,
     Locked,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ras_agent.address import Address, place_of
-from ras_agent.errors import IndexMismatch, IngestError
-from ras_agent.records import Passage
-from ras_agent.schema import Schema
+from ras_agent.config.address import Address, place_of
+from ras_agent.contracts.errors import IndexMismatch, IngestError
+from ras_agent.contracts.records import Passage
+from ras_agent.contracts.schema import Schema
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.language import language_of

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ras_agent.address import Address
-from ras_agent.budget import Ledger, current_ledger, metered
-from ras_agent.calling import acall, call
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Extractor
-from ras_agent.records import Call, Extraction, Failure, Passage, Triple
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Call, Extraction, Failure, Passage, Triple
+from ras_agent.running.budget import Ledger, current_ledger, metered
+from ras_agent.running.calling import acall, call
+from ras_agent.running.protocols import Extractor
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.store.cache import read_value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.calling import acall
-from ras_agent.protocols import Extractor
-from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.contracts.records import Extraction, Failure, Passage
+from ras_agent.running.calling import acall
+from ras_agent.running.protocols import Extractor
 from ras_agent.tools.roles import role_name
 
 

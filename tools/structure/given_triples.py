@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.index.stated_facts import stated_facts
 
 

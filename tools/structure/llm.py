@@ -11,14 +11,21 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.marks import FLAGS, NONE
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.marks import FLAGS, NONE
+from ras_agent.contracts.records import (
+    Extraction,
+    Failure,
+    Passage,
+    RefusedFacts,
+    Source,
+    Triple,
+)
+from ras_agent.contracts.schema import Schema
 from ras_agent.prompts import STOPS, Prompt, as_line, passage_block, render
 from ras_agent.prompts.templates import examples_in
-from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
-from ras_agent.schema import Schema
-from ras_agent.standing_facts import keep_standing
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.standing_facts import keep_standing
 from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 
 Kind = Literal["t5", "llama"]
 KINDS: tuple[Kind, ...] = ("t5", "llama")

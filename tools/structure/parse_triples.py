@@ -7,7 +7,7 @@
 Code fences, bullets, numbering, trailing commas and prose around triples are ignored; triple_lines reads triples
 without marks. Each triple is read separately, so a broken one does not affect the others; a last triple that was cut
 off becomes a leftover and is never guessed. In the paper's form, a backslash takes the special meaning from `|`, `(`,
-`)`, `>`, `*` and itself (ras_agent.marks.fact_text writes it).
+`)`, `>`, `*` and itself (ras_agent.contracts.marks.fact_text writes it).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS, fact_text
-from ras_agent.records import Triple
+from ras_agent.contracts.marks import FIELDS, NONE, PLACEHOLDERS, fact_text
+from ras_agent.contracts.records import Triple
 from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.thoughts import without_thinking

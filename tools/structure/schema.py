@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ras_agent.calling import acall
-from ras_agent.protocols import Extractor
-from ras_agent.records import Extraction, Passage
-from ras_agent.schema import Schema
+from ras_agent.contracts.records import Extraction, Passage
+from ras_agent.contracts.schema import Schema
+from ras_agent.running.calling import acall
+from ras_agent.running.protocols import Extractor
 from ras_agent.tools.roles import role_name
 
 

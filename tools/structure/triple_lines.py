@@ -4,7 +4,7 @@
     a -> b -> c     ("a", "b", "c")   (a, b, c)                        <S> a <P> b <O> c
     Subject: a, Predicate: b, Object: c                                one of these labels a line
 
-ras_agent.marks has a row for each form, so that such marks are made inert in passages.
+ras_agent.contracts.marks has a row for each form, so that such marks are made inert in passages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from ras_agent.marks import FLAGS, TUPLE
+from ras_agent.contracts.marks import FLAGS, TUPLE
 
 LONGEST_FIELD = 1000
 """The maximum number of characters of a field. A longer one is prose in which a mark was forgotten."""

@@ -25,16 +25,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     BudgetExceeded,
     MissingExtra,
     ModelCallError,
     SettingsError,
     WeightsError,
 )
-from ras_agent.records import Call, Extraction, Failure, Passage, Triple
-from ras_agent.standing_facts import keep_standing
+from ras_agent.contracts.records import Call, Extraction, Failure, Passage, Triple
+from ras_agent.running.budget import Ledger, current_ledger
+from ras_agent.running.standing_facts import keep_standing
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.llm import located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
-from ras_agent.marks import NONE, fact_text
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.marks import NONE, fact_text
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import as_line, load
-from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
 
 SOURCE_TOKENS = 512

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.tools.chat.endings import kind_of
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.triple_model import (

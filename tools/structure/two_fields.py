@@ -11,9 +11,9 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from ras_agent.marks import FIELDS
-from ras_agent.protocols import Extractor
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.marks import FIELDS
+from ras_agent.contracts.records import Passage, Triple
+from ras_agent.running.protocols import Extractor
 from ras_agent.text.words import word_set
 from ras_agent.tools.roles import resolve_extractor
 from ras_agent.tools.structure.parse_triples import ParsedTriples

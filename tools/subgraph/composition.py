@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ras_agent.errors import RasError
-from ras_agent.registry import is_registered, names
+from ras_agent.config.registry import is_registered, names
+from ras_agent.contracts.errors import RasError
 
 _TABLE_4 = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
 """BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model.

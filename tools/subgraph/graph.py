@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
-from ras_agent.errors import MissingExtra
-from ras_agent.records import Triple
+from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.subgraph.scoring import Wording

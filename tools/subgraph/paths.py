@@ -14,8 +14,8 @@ from random import Random
 
 import numpy as np
 
-from ras_agent.protocols import Scorer
-from ras_agent.records import Failure, Triple
+from ras_agent.contracts.records import Failure, Triple
+from ras_agent.running.protocols import Scorer
 from ras_agent.tools.subgraph.graph import (
     Graph,
     Step,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Doubles, Floats, Ints
-from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.protocols import Embedder, Scored, Scorer
-from ras_agent.records import Failure
+from ras_agent.contracts.arrays import Doubles, Floats, Ints
+from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.records import Failure
+from ras_agent.running.protocols import Embedder, Scored, Scorer
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name

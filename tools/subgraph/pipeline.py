@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ras_agent.records import Failure, Triple
+from ras_agent.contracts.records import Failure, Triple
 from ras_agent.tools.subgraph.composition import Composition, parse_composition
 from ras_agent.tools.subgraph.extract import EXTRACTIONS, Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name

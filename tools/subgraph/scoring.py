@@ -7,8 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.protocols import Scored, Scorer
+from ras_agent.contracts.arrays import Floats
+from ras_agent.running.protocols import Scored, Scorer
 from ras_agent.tools.index.ties import best_places
 
 Wording = Literal["facts", "relations"]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.tools.store.cache import StoredCache
 from ras_agent.tools.workers.pool import Work, WorkSpec
 from ras_agent.tools.workers.remote_cache import NAMESPACE, REMOTE, ray_library

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ras_agent.errors import ModelRefused, RunError
+from ras_agent.contracts.errors import ModelRefused, RunError
 from ras_agent.tools.workers.pool import Work, WorkSpec
 
 _READY = -1  # the item number of a worker's first message, that it is ready

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ras_agent.address import Address
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.tools.store.cache import PATIENCE, Cache, StoredCache
 
 NAMESPACE = "ras-agent"

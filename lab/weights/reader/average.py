@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.errors import WeightsError
-from ras_agent.program import run_program
+from ras_agent.contracts.errors import WeightsError
+from ras_agent.running.program import run_program
 from ras_agent.tools.embed.stored_bert import load_weights, save_weights
 
 

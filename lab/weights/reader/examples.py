@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question_file import read_records
-from ras_agent.records import Passage
 from ras_agent.text.titles import with_title
 from ras_agent.train.data import training_set
 

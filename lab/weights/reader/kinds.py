@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lab.weights.reader.examples import ReaderExample
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.text.names import DEMONYM
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title, with_title

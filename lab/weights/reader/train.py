@@ -33,10 +33,10 @@ from lab.weights.reader.examples import (
 )
 from lab.weights.reader.kinds import kind_questions
 from lab.weights.reader.statements import sentence_verdicts, verdicts
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
-from ras_agent.records import Passage
+from ras_agent.running.program import run_program
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
 from ras_agent.tools.embed.stored_bert import bert_tokenizer
 from ras_agent.tools.offline.reader import QUESTION_TOKENS

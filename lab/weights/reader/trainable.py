@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from lab.weights.reader.batches import Row
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.embed.bert import WIDTH
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 from ras_agent.tools.embed.stored_bert import CLS, SEP, load_weights, save_weights

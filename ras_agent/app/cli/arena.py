@@ -15,10 +15,10 @@ from ras_agent.app.cli.study import run_and_show
 from ras_agent.app.cli.terminal import screen
 
 if TYPE_CHECKING:
+    from ras_agent.config.settings import Settings
+    from ras_agent.contracts.records import JSON
     from ras_agent.eval.study.arena import PublicSet, SetFiles
     from ras_agent.eval.study.run import StudyFolder
-    from ras_agent.records import JSON
-    from ras_agent.settings import Settings
 
 _DATA = "Questions and corpus"
 

@@ -13,8 +13,8 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample, offline_note
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
-from ras_agent.errors import SettingsError, TraceError
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError, TraceError
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.app.cli.draw import Drawing
+    from ras_agent.contracts.records import Passage
     from ras_agent.graphs.agent import Agent
-    from ras_agent.records import Passage
+    from ras_agent.running.trace import Trace
     from ras_agent.tools.index.store import PassageIndex
-    from ras_agent.trace import Trace
 
 _OUTPUT = "Output"
 
@@ -176,11 +176,11 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         from langgraph.types import Command
 
         from ras_agent.app.cli.reviewing import decide
-        from ras_agent.checkpoints import aopen_checkpointer
         from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-        from ras_agent.review import Review
+        from ras_agent.running.checkpoints import aopen_checkpointer
+        from ras_agent.running.review import Review
+        from ras_agent.running.trace import Trace
         from ras_agent.tools.retrieve.search import Search
-        from ras_agent.trace import Trace
 
         settings = options.settings
         thread = options.thread
@@ -246,7 +246,7 @@ async def _stream_events(
 
     `inputs` is the question, or the decision that the run waits for.
     """
-    from ras_agent.calling import raise_if_cancelled
+    from ras_agent.running.calling import raise_if_cancelled
 
     out: dict[str, Any] = {}
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
@@ -298,7 +298,7 @@ class ShowOptions(Options):
 def show(options: ShowOptions) -> None:
     """Show a saved run in the same form as a live one."""
     from ras_agent.app.cli.draw import Drawing, replayed, summary
-    from ras_agent.trace import Trace
+    from ras_agent.running.trace import Trace
 
     trace = options.trace
     targets = [_checked_target(path) for path in options.save or ()]

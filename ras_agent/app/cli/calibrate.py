@@ -14,7 +14,7 @@ from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, inert_lines
 
 if TYPE_CHECKING:
-    from ras_agent.confidence import Calibration
+    from ras_agent.running.confidence import Calibration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,9 @@ def calibrate(options: CalibrateOptions) -> None:
     then do not state answers that are less sure. Ask the run with
     --least-confidence 0, so that it has all answers.
     """
+    from ras_agent.config.registry import find
     from ras_agent.eval.calibration import Rule, calibrated, signals_in
     from ras_agent.eval.run.folder import RunFolder
-    from ras_agent.registry import find
     from ras_agent.tools.store.durable import replace_file
 
     folder = RunFolder(options.run)

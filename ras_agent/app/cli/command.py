@@ -27,11 +27,10 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
-from ras_agent.errors import SettingsError
-from ras_agent.registry import warn_of_old_name
-from ras_agent.settings import (
+from ras_agent.config.address import Address, place_of, refuse_address
+from ras_agent.config.registry import warn_of_old_name
+from ras_agent.config.settings import (
     Setting,
     Settings,
     Work,
@@ -39,8 +38,13 @@ from ras_agent.settings import (
     find_config,
     load_settings,
 )
-from ras_agent.settings.fields import PLACES
-from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
+from ras_agent.config.settings.fields import PLACES
+from ras_agent.config.settings.trust import (
+    refuse_code,
+    refuse_keys,
+    unnamed_destinations,
+)
+from ras_agent.contracts.errors import SettingsError
 
 LOOK: dict[str, Any] = {
     "no_args_is_help": True,

@@ -13,7 +13,7 @@ from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.terminal import inert, quantity
 
 if TYPE_CHECKING:
-    from ras_agent.records import Passage
+    from ras_agent.contracts.records import Passage
 
 
 @dataclass(frozen=True, kw_only=True)

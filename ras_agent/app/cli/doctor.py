@@ -20,13 +20,13 @@ import typer
 from rich.text import Text
 
 from ras_agent import __version__
-from ras_agent.address import Address
 from ras_agent.app.cli.checks import Check, short_form
 from ras_agent.app.cli.command import Config, Options, read_place
 from ras_agent.app.cli.options import ERROR
 from ras_agent.app.cli.terminal import hang, inert, quantity, screen
-from ras_agent.errors import MissingExtra, RasError
-from ras_agent.settings import Settings, find_config, load_settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings, find_config, load_settings
+from ras_agent.contracts.errors import MissingExtra, RasError
 
 if TYPE_CHECKING:
     from ras_agent.app.cli.try_model import Server, Trial

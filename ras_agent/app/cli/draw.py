@@ -27,7 +27,7 @@ from ras_agent.app.cli.terminal import (
     pack,
     quantity,
 )
-from ras_agent.events import (
+from ras_agent.contracts.events import (
     Answered,
     AnswerToken,
     Event,
@@ -38,9 +38,8 @@ from ras_agent.events import (
     Rewritten,
     WaitingForModel,
 )
-from ras_agent.marks import ACTIONS
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import (
+from ras_agent.contracts.marks import ACTIONS
+from ras_agent.contracts.records import (
     Answer,
     Citation,
     Failure,
@@ -50,9 +49,10 @@ from ras_agent.records import (
     Step,
     Triple,
 )
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.trace import Trace
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
-from ras_agent.trace import Trace
 
 _LABELLED = MARGIN + 10
 _FACT_LINES = 3

@@ -12,15 +12,15 @@ import typer
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import AsJSON, PricesFile
 from ras_agent.app.cli.terminal import quantity, screen
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.address import Address
+    from ras_agent.config.address import Address
+    from ras_agent.contracts.records import Passage
     from ras_agent.eval.run.index_cost import CostComparison, ReadingCost
     from ras_agent.eval.run.prices import Price
-    from ras_agent.records import Passage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +132,9 @@ _ROWS = {
 def _measure_reading(
     passages: list[Passage], place: Path | Address, spec: str
 ) -> ReadingCost:
+    from ras_agent.config.settings import load_settings
     from ras_agent.eval.run.index_cost import mean_passage
     from ras_agent.graphs.resolve import extractor_from_settings
-    from ras_agent.settings import load_settings
     from ras_agent.tools.structure.cache import TripleCache, facts_key
 
     if isinstance(place, Path) and not place.is_file():

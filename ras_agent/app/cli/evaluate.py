@@ -20,17 +20,17 @@ from ras_agent.app.cli.options import (
     Workers,
 )
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
+from ras_agent.config.settings import Settings
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
-from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.contracts.records import JSON
     from ras_agent.eval.run.agent import EvalAgent
     from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
     from ras_agent.eval.run.task import Task
-    from ras_agent.records import JSON
 
 _DATA = "Questions and corpus"
 _RUN = "The run"

@@ -12,7 +12,7 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, Quiet
 from ras_agent.app.cli.terminal import inert, screen
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
 
 if TYPE_CHECKING:
     from ras_agent.train.loop import FitResult
@@ -181,7 +181,7 @@ def train(options: TrainOptions) -> None:
     `python -m ras_agent.train.gfm.reasoner --help`, list all options. The
     weights are used by `--retriever gfm --weights OUT`, or `greasoner`.
     """
-    from ras_agent.errors import MissingExtra
+    from ras_agent.contracts.errors import MissingExtra
 
     try:
         result = _trained(options)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.address import Address
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, Compacting, Quiet
 from ras_agent.app.cli.terminal import (
@@ -22,7 +21,8 @@ from ras_agent.app.cli.terminal import (
     quantity,
     screen,
 )
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console

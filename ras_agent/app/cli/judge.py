@@ -12,7 +12,7 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.tools.chat.client import ChatSettings

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, Compacting, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import (
@@ -21,14 +20,15 @@ from ras_agent.app.cli.terminal import (
     quantity,
     screen,
 )
-from ras_agent.errors import SettingsError
-from ras_agent.records import any_failed
-from ras_agent.settings import Settings
+from ras_agent.config.address import as_argument
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import any_failed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.records import Passage
+    from ras_agent.contracts.records import Passage
     from ras_agent.tools.kg.build import KGReport
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.writer import KGProgress

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import IndexFolder, Quiet
 from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
-from ras_agent.errors import SettingsError
+from ras_agent.config.address import as_argument
+from ras_agent.contracts.errors import SettingsError
 
 if TYPE_CHECKING:
     from ras_agent.tools.kg.edit import EditReport, Fact

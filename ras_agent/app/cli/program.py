@@ -46,9 +46,9 @@ from ras_agent.app.cli.command import (
 )
 from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE
 from ras_agent.app.cli.terminal import inert
-from ras_agent.errors import FlagError, RasError
-from ras_agent.registry import run_plugin_file
-from ras_agent.settings import Settings, describe
+from ras_agent.config.registry import run_plugin_file
+from ras_agent.config.settings import Settings, describe
+from ras_agent.contracts.errors import FlagError, RasError
 
 _QUESTIONS = "Ask"
 _TEXTS = "Your texts"

@@ -13,7 +13,7 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ras_agent.app.cli.terminal import MARGIN, fact_line, hang, inert, inert_lines, pack
-from ras_agent.errors import SettingsError
-from ras_agent.marks import ACTIONS
-from ras_agent.records import JSON, Triple
-from ras_agent.review import Review
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.marks import ACTIONS
+from ras_agent.contracts.records import JSON, Triple
+from ras_agent.running.review import Review
 
 _LONGEST_QUOTE = 160
 _PARTS = ("subject", "predicate", "object")

@@ -12,7 +12,7 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import Sample
 from ras_agent.app.cli.terminal import inert_json
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 
 _QUESTION = "The question"
 _POLICY = "The policy"

@@ -10,8 +10,8 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import Sample, offline_note
-from ras_agent.errors import MissingExtra
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import MissingExtra
 
 
 @dataclass(frozen=True, kw_only=True)

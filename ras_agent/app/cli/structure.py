@@ -20,17 +20,17 @@ from ras_agent.app.cli.options import (
     Workers,
 )
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
-from ras_agent.records import any_failed
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import any_failed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.app.structuring import PassageReport
-    from ras_agent.errors import IngestError
+    from ras_agent.contracts.errors import IngestError
+    from ras_agent.contracts.records import Failure, Passage
     from ras_agent.eval.question_file import OnBad
     from ras_agent.eval.run.prices import Prices
-    from ras_agent.records import Failure, Passage
 
 _NAMED = 3
 

@@ -11,7 +11,7 @@ import typer
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
-from ras_agent.errors import FlagError
+from ras_agent.contracts.errors import FlagError
 
 _Place = Annotated[
     str,
@@ -63,8 +63,8 @@ def export(options: ExportOptions) -> None:
     import asyncio
     import json
 
-    from ras_agent.checkpoints import aopen_store
     from ras_agent.graphs.threads import Verdict, averdicts
+    from ras_agent.running.checkpoints import aopen_store
 
     async def verdicts() -> list[Verdict]:
         async with aopen_store(_existing(options.checkpoint)) as store:
@@ -94,8 +94,8 @@ def list_stored(options: ListOptions) -> None:
     import json
     from dataclasses import asdict
 
-    from ras_agent.checkpoints import aopen_checkpointer
     from ras_agent.graphs.threads import StoredThread, alist_threads
+    from ras_agent.running.checkpoints import aopen_checkpointer
 
     async def threads() -> list[StoredThread]:
         async with aopen_checkpointer(_existing(options.checkpoint)) as checkpointer:
@@ -120,8 +120,8 @@ def forget(options: ForgetOptions) -> None:
     """
     import asyncio
 
-    from ras_agent.checkpoints import aopen_checkpointer, aopen_store
     from ras_agent.graphs.threads import aforget_thread
+    from ras_agent.running.checkpoints import aopen_checkpointer, aopen_store
 
     async def forget() -> bool:
         user = options.thread.rpartition("/")[

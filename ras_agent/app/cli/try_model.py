@@ -15,13 +15,13 @@ from math import ceil
 from typing import Any
 
 from ras_agent.app.sample import sample_passages
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import RasError
+from ras_agent.config.registry import names
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RasError
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.resolve import role_options, role_specs
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
-from ras_agent.registry import names
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.chat.http import run, trusted

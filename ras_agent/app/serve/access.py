@@ -26,10 +26,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ras_agent.app.serve.errors import ApiError, response_of
-from ras_agent.errors import SettingsError
-from ras_agent.filters import Filter
-from ras_agent.records import JSON
-from ras_agent.settings import TOKEN_VARIABLE
+from ras_agent.config.filters import Filter
+from ras_agent.config.settings import TOKEN_VARIABLE
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON
 
 _HASHED = "sha256:"
 _SHORTEST = 16

@@ -30,10 +30,10 @@ from ras_agent.app.serve.runs import (
     json_response,
 )
 from ras_agent.app.serve.service import Service
+from ras_agent.contracts.records import JSON, Hit
 from ras_agent.page.reference import reference_page
-from ras_agent.records import JSON, Hit
+from ras_agent.running.trace import Trace
 from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning
-from ras_agent.trace import Trace
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")

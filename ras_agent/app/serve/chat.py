@@ -39,9 +39,9 @@ from ras_agent.app.serve.wire import (
     Stops,
     Tokens,
 )
-from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
+from ras_agent.contracts.events import AnswerToken, Event, Hits, Planned, Rewritten
+from ras_agent.contracts.records import JSON
 from ras_agent.graphs.tool import answer_and_sources
-from ras_agent.records import JSON
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup, web_address
 from ras_agent.text.tokens import estimate_tokens

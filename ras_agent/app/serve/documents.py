@@ -17,14 +17,14 @@ from typing import IO, Any
 
 from fastapi import UploadFile
 
-from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError, no_graph
 from ras_agent.app.serve.wire import GraphCorrection, Removed, Skip, Uploaded
-from ras_agent.calling import Threads
-from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.filters import ASSIGNED, Filter, read_metadata, value_texts
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import JSON
+from ras_agent.running.calling import Threads
 from ras_agent.tools.index.apart import UPLOAD_SECONDS, Apart
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.conversions import CONVERTERS

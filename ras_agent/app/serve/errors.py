@@ -10,13 +10,13 @@ import traceback
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException  # FastAPI's HTTPException is a subclass
 
-from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
-from ras_agent.calling import StillRunning
-from ras_agent.records import JSON
+from ras_agent.contracts import errors
+from ras_agent.contracts.records import JSON
+from ras_agent.running.calling import StillRunning
+from ras_agent.running.trace import json_document
 from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.chat.waits import causes
-from ras_agent.trace import json_document
 
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

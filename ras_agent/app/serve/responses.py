@@ -42,9 +42,9 @@ from ras_agent.app.serve.wire import (
     Only,
     OnUnlessTold,
 )
-from ras_agent.events import AnswerToken
+from ras_agent.contracts.events import AnswerToken
+from ras_agent.contracts.records import JSON
 from ras_agent.graphs.tool import answer_and_sources
-from ras_agent.records import JSON
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 _ID = "resp_"

@@ -18,14 +18,14 @@ from starlette.types import Receive, Scope, Send
 
 from ras_agent.app.serve.errors import ApiError, refusal, without_places
 from ras_agent.app.serve.half_open import STREAMS
-from ras_agent.budget import Limits
-from ras_agent.calling import raise_if_cancelled
-from ras_agent.events import Event, Failed
+from ras_agent.contracts.events import Event, Failed
+from ras_agent.contracts.records import JSON
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.nodes import SEARCH_FAILED
 from ras_agent.graphs.state import Outputs
-from ras_agent.records import JSON
-from ras_agent.trace import json_document
+from ras_agent.running.budget import Limits
+from ras_agent.running.calling import raise_if_cancelled
+from ras_agent.running.trace import json_document
 
 STILL_HERE = b": still here\n\n"
 """Sent after _SILENCE seconds without an event, because proxies close silent connections."""

@@ -18,9 +18,9 @@ from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.half_open import HalfOpen
 from ras_agent.app.serve.service import Service, open_service
-from ras_agent.errors import SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.logs import LOGGER, log_to
-from ras_agent.settings import Settings
 
 # seconds that running runs have to end once the server was asked to; and those after which the process ends anyway
 _GRACE = 6

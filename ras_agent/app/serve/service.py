@@ -25,10 +25,9 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
 from ras_agent.app.serve.errors import ApiError, no_graph, without_server
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
-from ras_agent.budget import Limits
-from ras_agent.calling import Threads, Turns, acall
-from ras_agent.checkpoints import aopen_checkpointer, aopen_store, prober
-from ras_agent.filters import Filter, as_of_filter
+from ras_agent.config.filters import Filter, as_of_filter
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.records import JSON, Hit, Passage
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import (
@@ -46,10 +45,11 @@ from ras_agent.graphs.threads import (
 from ras_agent.graphs.tool import without_sources
 from ras_agent.logs import LOGGER
 from ras_agent.page.examples import questions_about
-from ras_agent.protocols import Retriever
-from ras_agent.records import JSON, Hit, Passage
-from ras_agent.review import Place, places
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Limits
+from ras_agent.running.calling import Threads, Turns, acall
+from ras_agent.running.checkpoints import aopen_checkpointer, aopen_store, prober
+from ras_agent.running.protocols import Retriever
+from ras_agent.running.review import Place, places
 from ras_agent.text.lines import one_line
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.store import PassageIndex

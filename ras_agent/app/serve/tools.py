@@ -28,7 +28,7 @@ from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.service import Service
-from ras_agent.events import Planned
+from ras_agent.contracts.events import Planned
 from ras_agent.graphs.tool import source_place
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup

@@ -25,8 +25,9 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 
-from ras_agent.calling import call
-from ras_agent.errors import SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks.pathquestion import (
     PATHQUESTION,
     Part,
@@ -35,9 +36,8 @@ from ras_agent.eval.benchmarks.pathquestion import (
 )
 from ras_agent.eval.question import Question
 from ras_agent.graphs.resolve import extractor_from_settings
-from ras_agent.program import run_program
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
+from ras_agent.running.calling import call
+from ras_agent.running.program import run_program
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors

@@ -9,10 +9,10 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.prompts import as_line, fact_block, load
 from ras_agent.prompts.fit import first_that_fit
-from ras_agent.records import Passage, Triple
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.call import Request

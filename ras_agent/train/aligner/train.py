@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
-from ras_agent.protocols import Embedder
+from ras_agent.running.program import run_program
+from ras_agent.running.protocols import Embedder
 from ras_agent.train.aligner.samples import AlignerSample, learnt_from, read_samples
 from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit, print_result
 from ras_agent.train.options import config_from

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.index import KGIndex

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ras_agent.address import as_argument
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.config.address import as_argument
+from ras_agent.contracts.errors import IndexMismatch, IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import SavedGraph, write_graph
 from ras_agent.tools.kg.index import KGIndex

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.loop import write_card

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.errors import IndexMismatch, WeightsError
+from ras_agent.contracts.errors import IndexMismatch, WeightsError
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import initial_weights, same_encoder, weights_folder
 from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.reasoner import ReasonerConfig

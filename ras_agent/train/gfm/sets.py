@@ -17,8 +17,13 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError
+from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    IndexNotFound,
+    IngestError,
+    SettingsError,
+)
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.gfm.weights import GFMConfig

@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.contracts.errors import SettingsError, WeightsError
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.gfm.weights import (
     PACKAGED_NAME,
     GFMConfig,

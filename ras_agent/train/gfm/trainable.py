@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, mse_loss
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.gfm.cpu_kernels import has_numba
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.graph_batch import GraphFeatures
+from ras_agent.contracts.marks import NUMBER
+from ras_agent.contracts.records import EvidenceLayout, Step, Triple, passages_found
 from ras_agent.eval.metrics.answers import exact_match
-from ras_agent.graph_batch import GraphFeatures
-from ras_agent.marks import NUMBER
 from ras_agent.prompts import Turn, fact_line
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import EvidenceLayout, Step, Triple, passages_found
 from ras_agent.text.overlap import holds, support
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import answer_part

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from ras_agent.errors import SettingsError
-from ras_agent.registry import names
+from ras_agent.config.registry import names
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.train.loop import FitConfig
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 

@@ -20,16 +20,16 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.begin import begin_run
 from ras_agent.eval.run.task import load_task
 from ras_agent.eval.study.ablations import without_triples
 from ras_agent.eval.study.design import asked_anyway
-from ras_agent.program import run_program
-from ras_agent.records import JSON
-from ras_agent.settings import Settings
+from ras_agent.running.program import run_program
 from ras_agent.train.graphllm.train import (
     GraphLLMTrainingConfig,
     digest_of_weights,

@@ -24,10 +24,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
-from ras_agent.records import EvidenceLayout
+from ras_agent.running.program import run_program
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.train.graphllm.examples import (
     INSTRUCTIONS,

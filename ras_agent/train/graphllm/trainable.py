@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from ras_agent.graph_batch import GraphFeatures
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 from ras_agent.train.graphllm.examples import GraphLLMExample

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from ras_agent.config.settings import Settings
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import NO_ANSWER, EvalAgent
@@ -23,8 +24,7 @@ from ras_agent.eval.run.begin import begin_run
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.eval.run.task import load_task
-from ras_agent.program import run_program
-from ras_agent.settings import Settings
+from ras_agent.running.program import run_program
 from ras_agent.tools.subgraph.graph import textualise
 from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.options import config_from

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics.cited_graph import apart, name_in_edges
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
-from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.graph_tokens.graph_reader import GraphInput, GraphPrompts

@@ -17,7 +17,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.tools.store.durable import replace_file

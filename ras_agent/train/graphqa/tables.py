@@ -27,11 +27,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.program import run_program
-from ras_agent.protocols import Embedder
-from ras_agent.records import JSON
+from ras_agent.running.program import run_program
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.train.aligner.build import AlignerBuildConfig, build

@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.train.data import digest
 from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import Start, begin, train_on

@@ -18,11 +18,11 @@ from itertools import groupby
 from random import Random
 from typing import cast, get_args
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.graph_batch import GraphFeatures
-from ras_agent.program import run_program
 from ras_agent.prompts import Turn, load
+from ras_agent.running.program import run_program
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.subgraph.scorers.llm import PROMPT, read_shares, share_turns
 from ras_agent.tools.subgraph.scoring import Wording

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.benchmarks.pathquestion import (
     PATHQUESTION,
     of_part,
     read_knowledge_base,
 )
 from ras_agent.eval.question import Question
-from ras_agent.program import run_program
-from ras_agent.protocols import Embedder
+from ras_agent.running.program import run_program
+from ras_agent.running.protocols import Embedder
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name

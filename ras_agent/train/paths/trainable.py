@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.subgraph.scorers.encoders import PARTS
 from ras_agent.train.named_weights import NamedWeights
 

@@ -20,17 +20,22 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.calling import acall
-from ras_agent.errors import IngestError, ParseError, PromptTooLong, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import (
+    IngestError,
+    ParseError,
+    PromptTooLong,
+    SettingsError,
+)
+from ras_agent.contracts.records import Answer, Call, Extraction, Passage, Usage
 from ras_agent.eval.metrics import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad
 from ras_agent.graphs.resolve import extractor_from_settings
-from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Call, Extraction, Passage, Usage
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Ledger, metered
+from ras_agent.running.calling import acall
+from ras_agent.running.program import run_program
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name

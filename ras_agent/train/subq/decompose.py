@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import FLAGS, NONE, SUBQ
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.eval.question import Question
-from ras_agent.marks import FLAGS, NONE, SUBQ
 from ras_agent.prompts import as_data, as_line, load, passage_block
-from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.lines import lines_of
 from ras_agent.text.names import name_spans

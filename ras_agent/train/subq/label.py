@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
-from ras_agent.records import Action
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
+from ras_agent.contracts.records import Action
 from ras_agent.train.subq.samples import Kind, Split, SubqSample, SubqStep, plan_of
 from ras_agent.train.subq.sources import SubqQuestion
 

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Action, Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.eval.question_file import QuestionRecord, read_records
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Action, Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.store.durable import replace_file
 

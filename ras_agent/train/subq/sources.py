@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ras_agent.errors import IngestError, RunError
+from ras_agent.contracts.errors import IngestError, RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.eval.study.oracles import decomposed
-from ras_agent.records import Passage
 from ras_agent.text.words import content_words, stem
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import STATED, mentions

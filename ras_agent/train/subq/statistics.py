@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any, get_args
 
+from ras_agent.contracts.records import Action
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.prompts import as_data, history_block
-from ras_agent.records import Action
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.train.subq.samples import Kind, Split, SubqSample
 

@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.program import run_program
+from ras_agent.running.program import run_program
 from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import (

@@ -22,7 +22,7 @@ from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.half_open import HalfOpen
 from ras_agent.app.serve.server import listening
 from ras_agent.app.serve.service import open_service
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 
 Served = Callable[..., httpx.Client]
 

@@ -15,8 +15,8 @@ from ras_agent.app.serve import bodies
 from ras_agent.app.serve.access import Caller, access_of, read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
-from ras_agent.errors import SettingsError
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import SettingsError
 from tests.app.serve.conftest import Served
 from tests.messages import says
 

@@ -8,10 +8,10 @@ import pytest
 
 from ras_agent.app.serve import runs, service
 from ras_agent.app.serve.runs import Ended
-from ras_agent.events import event_from_dict
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.events import event_from_dict
 from ras_agent.graphs.nodes import SEARCH_FAILED
 from ras_agent.graphs.state import Outputs
-from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Who invented the telephone?"

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from ras_agent import Passage, PassageIndex
 from ras_agent.app.serve import service
-from ras_agent.events import AnswerToken, emit
-from ras_agent.records import Answer
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.events import AnswerToken, emit
+from ras_agent.contracts.records import Answer
 from tests.app.serve.conftest import Served
 from tests.messages import says
 

@@ -12,7 +12,7 @@ import pytest
 
 from ras_agent.app.serve import half_open
 from ras_agent.app.serve.half_open import LEAST_PIECE, MOST_SMALL_PIECES
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from tests.app.serve.conftest import Served
 
 QUESTION = {"question": "Who invented the telephone?"}

@@ -13,10 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from ras_agent import Passage, PassageIndex, checkpoints, silence
-from ras_agent.address import Address
-from ras_agent.errors import ModelCallError, SettingsError
-from ras_agent.settings import Settings
+from ras_agent import Passage, PassageIndex
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ModelCallError, SettingsError
+from ras_agent.running import checkpoints, silence
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.text_files import Converted, HeldFile
 from tests.app.serve.conftest import Served
@@ -142,7 +143,7 @@ def test_a_process_that_hangs_at_its_database_ends_when_it_is_asked_to(
 def test_a_locked_file_of_threads_is_told_and_they_go_on_afterwards(
     index: Path, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ras_agent.checkpoints._LOCKED_SECONDS", 0.1)
+    monkeypatch.setattr("ras_agent.running.checkpoints._LOCKED_SECONDS", 0.1)
     file = tmp_path / "threads.sqlite"
     client = served(Settings(index=index, checkpoint=f"sqlite:{file}"))
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
@@ -157,7 +158,7 @@ def test_a_locked_file_of_threads_is_told_and_they_go_on_afterwards(
 def test_a_file_of_threads_that_is_locked_is_said_at_the_start(
     index: Path, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ras_agent.checkpoints._LOCKED_SECONDS", 0.1)
+    monkeypatch.setattr("ras_agent.running.checkpoints._LOCKED_SECONDS", 0.1)
     file = tmp_path / "threads.sqlite"
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -16,7 +16,7 @@ import pytest
 from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import documents, service
 from ras_agent.app.serve.access import Caller
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.store.journal import Journal, open_journal
 from ras_agent.tools.store.sqlite import SqliteDatabase

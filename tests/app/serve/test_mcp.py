@@ -24,7 +24,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from ras_agent import Passage, PassageIndex, __version__, build_graph
 from ras_agent.app.serve import service
 from ras_agent.app.serve.service import Service
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from tests.app.serve.conftest import serving
 
 QUESTION = (

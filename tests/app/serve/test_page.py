@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from tests.app.serve.conftest import serving
 from tests.page.looks import pale, screen, small, told
 

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from ras_agent import Passage
-from ras_agent.address import Address
 from ras_agent.app.serve.errors import refusal
-from ras_agent.settings import Settings
+from ras_agent.config.address import Address
+from ras_agent.config.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.uploads import read_upload, upload_path
 from ras_agent.tools.store.postgres import PostgresDatabase

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 from tests.messages import says
 

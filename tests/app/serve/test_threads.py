@@ -8,8 +8,8 @@ import pytest
 
 from ras_agent import PassageIndex, open_checkpointer
 from ras_agent.app.sample import sample_passages
+from ras_agent.config.settings import Settings
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 from tests.messages import says
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.eval.bench.__main__ import PARTS, main
 from ras_agent.eval.bench.rows import BenchRow, append_rows, bench_table, earlier_ratios
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, MissingExtra
+from ras_agent.contracts.errors import IngestError, MissingExtra
 from ras_agent.eval.benchmarks import benchmark
 from tests.messages import says
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Triple
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import of_part, part_of, read_knowledge_base
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question, TextualGraph
-from ras_agent.records import Triple
 from tests.messages import says
 
 EXPLAGRAPHS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question

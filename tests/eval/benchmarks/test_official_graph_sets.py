@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.eval.run import EvalAgent, begin_run, load_task
 from ras_agent.eval.run.agent import search_agent
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
 from tests.messages import says
 
 MILLS = [

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.ragbench import RAGBENCH
 from ras_agent.eval.metrics.registry import Outcome
-from ras_agent.records import Passage
 from tests.messages import says
 
 TRIVIA = [

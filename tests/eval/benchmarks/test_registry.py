@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.errors import IngestError, UnknownName
+from ras_agent.config import registry
+from ras_agent.contracts.errors import IngestError, UnknownName
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names
 from ras_agent.eval.metrics.registry import Outcome, find_metric
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 from tests.messages import says
 
 PLAIN = {

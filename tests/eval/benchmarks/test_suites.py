@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.formats import load_passages
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 
 FANOUT = {
     "id": "f1",

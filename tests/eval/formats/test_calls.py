@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Call, Usage
 from ras_agent.eval.formats import Exported, format_to_write
 from ras_agent.eval.formats.atif import trajectory_of
 from ras_agent.eval.formats.calls import RoleCall, pair_calls, read_calls
 from ras_agent.eval.run.result import Result
 from ras_agent.prompts import ToolCall, Turn
-from ras_agent.records import Call, Usage
+from ras_agent.running.trace import Trace
 from ras_agent.tools.chat.cache import ReplyCache
-from ras_agent.trace import Trace
 from tests.messages import says
 
 SYSTEM, FIRST = Turn("system", "Plan."), Turn("user", "Where was Bell born?")

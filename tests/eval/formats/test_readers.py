@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.formats import load_passages, load_questions
-from ras_agent.records import Passage
 
 
 def _lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.formats import Exported, format_to_write, formats, load_questions
 from ras_agent.eval.formats.flashrag import contents_of, read_passages
 from ras_agent.eval.question import Question
@@ -20,7 +21,6 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import questions_of
-from ras_agent.records import Passage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAMES = TEXTS.filter(bool)

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.formats import load_questions, read_question
 from ras_agent.eval.formats.plain import plain_question

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ras_agent.contracts.records import Triple
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.metrics.cited_graph import (
     CitedGraph,
@@ -11,7 +12,6 @@ from ras_agent.eval.metrics.cited_graph import (
     read_cited_graph,
 )
 from ras_agent.eval.question import Question
-from ras_agent.records import Triple
 
 NODES = ("mill", "Ardle", "Tam Orr")
 EDGES = (("mill", "river", "Ardle"), ("Tam Orr", "owned", "mill"))

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.eval.metrics.mauve import (
     LEAST,
     compared_text,
@@ -23,7 +24,6 @@ from ras_agent.eval.metrics.mauve import (
 )
 from ras_agent.eval.run import begin_run, load_task, search_agent
 from ras_agent.eval.run.result import Result
-from ras_agent.settings import Settings
 from tests.messages import says
 
 torch = pytest.importorskip("torch")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ras_agent import registry
 from ras_agent.app.cli import build_program
+from ras_agent.config import registry
 from ras_agent.eval.metrics import metric, metric_names
 from tests.messages import says
 

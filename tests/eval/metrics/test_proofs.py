@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ras_agent.contracts.records import Citation, Passage
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question import Question
-from ras_agent.records import Citation, Passage
 
 METRICS = ("proof_shown", "proof_complete")
 QUESTION = Question(

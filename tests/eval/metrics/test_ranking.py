@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.formats import load_questions
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.metrics.ranking import (
@@ -17,7 +18,6 @@ from ras_agent.eval.metrics.ranking import (
     reciprocal_rank,
 )
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 
 
 def test_recall_counts_distinct_gold_ids_in_the_first_k() -> None:

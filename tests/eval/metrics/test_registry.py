@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import UnknownName
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import Citation, Passage, Triple
 from ras_agent.eval.metrics.registry import Outcome, metric_names, score
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.result import result_of
-from ras_agent.records import Citation, Passage, Triple
 
 ORR = Passage("p1", "Tam Orr owned Fell Mill.", "Fell Mill")
 BLAIR = Passage("p2", "Orr was born in Blair.", "Tam Orr")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.eval.metrics.answers import rouge_lsum, rouge_scorer
 
 WORDS = ("mill", "river", "wheel", "turns", "old", "the", "grain", "Orr", "ran")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ras_agent import Passage
+from ras_agent.contracts.records import Citation
 from ras_agent.eval.benchmarks.hotpotqa import titled_sentences_question
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.records import Citation
 
 RECORD = {
     "_id": "1",

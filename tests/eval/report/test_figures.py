@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.report.figures import (
     RecallPoint,
     Run,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import MissingExtra, RunError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import MissingExtra, RunError, SettingsError
 from ras_agent.eval.formats import format_to_write, load_questions
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.run import EvalAgent, begin_run, load_task, search_agent
@@ -21,7 +22,6 @@ from ras_agent.eval.run.begin import remote_questions
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.eval.run.task import questions_of
-from ras_agent.settings import Settings
 
 ROWS = [
     {

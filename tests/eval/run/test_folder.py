@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from tests.messages import says

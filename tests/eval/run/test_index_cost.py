@@ -2,7 +2,8 @@
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Call, Passage
 from ras_agent.eval.run.index_cost import (
     ReadingCost,
     compare,
@@ -11,7 +12,6 @@ from ras_agent.eval.run.index_cost import (
 )
 from ras_agent.eval.run.prices import Price
 from ras_agent.eval.run.result import Result
-from ras_agent.records import Call, Passage
 from tests.messages import says
 
 CORPUS = {f"p{n}": Passage(f"p{n}", "word " * 80, f"T{n}") for n in range(10)}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ras_agent
-from ras_agent.budget import Limits
-from ras_agent.errors import UnknownName
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import UnknownName
 from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import EvalAgent
@@ -23,7 +23,7 @@ from ras_agent.eval.run.manifest import (
     manifest_of,
 )
 from ras_agent.eval.run.task import load_task
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Limits
 
 
 def _manifest(*questions: Question, **more: Any) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import networkx
 import pytest
 
-from ras_agent.errors import IngestError, RunError, SettingsError, UnknownName
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IngestError, RunError, SettingsError, UnknownName
 from ras_agent.eval.formats import load_questions
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.run.agent import EvalAgent
@@ -18,7 +19,6 @@ from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.own_graphs import OwnGraphs, asking, graph_passages
 from ras_agent.eval.run.task import load_task
 from ras_agent.eval.run.workers import LOCAL, WorkerPlan
-from ras_agent.settings import Settings
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.retrieve.registered import retriever_over
 from tests.messages import says

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.run.prices import (
     Cost,
     Price,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate
-from ras_agent.settings import Settings
 from ras_agent.tools.workers.pool import Here, WorkSpec
 from ras_agent.tools.workers.processes import Processes
 from tests.messages import says

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.figures import comparisons, figures_of, load_runs
 from ras_agent.eval.report.html_page import make_report, report_html
@@ -18,7 +19,6 @@ from ras_agent.eval.run import EvalAgent, Task, load_task
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.prices import Price, Prices
 from ras_agent.eval.run.repeats import all_right, ask_repeatedly
-from ras_agent.settings import Settings
 
 RIGHT = {"q0": 3, "q1": 1, "q2": 0}
 """How many of the first repeats answer a question right"""

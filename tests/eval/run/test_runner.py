@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.calling import noted
-from ras_agent.errors import ModelRefused, RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ModelRefused, RunError
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import (
@@ -26,8 +27,7 @@ from ras_agent.eval.run.agent import (
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.graphs.resolve import resolve_parts
-from ras_agent.records import Hit, Passage
-from ras_agent.settings import Settings
+from ras_agent.running.calling import noted
 from ras_agent.tools.workers.pool import Here
 from tests.messages import says
 
@@ -118,7 +118,7 @@ def test_seconds_in_a_queue_are_apart_from_a_questions_own(
     monkeypatch.setattr(
         "ras_agent.eval.run.runner.time", SimpleNamespace(perf_counter=clock)
     )
-    monkeypatch.setattr("ras_agent.calling.perf_counter", clock)
+    monkeypatch.setattr("ras_agent.running.calling.perf_counter", clock)
 
     async def answer(question: Question) -> Mapping[str, Any]:
         with noted(waiting=1):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.eval.study.ablations import NeverRetrieves, SentencesAsFacts
 from ras_agent.eval.study.abundance import kept_facts, kept_graph, kept_passages
-from ras_agent.protocols import Extractor, Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.running.protocols import Extractor, Planner
 
 TEXT = "Ida Falk built ships. She lived in Visby. Visby is on Gotland."
 PASSAGE, OTHER = (

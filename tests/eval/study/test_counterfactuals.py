@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ras_agent.contracts.records import (
+    Answer,
+    Citation,
+    Hit,
+    Passage,
+    Source,
+    Step,
+    Triple,
+)
 from ras_agent.eval.study.counterfactuals import Removal, removals, without
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Hit, Passage, Source, Step, Triple
-from ras_agent.trace import Trace
+from ras_agent.running.trace import Trace
 
 VELMORA = Passage("v", "It was founded by Ines Brandl. It makes clocks.", "Velmora")
 BRANDL = Passage("i", "She was born in Ostrell.", "Ines Brandl")

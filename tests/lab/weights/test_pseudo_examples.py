@@ -1,7 +1,7 @@
 """Pseudo questions: their question phrases, and that the answer is at its spans."""
 
 from lab.weights.pseudo_examples import pseudo_examples
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.train.pseudo_questions import answer_spans
 
 PASSAGES = [

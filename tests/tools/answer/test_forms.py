@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.records import AnswerStyle
+from ras_agent.contracts.records import AnswerStyle
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.chat.form import ReplyForm
 

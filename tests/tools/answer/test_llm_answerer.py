@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
-from ras_agent.events import AnswerToken, Event, emitting
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError, PromptTooLong
+from ras_agent.contracts.events import AnswerToken, Event, emitting
+from ras_agent.contracts.records import Failure, Hit, Passage, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Failure, Hit, Passage, Source, Step, Triple
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ras_agent.budget import Ledger, metered
+from ras_agent.contracts.records import Hit, Passage, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Source, Step, Triple
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.answer.citations import Cited, NumberedEvidence, read_citations
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Bell")

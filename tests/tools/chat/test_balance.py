@@ -8,9 +8,9 @@ import pytest
 from pydantic import SecretStr
 
 from ras_agent import Settings
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.prompts import Turn
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.balance import BalancedChat, BalancedEndpoint, _Place
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import RecordedCalls, ReplyCache
 from ras_agent.tools.chat.call import Request
@@ -115,7 +115,7 @@ def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(
 ) -> None:
     from langchain_core.language_models import FakeListChatModel
 
-    from ras_agent.budget import Ledger, metered
+    from ras_agent.running.budget import Ledger, metered
 
     ledger = Ledger("planner", 2)
     cached = Chat(

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError, ModelRefused
+from ras_agent.contracts.records import Call
 from ras_agent.prompts import Turn
-from ras_agent.records import Call
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.limits import Limiter

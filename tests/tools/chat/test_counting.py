@@ -8,8 +8,8 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 
 from ras_agent import Limits, create_ras_agent, record_call
+from ras_agent.contracts.records import Passage, Plan
 from ras_agent.prompts import Turn
-from ras_agent.records import Passage, Plan
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import as_chat
 

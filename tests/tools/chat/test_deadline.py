@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from ras_agent import budget, create_single_shot_agent
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent import create_single_shot_agent
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs import node
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.prompts import Turn
-from ras_agent.records import Passage
+from ras_agent.running import budget
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ModelCallError
+from ras_agent.contracts.errors import ModelCallError
 from ras_agent.prompts import Turn, load
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import as_chat

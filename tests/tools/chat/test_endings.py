@@ -8,15 +8,15 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from ras_agent import Passage, Settings, create_single_shot_agent
-from ras_agent.errors import ModelCallError
+from ras_agent.contracts.errors import ModelCallError
 from ras_agent.prompts import Turn
-from ras_agent.text.repeats import repeated_at
 from ras_agent.tools.chat.asking import reply_in
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.endings import finish_reason
 from ras_agent.tools.chat.http import BrokenReply
+from ras_agent.tools.chat.repeats import repeated_at
 from ras_agent.tools.structure.llm import LLMExtractor
 from tests.messages import says
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_openai import ChatOpenAI
 
-from ras_agent.errors import ModelCallError, SettingsError
+from ras_agent.contracts.errors import ModelCallError, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat

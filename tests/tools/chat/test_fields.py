@@ -6,9 +6,9 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError, SettingsError
+from ras_agent.contracts.errors import ModelCallError, SettingsError
 from ras_agent.prompts import Turn
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.fields import RequestFields

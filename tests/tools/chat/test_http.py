@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from langchain_openai import ChatOpenAI
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError, ModelRefused
+from ras_agent.contracts.errors import ModelCallError, ModelRefused
 from ras_agent.prompts import Turn
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from tests.messages import says

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger
-from ras_agent.events import WaitingForModel, emitting
+from ras_agent.contracts.events import WaitingForModel, emitting
+from ras_agent.running.budget import Ledger
 from ras_agent.tools.chat.deadline import Clock, Deadline, TryTimedOut
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import (

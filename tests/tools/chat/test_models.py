@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.names import endpoint_of, model_name, sampling_parameters
 from ras_agent.tools.chat.runnables import is_chat_model

@@ -19,11 +19,11 @@ from langchain_core.rate_limiters import InMemoryRateLimiter
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel, SecretStr
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ParseError
+from ras_agent.contracts.errors import BudgetExceeded, ParseError
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat import http
 from ras_agent.tools.chat.call import Request

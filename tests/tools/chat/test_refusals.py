@@ -7,7 +7,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ras_agent.errors import ModelCallError, RasError
+from ras_agent.contracts.errors import ModelCallError, RasError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

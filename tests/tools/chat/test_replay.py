@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ReplayMiss, SettingsError
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import ReplayMiss, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import Turn
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.tools.chat.cached import first_difference, nearest_request
 from ras_agent.tools.chat.call import Request

@@ -8,14 +8,14 @@ from langchain.chat_models import init_chat_model
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import ModelCallError, PromptTooLong
+from ras_agent.contracts.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
-from ras_agent.text.repeats import repeated_at
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.refusals import capped, limits_sent
+from ras_agent.tools.chat.repeats import repeated_at
 
 REQUEST = Request((Turn("user", "Who?"),), max_tokens=100)
 

@@ -10,11 +10,11 @@ from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 
 from ras_agent import create_ras_agent
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError
+from ras_agent.contracts.errors import ModelCallError
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.models import with_tools

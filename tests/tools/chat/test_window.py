@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError, PromptTooLong
+from ras_agent.contracts.errors import ModelCallError, PromptTooLong
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import Turn
-from ras_agent.records import Passage
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

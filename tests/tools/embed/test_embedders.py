@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from ras_agent.errors import IndexMismatch, ModelCallError, SettingsError, UnknownName
-from ras_agent.protocols import Embedder
-from ras_agent.records import Passage
-from ras_agent.registry import PLUGINS
+from ras_agent.config.registry import PLUGINS
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    ModelCallError,
+    SettingsError,
+    UnknownName,
+)
+from ras_agent.contracts.records import Passage
+from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import (
     LangChainEmbedder,
     SentenceTransformerEmbedder,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.contracts.errors import IndexMismatch
 from ras_agent.tools.embed import packaged_minilm
 from tests.messages import says
 

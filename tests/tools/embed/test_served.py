@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import IndexMismatch, ModelCallError, ModelRefused, SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    ModelCallError,
+    ModelRefused,
+    SettingsError,
+)
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.embed.served import ServedEmbedder, same_model, server_of

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.weights import GFMConfig
 

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.gfm import choose
 from ras_agent.tools.gfm.choose import MovableGFM, cuda_device, gfm_scorer, with_room
 from ras_agent.tools.gfm.cpu import FastGFM

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import GraphTensors
 from ras_agent.tools.gfm.reasoner import (

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.gfm.weights import (
     GFMConfig,
     initial_weights,

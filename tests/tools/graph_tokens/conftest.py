@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.records import Source, Triple
+from ras_agent.contracts.records import Source, Triple
 
 LEITH = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2"),))
 BELL = Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("p1"),))

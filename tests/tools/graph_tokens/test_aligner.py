@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.graph_batch import GraphFeatures
+from ras_agent.contracts.errors import SettingsError, WeightsError
+from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.tools.graph_tokens.aligner import (
     AlignerConfig,
     GraphAligner,

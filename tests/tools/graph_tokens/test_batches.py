@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError
 from ras_agent.prompts import Turn
 from tests.messages import says
 from tests.tools.graph_tokens.conftest import BELL, LEITH

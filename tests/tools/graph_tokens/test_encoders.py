@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent import registry
-from ras_agent.errors import SettingsError
-from ras_agent.graph_batch import GraphBatch, GraphFeatures
-from ras_agent.registry import PLUGINS, register
+from ras_agent.config import registry
+from ras_agent.config.registry import PLUGINS, register
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric", reason="needs the extra 'llm'")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import UnknownName, WeightsError
+from ras_agent.contracts.errors import UnknownName, WeightsError
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Source, Triple
 from ras_agent.tools.graph_tokens.fact_orders import fact_order
 
 FACTS = tuple(

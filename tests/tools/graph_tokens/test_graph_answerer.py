@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch_geometric")
 pytest.importorskip("pcst_fast")
 
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.testing import check_answerer
 from ras_agent.testing.answerers import GRAPH, PASSAGES, QUESTION, STEPS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.contracts.errors import SettingsError, WeightsError
 from ras_agent.prompts import Turn
 from tests.messages import says
 
@@ -52,7 +52,7 @@ def test_a_sub_graph_counts_as_much_as_another_however_many_facts_it_has(
     model = graph_llm()
     of_steps = model.vectors.of_steps
     first, second = of_steps([[BELL]]), of_steps([[LEITH, ("Leith", "is", "a port")]])
-    from ras_agent.graph_batch import GraphBatch
+    from ras_agent.contracts.graph_batch import GraphBatch
     from ras_agent.tools.graph_tokens.encoders import pool
 
     def pooled(graph: Any) -> Any:
@@ -66,7 +66,7 @@ def test_a_sub_graph_counts_as_much_as_another_however_many_facts_it_has(
 def test_a_graphs_token_is_the_projection_of_its_pooled_states(
     graph_llm: Callable[..., Any],
 ) -> None:
-    from ras_agent.graph_batch import GraphBatch
+    from ras_agent.contracts.graph_batch import GraphBatch
     from ras_agent.tools.graph_tokens.encoders import pool
 
     model = graph_llm(graph_tokens=2)

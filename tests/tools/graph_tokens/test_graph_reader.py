@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch_geometric")
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.graph_tokens.graph_reader import (
     GraphPrompts,
@@ -114,7 +114,7 @@ def test_a_graph_without_edges_is_shown_whole(hash_embedder: Any) -> None:
 
 
 def test_a_folder_without_a_view_is_no_reader(tmp_path: Any) -> None:
-    from ras_agent.errors import WeightsError
+    from ras_agent.contracts.errors import WeightsError
 
     with pytest.raises(
         WeightsError, match=says("this folder has no model that reads graphs")

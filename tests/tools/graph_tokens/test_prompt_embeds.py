@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from tests.messages import says
 
 torch = pytest.importorskip("torch")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ParseError, WeightsError
+from ras_agent.contracts.errors import ParseError, WeightsError
+from ras_agent.contracts.records import Hit, Passage, Source, Step, Triple
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Source, Step, Triple
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.roles import (

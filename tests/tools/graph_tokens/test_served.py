@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ModelRefused, PromptTooLong, SettingsError
+from ras_agent.contracts.errors import ModelRefused, PromptTooLong, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings

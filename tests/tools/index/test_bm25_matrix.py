@@ -8,7 +8,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.bm25_matrix import (
     BM25Matrix,
     BM25Parameters,

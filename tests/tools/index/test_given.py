@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.given import given_passages
 from tests.messages import says

@@ -16,7 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import FilterError, IndexExists, IndexMismatch, IngestError
+from ras_agent.contracts.errors import (
+    FilterError,
+    IndexExists,
+    IndexMismatch,
+    IngestError,
+)
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import Fields

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ras_agent.errors import ErasedPassage, IndexMismatch
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import ErasedPassage, IndexMismatch
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.passages import (
     cells_of_documents,
     check_rows,

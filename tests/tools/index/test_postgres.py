@@ -14,10 +14,11 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from ras_agent.address import Address, as_argument
 from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
-from ras_agent.errors import (
+from ras_agent.config.address import Address, as_argument
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import (
     IndexExists,
     IndexMismatch,
     IndexNotFound,
@@ -25,8 +26,7 @@ from ras_agent.errors import (
     SettingsError,
     StoreError,
 )
-from ras_agent.filters import Filter
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.changes import Changes
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index import segment
 from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.store import PassageIndex

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.passages import (
     field_hash,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.chunk import Chunking, passages_of
 from ras_agent.tools.index.documents import Document
 from ras_agent.tools.index.stated_facts import PiecesByWord, stated_facts

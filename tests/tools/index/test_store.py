@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     ErasedPassage,
     IndexExists,
     IndexMismatch,
@@ -22,7 +22,7 @@ from ras_agent.errors import (
     MissingExtra,
     UnknownName,
 )
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index import manifest_embedder, segment
 from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
@@ -1228,7 +1228,7 @@ def test_a_second_writer_adds_to_what_the_first_wrote(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 
 path, name = sys.argv[1:]

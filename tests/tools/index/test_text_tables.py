@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ras_agent.contracts.records import Answer, Citation
 from ras_agent.graphs.validate import valid_citations
 from ras_agent.prompts.data import passage_block
-from ras_agent.records import Answer, Citation
 from ras_agent.tools.index.chunk import Chunking, passages_of
 from ras_agent.tools.index.documents import Document
 from ras_agent.tools.index.load import load

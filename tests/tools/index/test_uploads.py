@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.errors import IngestError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IngestError
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label

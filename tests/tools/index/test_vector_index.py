@@ -12,7 +12,7 @@ import pytest
 
 faiss: Any = pytest.importorskip("faiss")
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.tools.index.vector_index import (
     VectorIndex,
     VectorSettings,

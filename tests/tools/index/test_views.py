@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import FilterError
-from ras_agent.filters import Filter
-from ras_agent.records import Passage
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index import passages as passages_module
 from ras_agent.tools.index import snapshot as snapshot_module
 from ras_agent.tools.index.snapshot import Snapshot

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.records import Source, Triple
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, StringTable
 from ras_agent.tools.kg.assemble import Occurrences, assemble, occurrences_of

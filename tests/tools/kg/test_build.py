@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import IndexMismatch, IngestError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IndexMismatch, IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import build as knowledge

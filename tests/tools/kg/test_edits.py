@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
-from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.contracts.errors import EditError, IndexMismatch, IndexNotFound
+from ras_agent.contracts.records import Extraction, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ras_agent.app.sample import sample_passages
-from ras_agent.errors import ModelCallError, RunError
-from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.contracts.errors import ModelCallError, RunError
+from ras_agent.contracts.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.errors import SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.extract import read_each

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.config.address import Address
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer

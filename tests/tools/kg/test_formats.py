@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import (

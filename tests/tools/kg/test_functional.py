@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.records import Passage, Source, Triple
-from ras_agent.schema import Schema
+from ras_agent.contracts.records import Passage, Source, Triple
+from ras_agent.contracts.schema import Schema
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.functional import KnownRelations, functional_relations
 from ras_agent.tools.kg.index import KGIndex

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.index.store import PassageIndex

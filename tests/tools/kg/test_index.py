@@ -14,8 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, RasError, UnknownName
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    IndexNotFound,
+    RasError,
+    UnknownName,
+)
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.arrays import StringTable

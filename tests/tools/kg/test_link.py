@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import SettingsError
-from ras_agent.records import Triple
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Triple
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking, query_mentions, split_mention
 from ras_agent.tools.kg.passage_facts import PassageFacts

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph

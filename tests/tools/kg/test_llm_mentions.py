@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ParseError
-from ras_agent.records import Triple
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.kg.llm_mentions import LLMMentions, listed_names

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import MissingExtra
-from ras_agent.records import Triple
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.kg.passage_facts import PassageFacts

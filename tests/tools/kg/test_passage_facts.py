@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.chunk import Chunking, passages_of
 from ras_agent.tools.index.documents import Document
 from ras_agent.tools.kg.formats.named import PlacedTriple

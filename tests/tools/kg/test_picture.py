@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.records import Triple
+from ras_agent.contracts.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.picture import graph_page, most_connected, nearby

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.build import add_triples, delete_documents

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import edit_rows, facts, graph_state, vector_rows
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState

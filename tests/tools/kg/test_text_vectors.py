@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import StoreError
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import StoreError
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.store.database import Database

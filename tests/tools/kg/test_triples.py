@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Attributes
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import (

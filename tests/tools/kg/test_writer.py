@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
-from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.contracts.errors import IndexMismatch, IngestError, ModelCallError
+from ras_agent.contracts.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.equivalence import Equivalence

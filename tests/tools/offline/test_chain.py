@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ras_agent.records import Hit, Passage, Span, Step
+from ras_agent.contracts.records import Hit, Passage, Span, Step
 from ras_agent.tools.offline.chain import (
     answers,
     answers_in_pairs,

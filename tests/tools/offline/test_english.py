@@ -3,9 +3,9 @@
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent
-from ras_agent.errors import IndexMismatch
-from ras_agent.records import Passage
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from tests.messages import says

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.records import Exchange
+from ras_agent.contracts.records import Exchange
 from ras_agent.tools.offline.followup import OfflineRewriter
 from tests.tools.offline.followups import HELD_BACK, LABELLED
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.forms import records_of
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.table_rows import look_up

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.in_time import in_its_time
 from ras_agent.tools.offline.reading import read
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from ras_agent.contracts.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.planner import OfflinePlanner, bridges, gather
 from tests.tools.offline.test_chain import LEITH, READER, RIVER, SEARCHES, Scripted

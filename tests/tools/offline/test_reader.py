@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ras_agent.errors import WeightsError
-from ras_agent.protocols import SpanReader
+from ras_agent.contracts.errors import WeightsError
+from ras_agent.running.protocols import SpanReader
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
 from ras_agent.tools.embed.stored_bert import load_weights, save_weights
 from ras_agent.tools.offline.reader import Reader, best_spans

@@ -1,6 +1,6 @@
 """A passage is read once: roles and steps share its readings, within a bound."""
 
-from ras_agent.records import Hit, Passage, Step
+from ras_agent.contracts.records import Hit, Passage, Step
 from ras_agent.tools.offline.planner import gather
 from ras_agent.tools.offline.reading import MOST_READ, read
 

@@ -1,6 +1,6 @@
 """The offline reasoner: it quotes the sentence that leads on and says when nothing does."""
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.planner import OfflineReasoner
 
 QUESTION = 'In which city does the director of the comedy "Red Tide" live?'

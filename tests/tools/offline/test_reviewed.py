@@ -2,10 +2,10 @@
 
 import pytest
 
-from ras_agent.budget import Ledger, metered
+from ras_agent.contracts.records import Answer, Hit, Passage, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
-from ras_agent.review import overruled
+from ras_agent.running.budget import Ledger, metered
+from ras_agent.running.review import overruled
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner
 from ras_agent.tools.roles import RoleOptions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.reading import Sentence, read
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 

@@ -1,7 +1,7 @@
 """The offline answerer over a part of the evidence: only facts, or only passages."""
 
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.offline.roles import offline_answerer
 from ras_agent.tools.roles import RoleOptions
 

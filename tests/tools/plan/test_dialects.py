@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import UnknownName
-from ras_agent.marks import as_data
-from ras_agent.records import Plan
-from ras_agent.registry import names
+from ras_agent.config.registry import names
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.marks import as_data
+from ras_agent.contracts.records import Plan
 from ras_agent.tools.plan.dialects import (
     Dialect,
     dialect,
@@ -442,7 +442,7 @@ def test_an_unknown_dialect_is_named_with_the_known_ones() -> None:
 def test_a_dialect_of_ones_own_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from ras_agent import registry
+    from ras_agent.config import registry
 
     tables: dict[str, dict[str, Any]] = {
         kind: dict(table) for kind, table in registry.PLUGINS.items()
@@ -539,7 +539,7 @@ def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(
 ) -> None:
     from dataclasses import replace
 
-    from ras_agent import registry
+    from ras_agent.config import registry
 
     tables: dict[str, dict[str, Any]] = {
         kind: dict(table) for kind, table in registry.PLUGINS.items()

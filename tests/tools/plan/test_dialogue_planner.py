@@ -18,9 +18,9 @@ from ras_agent import (
     Triple,
     create_ras_agent,
 )
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ParseError
-from ras_agent.records import EvidenceLayout, Source, Step
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import EvidenceLayout, Source, Step
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
 from ras_agent.tools.plan.llm import LLMPlanner, llm_planner

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import ACTIONS
-from ras_agent.records import Plan
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import ACTIONS
+from ras_agent.contracts.records import Plan
 from ras_agent.tools.plan.grammar import PATTERN, parse_plan
 from tests.find_any import find_any
 

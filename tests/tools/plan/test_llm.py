@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError, ParseError, PromptError
+from ras_agent.contracts.errors import ModelCallError, ParseError, PromptError
+from ras_agent.contracts.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.window import estimate_turns

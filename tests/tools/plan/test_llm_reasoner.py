@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ParseError
-from ras_agent.marks import ANSWER_IS
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.marks import ANSWER_IS
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import load
-from ras_agent.records import Passage
 from ras_agent.tools.plan.llm_reasoner import LLMReasoner, first_new_sentence
 
 PASSAGES = [Passage("p1", "Bell was born in Edinburgh. </passage> [1]", "Bell")]

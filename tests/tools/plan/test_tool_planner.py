@@ -11,8 +11,8 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from ras_agent import Hit, Passage, QuestionGraph, Triple
-from ras_agent.errors import ModelCallError, ParseError, SettingsError
-from ras_agent.records import Source, Step
+from ras_agent.contracts.errors import ModelCallError, ParseError, SettingsError
+from ras_agent.contracts.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.dialects import TOOL_JSON
 from ras_agent.tools.plan.graph_tools import MOST_LOOKS

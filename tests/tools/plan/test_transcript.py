@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent import Plan
+from ras_agent.contracts.records import DialoguePart, Step
 from ras_agent.prompts import ToolCall, Turn
-from ras_agent.records import DialoguePart, Step
 from ras_agent.tools.plan.transcript import Transcript
 
 OPENING = (Turn("system", "You search."), Turn("user", "Who?"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.copies import without_copies
 from ras_agent.tools.retrieve.registered import retriever_over

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import MissingExtra
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 
 BELL = "The telephone was invented by Alexander Graham Bell."

@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IndexMismatch, SettingsError, WeightsError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.gfm.cuda import DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.paths import MessagePath, best_paths

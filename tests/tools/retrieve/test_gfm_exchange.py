@@ -16,8 +16,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from ras_agent.errors import IngestError, SettingsError
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents

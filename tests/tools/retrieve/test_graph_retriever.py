@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.tools.retrieve.graph_retriever import by_path
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.paths import Path, RankedPath

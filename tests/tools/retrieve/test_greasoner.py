@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.errors import IndexMismatch, SettingsError, WeightsError
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.settings import Settings
+from ras_agent.config.settings import Settings
 from ras_agent.tools.gfm.reasoner import ReasonerConfig
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents

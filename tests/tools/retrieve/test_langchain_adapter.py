@@ -12,8 +12,8 @@ from langchain_core.retrievers import BaseRetriever
 from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
-from ras_agent.errors import SettingsError
-from ras_agent.records import Hit, Passage
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Hit, Passage
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
 from ras_agent.tools.retrieve.resolve import resolve_retriever

@@ -11,9 +11,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import FilterError
-from ras_agent.filters import Filter
-from ras_agent.records import Passage
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
 from ras_agent.tools.retrieve.registered import retriever_over

@@ -13,7 +13,12 @@ from urllib.parse import parse_qs
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import MissingExtra, SearchError, SettingsError, UnknownName
+from ras_agent.contracts.errors import (
+    MissingExtra,
+    SearchError,
+    SettingsError,
+    UnknownName,
+)
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.retrieve import remote
 from ras_agent.tools.retrieve.live_graph import MOST_FACTS, in_rounds

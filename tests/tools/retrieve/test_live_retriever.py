@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ras_agent import Plan, create_ras_agent
-from ras_agent.errors import IndexMismatch, IndexNotFound
-from ras_agent.filters import ALL, Filter
-from ras_agent.records import Passage, Triple
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.errors import IndexMismatch, IndexNotFound
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent import registry
-from ras_agent.arrays import Floats
-from ras_agent.errors import UnknownName
-from ras_agent.records import Hit, Passage, Source, Triple
-from ras_agent.registry import find, is_registered, register
+from ras_agent.config import registry
+from ras_agent.config.registry import find, is_registered, register
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import Hit, Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import IndexMismatch
-from ras_agent.protocols import Scored
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.contracts.records import Passage, Source, Triple
+from ras_agent.running.protocols import Scored
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex

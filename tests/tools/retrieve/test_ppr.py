@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import IndexMismatch, SettingsError
+from ras_agent.config.registry import PLUGINS
+from ras_agent.config.settings import Settings
+from ras_agent.contracts.errors import IndexMismatch, SettingsError
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.graphs.resolve import search_from_settings
-from ras_agent.records import Passage, Triple
-from ras_agent.registry import PLUGINS
-from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex

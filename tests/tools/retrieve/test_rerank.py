@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     ModelCallError,
     ModelRefused,
     SettingsError,
     UnknownName,
     WeightsError,
 )
+from ras_agent.contracts.records import Passage
 from ras_agent.graphs.resolve import role_options
-from ras_agent.records import Passage
 from ras_agent.tools.roles import resolve_reranker
 from tests.messages import says
 

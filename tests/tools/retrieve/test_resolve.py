@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.errors import IndexNotFound, RasError, SettingsError, UnknownName
-from ras_agent.filters import ALL
-from ras_agent.records import Hit, Passage, Source, Triple
-from ras_agent.registry import find, names
+from ras_agent.config import registry
+from ras_agent.config.filters import ALL
+from ras_agent.config.registry import find, names
+from ras_agent.contracts.errors import (
+    IndexNotFound,
+    RasError,
+    SettingsError,
+    UnknownName,
+)
+from ras_agent.contracts.records import Hit, Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph

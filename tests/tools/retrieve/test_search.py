@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import pytest
 
-from ras_agent import registry
-from ras_agent.budget import Ledger, metered
-from ras_agent.errors import FilterError, IndexMismatch, ModelCallError
-from ras_agent.filters import ALL, Filter
-from ras_agent.records import Hit, Passage
+from ras_agent.config import registry
+from ras_agent.config.filters import ALL, Filter
+from ras_agent.contracts.errors import FilterError, IndexMismatch, ModelCallError
+from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.budget import Ledger, metered
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve import search
 from ras_agent.tools.retrieve.bm25 import BM25Retriever

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ras_agent import create_ras_agent
-from ras_agent.filters import Filter
-from ras_agent.records import Passage, Triple
+from ras_agent.config.filters import Filter
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_within

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.tools import tool
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import FilterError, SettingsError
+from ras_agent.contracts.errors import FilterError, SettingsError
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever
 from tests.messages import says

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.errors import IndexExists, SettingsError, StoreError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IndexExists, SettingsError, StoreError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.tools.index.store import PassageIndex

@@ -9,8 +9,8 @@ from threading import Event, Thread
 
 import pytest
 
-from ras_agent.address import Address
-from ras_agent.errors import IngestError, StoreError
+from ras_agent.config.address import Address
+from ras_agent.contracts.errors import IngestError, StoreError
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.postgres import PostgresDatabase, make_tables
 from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IngestError, StoreError
+from ras_agent.contracts.errors import IngestError, StoreError
 from ras_agent.tools.store.durable import (
     replace_file,
     sync_file,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.address import Address
+from ras_agent.config.address import Address
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.store.database import Database
 

@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    IndexNotFound,
+    IngestError,
+    StoreError,
+)
 from ras_agent.tools.store import sqlite as sqlite_module
 from ras_agent.tools.store.schema import JOURNAL, PASSAGES, UPLOADS
 from ras_agent.tools.store.sqlite import FILE, SqliteDatabase, make_file
@@ -177,7 +182,7 @@ def test_compaction_gives_back_the_space_of_deleted_rows(
 ALONE = """
 import sys
 from pathlib import Path
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.tools.store.sqlite import SqliteDatabase
 
 try:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Extractor
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage, Source, Triple
+from ras_agent.running.budget import Ledger, Limits, metered
+from ras_agent.running.protocols import Extractor
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.structure.cache import (
     CachedExtractor,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from ras_agent import Limits, Passage, Plan, create_ras_agent
-from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.records import Extraction, Hit, Source, Triple
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.records import Extraction, Hit, Source, Triple
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.passage_facts import knowledge_passages
 from ras_agent.tools.structure.given_triples import given_triples

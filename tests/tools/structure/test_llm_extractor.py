@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.records import Failure, Passage, Source, Triple
+from ras_agent.contracts.records import Failure, Passage, Source, Triple
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.tools.structure.llm import MOST_FACTS, LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.messages import says

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.records import Triple
+from ras_agent.contracts.records import Triple
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.find_any import find_any
 

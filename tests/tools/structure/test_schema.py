@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent import Settings, create_ras_agent
-from ras_agent.records import Passage
-from ras_agent.schema import Schema
+from ras_agent.contracts.records import Passage
+from ras_agent.contracts.schema import Schema
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.stats import about, counts

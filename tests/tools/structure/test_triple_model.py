@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("transformers", reason="needs the extra 'llm'")
 import torch
 
-from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import SettingsError, WeightsError
+from ras_agent.contracts.records import Passage
+from ras_agent.running.budget import Ledger, Limits, metered
 from ras_agent.testing.extractors import PASSAGES
 from ras_agent.tools.roles import resolve_extractor
 from ras_agent.tools.structure.triple_model import (

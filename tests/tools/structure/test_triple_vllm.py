@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("transformers", reason="needs the extra 'llm'")
 import torch
 
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.testing.extractors import PASSAGES
 from ras_agent.tools.roles import resolve_extractor
 from ras_agent.tools.structure.triple_model import load_text_model

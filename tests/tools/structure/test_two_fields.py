@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.structure.llm import LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.two_fields import mended

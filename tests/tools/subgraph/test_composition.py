@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.registry import names
+from ras_agent.config.registry import names
 from ras_agent.tools.subgraph.composition import (
     INSTANCES,
     Composition,

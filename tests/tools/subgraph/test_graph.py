@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Source, Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, plain_name

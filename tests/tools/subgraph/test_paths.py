@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.protocols import Scored
+from ras_agent.running.protocols import Scored
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.paths import (

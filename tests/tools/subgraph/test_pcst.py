@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.protocols import Scored
-from ras_agent.records import Triple
+from ras_agent.contracts.records import Triple
+from ras_agent.running.protocols import Scored
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.subgraph.extract import Extraction

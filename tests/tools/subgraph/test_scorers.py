@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import SettingsError, UnknownName, WeightsError
-from ras_agent.protocols import Scored, Scorer
-from ras_agent.records import Triple
-from ras_agent.registry import PLUGINS
+from ras_agent.config.registry import PLUGINS
+from ras_agent.contracts.errors import SettingsError, UnknownName, WeightsError
+from ras_agent.contracts.records import Triple
+from ras_agent.running.protocols import Scored, Scorer
 from ras_agent.testing import SCORER_CHECKS, Check, check_scorer
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts

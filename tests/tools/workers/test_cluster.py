@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError, SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import RunError, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.store.cache import StoredCache
 from ras_agent.tools.workers.cluster import Cluster, SharedFile
 from ras_agent.tools.workers.pool import WorkSpec

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import ModelRefused, RunError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import ModelRefused, RunError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.workers.pool import WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
 from tests.messages import says

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, ParseError, SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError, ParseError, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.aligner.reasoning import (
     ChatReasoning,

@@ -14,7 +14,7 @@ pytest.importorskip("torch_geometric")
 
 from safetensors.torch import load_file
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.train.aligner.measure import Kept, cosines_of, measure_kept
 from ras_agent.train.aligner.samples import AlignerSample, write_samples

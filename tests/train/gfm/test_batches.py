@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ras_agent.errors import SettingsError
-from ras_agent.records import Source, Triple
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex

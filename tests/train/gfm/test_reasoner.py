@@ -16,9 +16,9 @@ pytest.importorskip("safetensors")
 from typer.testing import CliRunner
 
 from ras_agent.app.cli.program import build_program
-from ras_agent.errors import IndexNotFound, WeightsError
+from ras_agent.contracts.errors import IndexNotFound, WeightsError
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import initial_weights
 from ras_agent.tools.index.store import PassageIndex

@@ -23,14 +23,14 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file, save_file
 
-from ras_agent.errors import (
+from ras_agent.contracts.errors import (
     IndexMismatch,
     IndexNotFound,
     IngestError,
     SettingsError,
     WeightsError,
 )
-from ras_agent.records import Source, Triple
+from ras_agent.contracts.records import Source, Triple
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.weights import (
     GFMConfig,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import prompt_names
-from ras_agent.records import Passage
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.train.graphllm.examples import INSTRUCTIONS, PROMPTS, ExampleMaker
 from ras_agent.train.subq import SubqSample, SubqStep

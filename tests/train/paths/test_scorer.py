@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("peft")
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.llm import read_shares
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead

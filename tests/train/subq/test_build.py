@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IngestError, SettingsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import IngestError, SettingsError
+from ras_agent.contracts.records import Passage
 from ras_agent.train.subq import read_samples
 from ras_agent.train.subq.build import SubqConfig, build
 from tests.messages import says

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IngestError, ModelCallError, SettingsError
+from ras_agent.contracts.errors import IngestError, ModelCallError, SettingsError
 from ras_agent.train.subq import read_samples
 from ras_agent.train.subq.build import SubqConfig, build
 

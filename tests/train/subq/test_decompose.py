@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
 from ras_agent.eval.question import Question
 from ras_agent.train.subq.decompose import (
     problem_of,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ras_agent.errors import ParseError
+from ras_agent.contracts.errors import ParseError
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 from ras_agent.train.subq.label import (
     as_subquery,
     no_retrieval_samples,

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.marks import SUBQ
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
-from ras_agent.marks import SUBQ
-from ras_agent.records import Passage
 from ras_agent.train.subq import SubqStep, read_samples
 from ras_agent.train.subq.label import (
     as_subquery,

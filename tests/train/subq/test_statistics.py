@@ -1,7 +1,7 @@
 """Statistics in the rows of RAS's Table 4."""
 
+from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
-from ras_agent.records import Passage
 from ras_agent.train.subq.label import no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqStep
 from ras_agent.train.subq.sources import SubqQuestion

@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="needs the extra 'llm'")
 import torch
 from safetensors.torch import load_file
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.tools.structure.new_model import byte_tokenizer
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import TripleText

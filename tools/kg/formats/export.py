@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.records import Triple
 from ras_agent.question_graph.export import NOT_XML
-from ras_agent.records import Triple
 from ras_agent.tools.kg.formats.graph_files import ATTRIBUTES, EQUIVALENCE, FACT
 from ras_agent.tools.kg.formats.reified import ABOUT, BY, reified
 from ras_agent.tools.kg.index import KGIndex

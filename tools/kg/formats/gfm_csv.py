@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ras_agent import records
-from ras_agent.errors import IngestError
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts import records
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT

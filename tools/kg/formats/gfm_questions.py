@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import IngestError
+from ras_agent.contracts.errors import IngestError
 from ras_agent.tools.kg.formats.gfm_csv import names_of_nodes
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY
 

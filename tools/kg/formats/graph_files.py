@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from ras_agent.errors import IngestError
-from ras_agent.records import Attributes
+from ras_agent.contracts.errors import IngestError
+from ras_agent.contracts.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.records import NO_ATTRIBUTES, Attributes
-from ras_agent.review import is_person
+from ras_agent.contracts.records import NO_ATTRIBUTES, Attributes, is_person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 

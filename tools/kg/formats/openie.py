@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.standing import fact_text
 from ras_agent.tools.index.documents import Skipped

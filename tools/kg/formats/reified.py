@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ras_agent.records import NO_ATTRIBUTES, Attributes
+from ras_agent.contracts.records import NO_ATTRIBUTES, Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import written_attributes
 

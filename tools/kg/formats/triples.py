@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ras_agent.errors import IngestError, MissingExtra
-from ras_agent.records import Attributes
+from ras_agent.contracts.errors import IngestError, MissingExtra
+from ras_agent.contracts.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import FACT_KEYS, attributes_of
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ras_agent.confidence import SUGGESTED, logistic
+from ras_agent.contracts.records import Answer, Citation, Failure, Passage, Source, Step
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Failure, Passage, Source, Step
+from ras_agent.question_graph.times import without_as_of
+from ras_agent.running.confidence import SUGGESTED, logistic
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.overlap import holds
-from ras_agent.text.times import without_as_of
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem, stem_set, stems

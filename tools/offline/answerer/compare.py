@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from ras_agent.confidence import logistic
+from ras_agent.running.confidence import logistic
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import DEMONYM
 from ras_agent.text.overlap import holds

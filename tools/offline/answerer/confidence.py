@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ras_agent.confidence import logistic
+from ras_agent.running.confidence import logistic
 
 OFFSET = "offset"
 

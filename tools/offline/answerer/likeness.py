@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stem_set
 from ras_agent.tools.embed.minilm import token_vectors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.contracts.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import JOINTS, is_name
 from ras_agent.text.sentences import sentence_spans

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ras_agent.protocols import Scored
+from ras_agent.running.protocols import Scored
 from ras_agent.tools.index.bm25_matrix import build_matrix
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.subgraph.graph import plain_name

@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra, WeightsError
-from ras_agent.protocols import Embedder, Scored
-from ras_agent.recent import RecentResults
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import MissingExtra, WeightsError
+from ras_agent.running.protocols import Embedder, Scored
+from ras_agent.running.recent import RecentResults
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering

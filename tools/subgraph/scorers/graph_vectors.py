@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Embedder, Scored
+from ras_agent.contracts.arrays import Floats
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.running.protocols import Embedder, Scored
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.tools.subgraph.scoring import NO_SCORES

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
+from ras_agent.contracts.records import Failure
 from ras_agent.prompts import Prompt, Turn, as_data, as_line, load
-from ras_agent.protocols import Scored, Scorer
-from ras_agent.records import Failure
+from ras_agent.running.budget import current_ledger
+from ras_agent.running.protocols import Scored, Scorer
 from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat

@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Embedder, Scorer
-from ras_agent.registry import check_call, find
+from ras_agent.config.registry import check_call, find
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.running.protocols import Embedder, Scorer
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lab.weights.reader.average import average, main
-from ras_agent.errors import WeightsError
+from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.embed.stored_bert import load_weights, save_weights
 
 

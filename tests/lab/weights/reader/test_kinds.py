@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lab.weights.reader.kinds import kind_questions, lead, plural, thing_of
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 
 ANN = Passage(
     "a",

@@ -25,8 +25,8 @@ from lab.weights.reader.train import (
     training_examples,
 )
 from lab.weights.reader.trainable import TrainableReader
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import SettingsError, WeightsError
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.embed.minilm import packaged_weights
 from ras_agent.tools.embed.stored_bert import load_weights
 from ras_agent.tools.offline.reader import Reader

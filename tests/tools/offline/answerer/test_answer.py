@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from ras_agent.contracts.records import Answer, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.tools.offline.answerer.answer import (
     I_DO_NOT_KNOW,
     NOT_SURE,

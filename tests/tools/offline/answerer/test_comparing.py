@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.errors import MissingExtra
+from ras_agent.contracts.errors import MissingExtra
 from ras_agent.text.words import stem_set
 from ras_agent.tools.offline.answerer import likeness
 from ras_agent.tools.offline.answerer.likeness import UNKNOWN, least_likeness

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.chain import without_clause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.contracts.records import Passage
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.reading import read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.extractor.things import may_be_thing
 

@@ -28,8 +28,8 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ras_agent.errors import SettingsError, did_you_mean
-from ras_agent.records import Triple
+from ras_agent.contracts.errors import SettingsError, did_you_mean
+from ras_agent.contracts.records import Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import Date, figures_in, value_of
 from ras_agent.text.words import word_set

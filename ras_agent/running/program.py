@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from ras_agent.errors import RasError
+from ras_agent.contracts.errors import RasError
 
 
 def run_program(main: Callable[[], object]) -> None:

@@ -22,8 +22,8 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from ras_agent.errors import FilterError
-from ras_agent.records import Passage
+from ras_agent.contracts.errors import FilterError
+from ras_agent.contracts.records import Passage
 from ras_agent.text.normal_form import storable, storable_number
 
 OWN_FIELDS = ("id", "document_id", "title")

@@ -21,8 +21,8 @@ from math import inf
 from time import monotonic, perf_counter, process_time, thread_time
 from typing import Any, TypeVar
 
-from ras_agent.budget import Ledger, Limits, current_ledger, metered
-from ras_agent.events import emitting_until_the_end
+from ras_agent.contracts.events import emitting_until_the_end
+from ras_agent.running.budget import Ledger, Limits, current_ledger, metered
 
 T = TypeVar("T")
 Asked = TypeVar("Asked")

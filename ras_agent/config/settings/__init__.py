@@ -10,9 +10,9 @@ and the table in the docs are made from them. API keys are not settings: each pr
 variable.
 """
 
-from ras_agent.settings.description import Setting, describe
-from ras_agent.settings.fields import Settings, Work, described_request
-from ras_agent.settings.sources import TOKEN_VARIABLE, find_config, load_settings
+from ras_agent.config.settings.description import Setting, describe
+from ras_agent.config.settings.fields import Settings, Work, described_request
+from ras_agent.config.settings.sources import TOKEN_VARIABLE, find_config, load_settings
 
 __all__ = [
     "TOKEN_VARIABLE",

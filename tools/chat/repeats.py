@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ras_agent.marks import FLAGS, THOUGHT_MARKS
+from ras_agent.contracts.marks import FLAGS, THOUGHT_MARKS
 
 _TIMES = 3
 _LEAST_LETTERS = 12

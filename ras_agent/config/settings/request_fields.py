@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ras_agent.errors import SettingsError, did_you_mean
+from ras_agent.contracts.errors import SettingsError, did_you_mean
 
 ROLES = ("planner", "extractor", "answerer", "rewriter", "reranker", "judge")
 FIELDS = (

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ras_agent.address import without_login
-from ras_agent.errors import SettingsError, did_you_mean
-from ras_agent.registry import warn_of_old_name
+from ras_agent.config.address import without_login
+from ras_agent.config.registry import warn_of_old_name
+from ras_agent.contracts.errors import SettingsError, did_you_mean
 
 PREFIX = "RAS_AGENT_"
 """The prefix of the environment variables' names."""

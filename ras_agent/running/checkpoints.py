@@ -20,8 +20,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from ras_agent.errors import MissingExtra, SettingsError, UnknownName
-from ras_agent.silence import SECONDS, TCP, impatient
+from ras_agent.contracts.errors import MissingExtra, SettingsError, UnknownName
+from ras_agent.running.silence import SECONDS, TCP, impatient
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

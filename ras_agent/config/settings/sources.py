@@ -8,18 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ras_agent.address import place_of
-from ras_agent.errors import FlagError, SettingsError
-from ras_agent.settings.description import describe
-from ras_agent.settings.fields import PLACES, Settings
-from ras_agent.settings.request_fields import read_headers, read_roles, shown_secret
-from ras_agent.settings.wrong import (
+from ras_agent.config.address import place_of
+from ras_agent.config.settings.description import describe
+from ras_agent.config.settings.fields import PLACES, Settings
+from ras_agent.config.settings.request_fields import (
+    read_headers,
+    read_roles,
+    shown_secret,
+)
+from ras_agent.config.settings.wrong import (
     PREFIX,
     WrongSettings,
     current_names,
     spelling,
     unknown_setting,
 )
+from ras_agent.contracts.errors import FlagError, SettingsError
 
 CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 """The environment variable that names a settings file."""

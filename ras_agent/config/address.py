@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, urlencode
 
-from ras_agent.errors import SettingsError
-from ras_agent.registry import is_registered
+from ras_agent.config.registry import is_registered
+from ras_agent.contracts.errors import SettingsError
 
 FOLDER = "sqlite"
 """The name of the store in a folder, which has a path and no address."""

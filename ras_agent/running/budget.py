@@ -11,9 +11,9 @@ from numbers import Integral, Real
 from time import monotonic
 from typing import Any, NoReturn
 
-from ras_agent.errors import BudgetExceeded, SettingsError
-from ras_agent.records import JSON, Call, Failure
-from ras_agent.scoped_value import ScopedValue
+from ras_agent.contracts.errors import BudgetExceeded, SettingsError
+from ras_agent.contracts.records import JSON, Call, Failure
+from ras_agent.contracts.scoped_value import ScopedValue
 
 _ANSWERER = "answerer"
 _OPTIONAL = frozenset(("max_llm_calls", "max_tokens", "max_seconds"))
@@ -121,7 +121,7 @@ class Ledger:
     earlier: Sequence[Call] = ()
     """the calls of the nodes that ran before this one"""
     reviews: Sequence[JSON] = ()
-    """a person's decisions in this run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read them"""
+    """a person's decisions in this run (`ras_agent.running.review.Reviewed.to_dict()`), for the roles that read them"""
     calls: list[Call] = field(default_factory=list)
     """the calls of this node so far"""
     refused: str | None = None

@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from ras_agent.errors import SettingsError
+from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import JSON, Advice, Answer, Passage, Span
+from ras_agent.contracts.shape import Record
 from ras_agent.question_graph.disputes import independent
 from ras_agent.question_graph.graph import QuestionGraph
 from ras_agent.question_graph.proof import proof_of
-from ras_agent.records import JSON, Advice, Answer, Passage, Span
-from ras_agent.shape import Record
+from ras_agent.running.trace import Trace
 from ras_agent.text.overlap import holds
-from ras_agent.trace import Trace
 
 UNSURE = "I am not sure enough of an answer to say it."
 _MOST_READ = 5  # number of cited passages that the reader is shown

@@ -24,14 +24,10 @@ from pydantic import (
     model_validator,
 )
 
-from ras_agent.address import Address, place_of, without_login
-from ras_agent.budget import Limits
-from ras_agent.errors import UnknownName
-from ras_agent.filters import Filter, read_filter, read_metadata
-from ras_agent.records import AnswerStyle, EvidenceLayout, OnConflict
-from ras_agent.registry import current_name, is_registered, names
-from ras_agent.review import places
-from ras_agent.settings.request_fields import (
+from ras_agent.config.address import Address, place_of, without_login
+from ras_agent.config.filters import Filter, read_filter, read_metadata
+from ras_agent.config.registry import current_name, is_registered, names
+from ras_agent.config.settings.request_fields import (
     FIELDS,
     described_headers,
     merged,
@@ -40,7 +36,11 @@ from ras_agent.settings.request_fields import (
     read_roles,
     read_variables,
 )
-from ras_agent.settings.wrong import WrongSettings, current_names
+from ras_agent.config.settings.wrong import WrongSettings, current_names
+from ras_agent.contracts.errors import UnknownName
+from ras_agent.contracts.records import AnswerStyle, EvidenceLayout, OnConflict
+from ras_agent.running.budget import Limits
+from ras_agent.running.review import places
 from ras_agent.text.languages import language_name
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]

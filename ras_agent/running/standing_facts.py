@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ras_agent.records import Extraction, Passage, RefusedFacts, Source, Triple
+from ras_agent.contracts.records import (
+    Extraction,
+    Passage,
+    RefusedFacts,
+    Source,
+    Triple,
+)
 from ras_agent.text.standing import Standing, fact_text
 
 STATED_BY = "stated: "

@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ras_agent.address import Address, place_of
-from ras_agent.errors import SettingsError
-from ras_agent.settings.description import describe
-from ras_agent.settings.fields import PLACES, Settings, Work
-from ras_agent.settings.request_fields import read_headers, read_roles, variables_in
-from ras_agent.settings.sources import (
+from ras_agent.config.address import Address, place_of
+from ras_agent.config.settings.description import describe
+from ras_agent.config.settings.fields import PLACES, Settings, Work
+from ras_agent.config.settings.request_fields import (
+    read_headers,
+    read_roles,
+    variables_in,
+)
+from ras_agent.config.settings.sources import (
     CONFIG_VARIABLE,
     LOCAL_CONFIG,
     from_environment,
     from_file,
     given,
 )
+from ras_agent.contracts.errors import SettingsError
 
 _MODELS = "llm planner extractor answerer rewriter reranker linker embedder weights"
 _MODEL_SETTINGS = frozenset(_MODELS.split())

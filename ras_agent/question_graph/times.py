@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from ras_agent.records import Passage, Triple
+from ras_agent.contracts.records import Passage, Triple
 from ras_agent.text.values import Figure, figures_in
 
 FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)

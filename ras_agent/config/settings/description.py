@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from ras_agent.settings.fields import Settings, Work
+from ras_agent.config.settings.fields import Settings, Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
 
-from ras_agent.budget import current_ledger
-from ras_agent.errors import ReviewError, SettingsError
-from ras_agent.records import JSON, Citation, Plan, Triple
-from ras_agent.shape import Record
+from ras_agent.contracts.errors import ReviewError, SettingsError
+from ras_agent.contracts.records import JSON, Citation, Plan, Triple, person
+from ras_agent.contracts.shape import Record
+from ras_agent.running.budget import current_ledger
 from ras_agent.text.normal_form import encodable
 
 Place = Literal["plan", "facts", "answer"]
@@ -40,7 +40,6 @@ Action = Literal["approve", "edit", "remove", "add", "ask"]
 
 PLACES: tuple[Place, ...] = get_args(Place)
 
-_PERSON = "person"
 _LONGEST_NAME = 80
 _LONGEST_TEXT = 20_000
 # the fields of a decision, besides its action, person and review; "quote?" may be left out
@@ -75,18 +74,6 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
                 f"unknown place for a review {name!r}; known: {', '.join(PLACES)}"
             )
     return tuple(place for place in PLACES if place in named)
-
-
-def person(name: str = "") -> str:
-    """Return the name by which sources and decisions refer to a person: "person", or "person:Ada" for the name "Ada"."""
-    if not name:
-        return _PERSON
-    return f"{_PERSON}:{name}"
-
-
-def is_person(name: str) -> bool:
-    """Tell whether `name`, such as the extractor of a Source, stands for a person (see `person`)."""
-    return name == _PERSON or name.startswith(f"{_PERSON}:")
 
 
 @dataclass(frozen=True, slots=True)

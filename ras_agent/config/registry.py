@@ -2,10 +2,10 @@
 
     planner, extractor, answerer,
     reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
-    encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
+    encoder                                   make(argument), which returns a ras_agent.running.protocols.Embedder
     graph-encoder                             make(config), of ras_agent.tools.graph_tokens.encoders.EncoderConfig
     scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
-    judge                                     make(), which returns a ras_agent.protocols.Judge
+    judge                                     make(), which returns a ras_agent.running.protocols.Judge
     store                                     a ras_agent.tools.store.database.Driver, by the scheme of its addresses
     attached                                  a ras_agent.tools.index.attached.Attached: data stored with passages
     retriever                                 a factory over an index: make(index, **options)
@@ -37,7 +37,7 @@ from pkgutil import iter_modules
 from traceback import extract_tb
 from typing import Any, TypeVar
 
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName
 
 _Record = TypeVar("_Record")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats
+from ras_agent.contracts.arrays import Floats
 
 if TYPE_CHECKING:
     import torch

@@ -19,11 +19,9 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from ras_agent.errors import TraceError
-from ras_agent.events import Planned
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
-from ras_agent.records import (
+from ras_agent.contracts.errors import TraceError
+from ras_agent.contracts.events import Planned
+from ras_agent.contracts.records import (
     JSON,
     Citation,
     Dispute,
@@ -36,8 +34,10 @@ from ras_agent.records import (
     Triple,
     Usage,
 )
-from ras_agent.review import Reviewed
-from ras_agent.shape import Record, field_types, json_shape, read_record
+from ras_agent.contracts.shape import Record, field_types, json_shape, read_record
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
+from ras_agent.running.review import Reviewed
 
 _Outcome = Literal["answered", "abstained", "failed"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

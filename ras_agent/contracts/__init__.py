@@ -1,0 +1,1 @@
+"""What all parts share: records and their JSON, events, errors, marks, and the schema of relations."""

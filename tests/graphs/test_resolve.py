@@ -16,8 +16,8 @@ from ras_agent import (
     create_ircot_agent,
     create_ras_agent,
     create_single_shot_agent,
-    registry,
 )
+from ras_agent.config import registry
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import PromptError, SettingsError
 from ras_agent.contracts.records import Passage

@@ -666,7 +666,7 @@ def test_nothing_is_called_twice_and_the_person_s_time_is_not_the_run_s(
         review = waiting(out)
         places_seen.append(f"{review['at']} {review['hop']}")
         hours += 3600.0  # the person thinks for an hour, by every clock that limits are read from
-        for module in ("budget", "calling", "graphs.node"):
+        for module in ("running.budget", "running.calling", "graphs.node"):
             monkeypatch.setattr(
                 f"ras_agent.{module}.monotonic", lambda later=hours: clock() + later
             )

@@ -155,7 +155,9 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def _from_people(self) -> str:
-        """Return a note on facts that a person corrected, added or removed, which overrides the texts; else ""."""
+        """Return a note on the facts that a person corrected, added or removed, which override the texts; "" if there are
+        no such facts.
+        """
         if not self.in_text:
             return ""
         first = 1 if self.chain else len(self.passages) + 1

@@ -144,7 +144,7 @@ class Accepted:
         return options
 
     async def _form(self, request: Request) -> JSON:
-        """Return the options that make the server enforce the request's form; {} without one or if refused.
+        """Return the options that make the server enforce the request's form; {} without a form, or if it is refused.
 
         If the model may call tools and its server cannot enforce patterns, a tool call is required instead.
         """
@@ -195,7 +195,7 @@ class Accepted:
         return part
 
     def _guess(self, error: Exception, sent: _Sent) -> str:
-        """Return ROLES as the refused part, once, if a server that never replied fails without a reason; else ""."""
+        """Return ROLES as the refused part, once, if a server that never replied fails without a reason, or ""."""
         if (
             self._has_replied
             or self._known.has_guessed

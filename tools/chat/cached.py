@@ -98,7 +98,7 @@ class Cached:
             self._in_flight.finish(slot.key, reply)
 
     async def _known(self, request: Request, slot: ReplySlot) -> Reply | None:
-        """Return a stored reply; None without one.
+        """Return a stored reply, or None.
 
         Raises PromptTooLong if the stored entry is a refusal of the prompt.
         """

@@ -95,7 +95,7 @@ class Deadline:
         """Return the result of `work`. Raises BudgetExceeded if the run's time is over first."""
         async with self._within(self.left()):
             return await work
-        raise AssertionError("a block that is cancelled raises")
+        raise AssertionError("a cancelled block ended without an error")
 
     @asynccontextmanager
     async def _within(self, left: float, a_try: float = inf) -> AsyncIterator[None]:

@@ -180,8 +180,9 @@ def refused_part(
 
 
 def longest_allowed(error: BaseException, asked: int) -> int | None:
-    """Return the longest reply, in tokens, that a server allows, if an error says that `asked` tokens are too many;
-    else None.
+    """Return the longest reply, in tokens, that a server allows, by an error that says that `asked` are too many.
+
+    Return None for any other error.
 
     >>> class Refusal(Exception): status_code = 400
     >>> longest_allowed(Refusal("Range of max_tokens should be [1, 1024]"), 2048)

@@ -86,8 +86,9 @@ def _thought_ends(reply: str) -> Iterator[int]:
 
 
 def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
-    """Yield, for each kind of marks whose thoughts may be left unclosed, the offset of its first opening from `start`
-    on.
+    """Yield the offsets from `start` on at which thoughts without an end may begin: the first opening mark of each kind.
+
+    Kinds of marks that always have an end are left out.
     """
     for marks, opening, _ in _THOUGHTS:
         if not marks.stays_open:

@@ -97,7 +97,7 @@ def _in_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _in_resets(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until the exhausted limits are reset, or all limits if none is exhausted; None without any."""
+    """Return the seconds until the exhausted limits are reset, else until all are; None if no limits are stated."""
     resets = list(_resets(headers))
     used_up = [seconds for seconds, remaining in resets if remaining == 0]
     return max(used_up or [seconds for seconds, _ in resets], default=None)
@@ -129,7 +129,7 @@ def _number_in(text: str) -> float | None:
 
 
 def _time_in(value: str) -> float | None:
-    """Return the seconds that a header states as a number, a duration such as 6m0s, or a date; else None."""
+    """Return the seconds that a header states as a number, a duration such as 6m0s, or a date; None for any other value."""
     number = _number_in(value)
     if number is not None:
         return _seconds_of(number)
@@ -176,7 +176,7 @@ def _asked_in(words: str) -> float | None:
 
 
 def _window_in(words: str) -> float | None:
-    """Return the shortest period, in seconds, over which calls are counted by an error message; None without one."""
+    """Return the shortest period, in seconds, over which calls are counted according to an error message, or None."""
     windows = [
         float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)
     ]

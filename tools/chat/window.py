@@ -167,7 +167,7 @@ def shared_window(endpoint: str) -> Window:
 
 
 def stated_window(model: Any) -> int | None:
-    """Return the window, in tokens, that a model states by Ollama's `num_ctx` or LangChain's profile; else None."""
+    """Return the window, in tokens, of a model by Ollama's `num_ctx` or LangChain's profile; None if neither states it."""
     stated = getattr(model, "num_ctx", None)
     if isinstance(stated, int) and stated > 0:
         return stated

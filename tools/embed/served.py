@@ -240,7 +240,7 @@ class ServedEmbedder:
 
 
 def _remedy(texts: list[str], message: str) -> str:
-    """Return advice if a message says that a text is too long; else ""."""
+    """Return advice if a message says that a text is too long, or ""."""
     if any(words in message for words in _TOO_LONG):
         return f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter chunks, --chunk-size"
     return ""

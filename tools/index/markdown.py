@@ -318,7 +318,7 @@ def _reason_of(element: str, about: str) -> str:
 
 
 def first_heading(text: str) -> str:
-    """Return the title of the first heading; "" without any."""
+    """Return the title of the first heading, or ""."""
     for heading in headings_of(text):
         return heading.title
     return ""

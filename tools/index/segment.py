@@ -321,14 +321,14 @@ def _check(
     """Raise ValueError for arrays that do not fit together."""
     count = len(columns["cell"])
     if any(len(column) != count for column in columns.values()):
-        raise ValueError("columns of different lengths")
+        raise ValueError("its columns have different lengths")
     if count and not first <= int(columns["cell"][0]) <= int(columns["cell"][-1]) < end:
-        raise ValueError("other cells than its name says")
+        raise ValueError("it holds other cells than its folder's name states")
     for one in (terms, fields):
         if len(one.starts) != len(one.keys) + 1 or not len(one.slots) == len(
             one.counts
         ) == int(one.starts[-1]):
-            raise ValueError("postings that do not fit together")
+            raise ValueError("its postings do not fit together")
 
 
 def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
@@ -337,7 +337,7 @@ def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
             len(one.slots)
             and not 0 <= int(one.slots.min()) <= int(one.slots.max()) < count
         ):
-            raise ValueError("postings of slots that are not there")
+            raise ValueError("its postings name slots that do not exist")
 
 
 def _load_vectors(path: Path, count: int) -> VectorIndex | None:

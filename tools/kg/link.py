@@ -129,7 +129,7 @@ class EntityLinker:
         return self._find(question, None)
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
-        """Return the nodes that the settings give for this question, names by type; {} without any."""
+        """Return the nodes that the settings give for this question, names by type, or {}."""
         return (self._linking.starts or {}).get(question, {})
 
 

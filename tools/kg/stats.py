@@ -51,7 +51,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
 
 
 def _outside(graph: KGIndex) -> dict[str, list[str]]:
-    """Return how many facts lie outside the schema, and the most frequent of their predicates; {} without any."""
+    """Return how many facts lie outside the schema, and their most frequent predicates; {} if there are no such facts."""
     edges = outside(graph)
     if not len(edges):
         return {}

@@ -299,7 +299,7 @@ def leading_to(
 def _naming(
     home: ReadPassage, asked: Set[str], passages: Sequence[ReadPassage]
 ) -> Sentence | None:
-    """Return a sentence of another passage that names the subject of `home` and has an asked word; None without one."""
+    """Return a sentence of another passage that names the subject of `home` and has an asked word, or None."""
     for passage in passages:
         if passage is home or not passage.tells_of(home):
             continue
@@ -453,7 +453,7 @@ _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 
 def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
-    """Return the sentence about an answer that has most of the question's words; of equal ones `sentence`.
+    """Return the sentence about an answer that has most of the question's words; among equals `sentence`.
 
     The reader marks a name where a text first mentions it, which need not be where the text answers the question. If
     the answer is the topic of the passage, all its sentences are about it.

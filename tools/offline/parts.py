@@ -203,7 +203,7 @@ def _like(answer: str, own: Part, place: int, part: Part, question: str) -> str:
 
 
 def _figure_like(answer: str, text: str, question: str) -> str:
-    """Return the figure in a text that has the answer's kind and measure and is not in the question; "" without one.
+    """Return the figure in a text that has the answer's kind and measure and is not in the question, or "".
 
     If the answer's unit follows the figure, it is included.
     """

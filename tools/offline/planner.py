@@ -282,9 +282,12 @@ class Bridge:
 def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the names worth looking up next, the most promising first, each once; equal ones in the order of reading.
 
-    A name's score depends on the share of the question that its sentence and the fact's other end cover, the rank
-    of its passage, how near it is to words of the question, how many of these its predicate contains, and whether
-    it contains the name of a class in the question ("Southeastern Conference" for "a conference").
+    A name comes from a fact. Its score depends on:
+
+    - the share of the question's words in its sentence and in the other end of the fact;
+    - the rank of its passage;
+    - how near it is to words of the question, and how many of these the fact's predicate contains;
+    - whether it contains a common noun of the question ("Southeastern Conference" for "a conference").
     """
     best: dict[str, Bridge] = {}
     for fact in graph.facts:

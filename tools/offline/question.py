@@ -123,7 +123,7 @@ def _is_written_as_name(text: str) -> bool:
 
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
-    """Return two names that belong together: in "A and B", "A than B" or "between A and B"; () without any.
+    """Return two names that belong together: in "A and B", "A than B" or "between A and B"; () if there are no such names.
 
     In a yes-or-no question with only two names, these are returned.
     """

@@ -86,7 +86,7 @@ _Anchors = Mapping[str, frozenset[str]]
 
 
 def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
-    """Return the answer from the rows of tables in the passages; None without one, or if tables disagree."""
+    """Return the answer from the rows of tables in the passages; None if there is no answer, or if tables disagree."""
     tables = _tables(passages)
     if not tables or _ASKS_FOR_SUM.search(question):
         return None
@@ -197,7 +197,10 @@ class _Asked:
 
     @cached_property
     def order(self) -> tuple[bool, int] | None:
-        """Return whether the question orders dates rather than numbers, and the sign, 1 for the most; else None."""
+        """Return how the question orders things: whether by dates, not numbers, and 1 for the most or -1 for the least.
+
+        Return None if it does not order things.
+        """
         for listed, by_dates, sign in ORDERS:
             if not listed.isdisjoint(self.words):
                 return by_dates, sign
@@ -251,7 +254,7 @@ def _in_order(cell: str, asked: _Asked) -> bool:
 
 
 def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
-    """Return the cell that is asked for, from the rows that the question names best; None without one."""
+    """Return the cell that is asked for, from the rows that the question names best, or None."""
     if asked.kind == "choice":
         return None
     chosen: list[tuple[str, Row]] = []

@@ -541,7 +541,7 @@ def _in_object(item: dict[str, Value]) -> Plan | None:
 
 
 def _flagged(item: dict[str, Value]) -> Action | None:
-    """Return the action that a Boolean key switches on, as in {"sufficient": true}; None without one."""
+    """Return the action that a Boolean key switches on, as in {"sufficient": true}, or None."""
     for key, stop in _FLAGS.items():
         value = item.get(key)
         if value is True or first_text(item, [key]).casefold() in ("yes", "true"):

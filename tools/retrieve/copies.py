@@ -49,7 +49,7 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
 def best_without_copies(
     find: Callable[[int], tuple[list[Hit], bool]], k: int
 ) -> list[Hit]:
-    """Return at most `k` hits without duplicates, in whose place the next best hits move up.
+    """Return at most `k` hits without duplicates; the next best hits take the duplicates' places.
 
     Args:
         find: takes a number of hits; returns that many best hits, and whether there may be more.
@@ -64,7 +64,7 @@ def best_without_copies(
 
 
 def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
-    """Return the place whose text contains these words and little else, or is so contained; None without one."""
+    """Return the place whose text contains these words and little else, or is contained in them likewise, or None."""
     for place in places[:_COMPARED]:
         if place.hit.passage.own_title != hit.passage.own_title:
             continue

@@ -286,7 +286,7 @@ class FactRows(Rows):
         return set(chain.from_iterable(rows))
 
     def others(self) -> str | None:
-        """Return the nodes that are neither entities nor documents, as JSON; None without any."""
+        """Return the nodes that are neither entities nor documents, as JSON, or None."""
         data: str | None = self._value("SELECT data FROM kg_others")
         return data
 

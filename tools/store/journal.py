@@ -108,7 +108,7 @@ class Journal(Rows):
                     self._run(f"DELETE FROM {table} WHERE path = ?", (path,))
 
     def note_at(self, table: str, path: Path) -> str:
-        """Return the text stored for a folder or file; "" without any.
+        """Return the text stored for a folder or file, or "".
 
         Args:
             table: "fields" or "metadata".

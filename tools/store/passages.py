@@ -113,7 +113,7 @@ class UploadRows(Rows):
             self.leave_remains()
 
     def read(self, path: Path) -> bytes | None:
-        """Return the bytes of a file; None without any."""
+        """Return the bytes of a file, or None."""
         query = "SELECT data FROM uploads WHERE path = ?"
         data: bytes | None = self._value(query, os.fsencode(path))
         return data

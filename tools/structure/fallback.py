@@ -27,7 +27,7 @@ class ExtractorWithFallback:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the first extractor; "" without one."""
+        """Return the fingerprint of the first extractor, or ""."""
         return str(getattr(self._extractor, "fingerprint", ""))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:

@@ -96,7 +96,7 @@ class ParsedTriples:
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()
     cut: str = ""
-    """The last leftover, if the reply ends in the middle of it; else ""."""
+    """The last leftover, if the reply ends in the middle of it, or ""."""
 
     @property
     def broken(self) -> tuple[str, ...]:

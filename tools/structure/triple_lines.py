@@ -108,7 +108,7 @@ def _is_rule(line: str) -> bool:
 
 
 def _labelled(line: str, count: int) -> str:
-    """Return the field on a line that begins with the label for field number `count` and has no other; else ""."""
+    """Return the field on a line that begins with the label for field number `count` and has no other, or ""."""
     label = _LABELS[count].match(line)
     if label is None or _NEXT_LABEL.search(line) or len(_MARKED.findall(line)) > 1:
         return ""

@@ -53,7 +53,7 @@ def ppr(
     """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, with all edges between
     them.
 
-    At most `how.max_ent` nodes are taken; of equal ones, the lower number. Walks ignore the edges' directions.
+    At most `how.max_ent` nodes are taken; among equals, those with lower numbers. Walks ignore the edges' directions.
     Nodes that no walk reaches are left out. Raises MissingExtra without scipy.
 
     Args:
@@ -79,7 +79,7 @@ def rwr(
 ) -> Subgraph:
     """Return the subgraph of the nodes that random walks from `starts` visit most, with all edges between them.
 
-    At most `how.max_ent` nodes are taken; of equal ones, the lower number. `how.walks` walks leave each start;
+    At most `how.max_ent` nodes are taken; among equals, those with lower numbers. `how.walks` walks leave each start;
     after every step a walk ends with a probability of 1 - damping.
 
     Args:

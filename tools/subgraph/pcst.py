@@ -236,8 +236,8 @@ def _pcst_fast() -> Any:
 class PCSTSettings:
     """Sets prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
 
-    `nodes` and `edges` are the numbers of prizes, and the greatest prizes; 0 and 0 take the whole neighbourhood, as
-    the paper does for small graphs.
+    `nodes` and `edges` are how many nodes and edges get a prize, and the prize of the best one. With 0 and 0, the whole
+    neighbourhood is taken, as in the paper for small graphs.
     """
 
     nodes: int = 3

@@ -284,7 +284,7 @@ class OfflineAnswerer:
     def _whole(
         self, question: str, passages: Sequence[ReadPassage], led: Set[str]
     ) -> Found | None:
-        """Return the answer to the whole question, read over pairs of passages and single ones; None without one.
+        """Return the answer to the whole question, read over pairs of passages and single ones; None if there is no answer.
 
         Answers that overlap support each other; those from pairs count as much as those from single passages. The
         answers of a passage that is in no pair, or of a part that pairs leave out, count for both, slightly reduced.

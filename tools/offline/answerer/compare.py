@@ -103,7 +103,7 @@ class Side:
         return frozenset().union(*of_sentences)
 
     def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
-        """Return the sentence with most of the wanted stems, the first of equal ones; () without sentences."""
+        """Return the sentence with most of the wanted stems, the first among equals; () if there are no sentences."""
         best = max(
             self.sentences, key=lambda one: len(wanted & one.stems), default=None
         )
@@ -279,7 +279,7 @@ class _SideFigure(NamedTuple):
 def _figure(
     side: Side, about: frozenset[str], by_dates: bool, names: Sequence[str]
 ) -> _SideFigure | None:
-    """Return the side's date, or number, that is nearest to the words asked about; None without one.
+    """Return the side's date, or number, that is nearest to the words asked about; None if there is no such figure.
 
     Without a number, it counts the names in the sentence about the side's members or parts, else in its first
     sentence. Of dates that are equally near, those in the passage's first sentence come first; of these the
@@ -336,7 +336,7 @@ def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
 
 
 def _unit(sentence: Sentence, figure: Figure) -> str:
-    """Return the stem of the word directly after a figure, such as that of "metres"; "" without one."""
+    """Return the stem of the word directly after a figure, such as that of "metres", or ""."""
     behind = sentence.text[figure.end :]
     following = tokens_of(behind)
     return following[0].stem if following else ""
@@ -397,7 +397,7 @@ def _shared(
 def _nearest(
     side: Side, wanted: frozenset[str], about: frozenset[str]
 ) -> Sentence | None:
-    """Return the sentence with most of the wanted stems, of equal ones with most of the question's; else None."""
+    """Return the sentence with most of the wanted stems and, among equals, most of the question's, or None."""
 
     def held(sentence: Sentence) -> tuple[int, int]:
         of_wanted = len(wanted & sentence.stems)
@@ -489,7 +489,7 @@ def _titled(
 ) -> ReadPassage | None:
     """Return the passage whose title is the name; else one whose title is the beginning of the name, or ends with it.
 
-    Of several, the one with most words of the question is returned; None without any.
+    Of several, the one with most words of the question is returned. Return None if there is no such passage.
     """
     key = canonical_key(name)
     wanted = stem_set(question)

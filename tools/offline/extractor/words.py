@@ -233,7 +233,7 @@ class NounPhrase:
     text: str
     """The whole phrase without the article."""
     opener: str
-    """The article, possessive or determiner in lower case; "" without one."""
+    """The article, possessive or determiner in lower case, or ""."""
     owner: str
     """The words before "'s"."""
     description: str

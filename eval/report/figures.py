@@ -131,6 +131,11 @@ class RunFigures:
     confidence: ConfidenceFigures | None = None
     """How well confidences separate right answers from wrong ones; None if there are no confidences."""
 
+    @property
+    def calls(self) -> int:
+        """Return the number of model calls of the run."""
+        return sum(used.calls for used in self.models.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Versus:
@@ -221,11 +226,9 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
     """Return the one or two metrics of narrow tables: `deciding`, and another one of `names`, preferably an F1."""
-    others = sorted(
-        (name for name in names if name != deciding),
-        key=lambda name: "f1" not in name.lower(),
-    )
-    return [name for name in (deciding, *others[:1]) if name]
+    others = [name for name in names if name != deciding]
+    others.sort(key=lambda name: "f1" not in name.lower())
+    return list(filter(None, [deciding, *others[:1]]))
 
 
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
@@ -235,15 +238,17 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     with_gold = [result for result in results if result.supporting]
     cost = cost_of(models, prices)
     asked = run.asked
+    reasons = Counter(result.stop_reason or "error" for result in asked)
+    repeats = None
+    if run.repeats:
+        repeats = figures_of_repeats(run.repeats, metric)
     return RunFigures(
         name=run.name,
         n=len(results),
         scores=_scores(results, metric_names([run])),
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
-        stop_reasons=dict(
-            Counter(result.stop_reason or "error" for result in asked).most_common()
-        ),
+        stop_reasons=dict(reasons.most_common()),
         seconds=_distribution([result.seconds for result in asked]),
         queued=fmean(result.queued for result in asked),
         at_once=max((result.at_once for result in asked), default=0),
@@ -255,7 +260,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         recall=_recall(with_gold),
         with_gold=len(with_gold),
         right=right_answers(asked, metric, cost),
-        repeats=figures_of_repeats(run.repeats, metric) if run.repeats else None,
+        repeats=repeats,
         confidence=confidence_of(results, metric),
     )
 
@@ -288,7 +293,8 @@ def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]
         reasons.update(dict.fromkeys(run.stop_reasons))
     rows = []
     for run in runs:
-        rows.append([str(run.stop_reasons.get(reason, 0)) for reason in reasons])
+        counts = [run.stop_reasons.get(reason, 0) for reason in reasons]
+        rows.append(list(map(str, counts)))
     return [reason.replace("_", " ") for reason in reasons], rows
 
 
@@ -303,10 +309,10 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
         for metric in metrics:
             ours = _column(run, metric)
             theirs = _column(runs[0], metric)
-            if ours.keys() & theirs.keys():
-                rows.append(
-                    Versus(run.name, runs[0].name, metric, compare(ours, theirs))
-                )
+            if ours.keys().isdisjoint(theirs):
+                continue
+            comparison = compare(ours, theirs)
+            rows.append(Versus(run.name, runs[0].name, metric, comparison))
     corrected = holm([row.comparison.permutation_p for row in rows])
     return [replace(row, corrected_p=p) for row, p in zip(rows, corrected, strict=True)]
 
@@ -315,14 +321,20 @@ def _column(run: Run, metric: str) -> dict[Hashable, float]:
     column: dict[Hashable, float] = {}
     for result in run.results:
         if metric in result.scores:
-            gold = (frozenset(result.answers), frozenset(result.supporting))
-            column[result.id, result.question, gold] = result.scores[metric]
+            answers = frozenset(result.answers)
+            supporting = frozenset(result.supporting)
+            key = (result.id, result.question, answers, supporting)
+            column[key] = result.scores[metric]
     return column
 
 
 def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:
     columns = score_columns(results)
-    return {name: mean_interval(columns[name]) for name in names if name in columns}
+    scores = {}
+    for name in names:
+        if name in columns:
+            scores[name] = mean_interval(columns[name])
+    return scores
 
 
 def _verdicts(results: Iterable[Result], metric: str) -> dict[str, int]:
@@ -344,21 +356,23 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
             parts.setdefault(key(result), []).append(result)
         if len(parts) < 2:
             continue  # a single group would repeat the figures of the whole run
-        ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
         listed = []
-        for name, part in ordered:
+        for name in sorted(parts, key=lambda name: (name is None, name)):
             label = str(name)
             if name is None:
                 label = "not given"
+            part = parts[name]
             scores = _scores(part, names)
-            listed.append(Group(label, len(part), scores, _verdicts(part, metric)))
+            verdicts = _verdicts(part, metric)
+            listed.append(Group(label, len(part), scores, verdicts))
         groups[kind] = tuple(listed)
     return groups
 
 
 def _distribution(values: Sequence[float]) -> Distribution:
     p50, p95 = np.percentile(values, [50, 95])
-    return Distribution(float(p50), float(p95), float(np.mean(values)))
+    mean = float(np.mean(values))
+    return Distribution(float(p50), float(p95), mean)
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
@@ -375,5 +389,6 @@ def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
             shares.append(recall_at(k, ranked, result.supporting))
             all_found.append(all_recalled_at(k, ranked, result.supporting))
         share = float(np.mean(shares))
-        curves.append(RecallPoint(k, share, float(np.mean(all_found))))
+        all_share = float(np.mean(all_found))
+        curves.append(RecallPoint(k, share, all_share))
     return tuple(curves)

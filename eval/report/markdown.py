@@ -14,7 +14,7 @@ from ras_agent.eval.report.figures import (
     stop_counts,
 )
 from ras_agent.eval.run.prices import Cost
-from ras_agent.eval.run.repeats import Spread
+from ras_agent.eval.run.repeats import RepeatFigures, Spread
 from ras_agent.eval.run.verdicts import RightAnswers
 from ras_agent.eval.significance import Comparison, Estimate
 
@@ -40,7 +40,7 @@ def report_markdown(
     if sure:
         parts.append(markdown_table(SURENESS_HEADS, map(sureness_cells, sure)))
     parts.append(_effort(runs))
-    repeated = [run for run in runs if run.repeats]
+    repeated = {run.name: run.repeats for run in runs if run.repeats}
     if repeated:
         parts.append(_spreads(repeated, metrics))
         parts.append(_all_right(repeated))
@@ -68,9 +68,18 @@ def sureness_cells(run: RunFigures) -> list[str]:
     return [run.name, str(figures.n), error, area, *risks]
 
 
-def percent(value: float) -> str:
-    """Return a share as percent with one decimal, without the sign."""
+def percent(value: float | None) -> str:
+    """Return a share as percent with one decimal, without the sign; a dash for None."""
+    if value is None:
+        return "–"
     return f"{100 * value:.1f}"
+
+
+def p_text(p: float | None) -> str:
+    """Return a p value with four decimals; "" for None."""
+    if p is None:
+        return ""
+    return f"{p:.4f}"
 
 
 def score_text(score: Estimate | None, n: int | None = None) -> str:
@@ -93,7 +102,9 @@ def difference_text(comparison: Comparison | None) -> str:
 
 def ceiling_note(ceilings: Mapping[str, float]) -> str:
     """Return a sentence on the highest scores that any ranking can reach, as `ceilings` computes them."""
-    bounds = [f"{name} {percent(bound)}" for name, bound in ceilings.items()]
+    bounds = []
+    for name, bound in ceilings.items():
+        bounds.append(f"{name} {percent(bound)}")
     return f"At most {', '.join(bounds)}: some questions have more gold passages than that."
 
 
@@ -108,12 +119,12 @@ def cost_text(cost: Cost, calls: int) -> str:
     """Return the cost as text, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
-    missing = ""
-    if cost.unpriced:
-        missing = f"unknown: no price for {', '.join(cost.unpriced)}"
-    if cost.unpriced and not cost.total:
+    if not cost.unpriced:
+        return money(cost.total)
+    missing = f"unknown: no price for {', '.join(cost.unpriced)}"
+    if not cost.total:
         return missing
-    return money(cost.total) + (f" and {missing}" if missing else "")
+    return f"{money(cost.total)} and {missing}"
 
 
 def markdown_table(
@@ -121,61 +132,55 @@ def markdown_table(
 ) -> str:
     """Return a Markdown table. The columns after the first `texts` are aligned to the right."""
     alignment = ["---"] * texts + ["---:"] * (len(head) - texts)
-    return "\n".join(
-        "| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows)
-    )
+    lines = []
+    for row in (head, alignment, *rows):
+        cells = " | ".join(map(_cell, row))
+        lines.append(f"| {cells} |")
+    return "\n".join(lines)
 
 
 def _cell(text: str) -> str:
     """Return the text of a cell, escaped so that it cannot end the cell or begin markup: names come from users and
     files."""
-    return (
-        " ".join(text.split())
-        .replace("\\", "\\\\")
-        .replace("|", "\\|")
-        .replace("<", "&lt;")
-    )
+    line = " ".join(text.split())
+    line = line.replace("\\", "\\\\")
+    line = line.replace("|", "\\|")
+    return line.replace("<", "&lt;")
 
 
 def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
     rows = []
     for run in runs:
-        scores = [score_text(run.scores.get(name), run.n) for name in metrics]
-        rows.append([run.name, str(run.n), *scores, str(run.verdicts["error"])])
+        row = [run.name, str(run.n)]
+        for name in metrics:
+            score = run.scores.get(name)
+            row.append(score_text(score, run.n))
+        row.append(str(run.verdicts["error"]))
+        rows.append(row)
     return markdown_table(["run", "n", *metrics, "errors"], rows)
 
 
 def _differences(differences: Sequence[Versus]) -> str:
     rows = []
     for difference in differences:
+        name = f"{difference.name} − {difference.base}"
         gap = difference_text(difference.comparison)
-        rows.append(
-            [
-                f"{difference.name} − {difference.base}",
-                difference.metric,
-                str(difference.comparison.n),
-                gap,
-                f"{difference.comparison.permutation_p:.4f}",
-                f"{difference.corrected_p:.4f}",
-            ]
-        )
-    return markdown_table(
-        [
-            "paired difference",
-            "metric",
-            "n",
-            "difference",
-            "p",
-            _of_all(len(differences)),
-        ],
-        rows,
-        texts=2,
-    )
+        rows.append([name, *difference_cells(difference, gap)])
+    heads = difference_heads(differences)
+    return markdown_table(["paired difference", *heads], rows, texts=2)
 
 
-def _of_all(count: int) -> str:
-    """Return the heading of the p values that are corrected for `count` differences."""
-    return f"p of {count}, Holm"
+def difference_heads(differences: Sequence[Versus]) -> list[str]:
+    """Return the heads of the columns that `difference_cells` fills."""
+    return ["metric", "n", "difference", "p", f"p of {len(differences)}, Holm"]
+
+
+def difference_cells(difference: Versus, gap: str) -> list[str]:
+    """Return the cells of a difference between two runs, where `gap` is the cell of the difference itself."""
+    comparison = difference.comparison
+    p = p_text(comparison.permutation_p)
+    corrected = p_text(difference.corrected_p)
+    return [difference.metric, str(comparison.n), gap, p, corrected]
 
 
 def at_once_text(count: int, queued: float) -> str:
@@ -192,14 +197,14 @@ def at_once_text(count: int, queued: float) -> str:
 def _effort(runs: Sequence[RunFigures]) -> str:
     rows = []
     for run in runs:
-        calls = sum(used.calls for used in run.models.values())
+        seconds = f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}"
         row = [
             run.name,
             f"{run.hops.mean:.2f}",
-            f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once, run.queued)}",
-            str(calls),
+            seconds + at_once_text(run.at_once, run.queued),
+            str(run.calls),
             f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}",
-            cost_text(run.cost, calls),
+            cost_text(run.cost, run.calls),
             right_text(run.right),
         ]
         rows.append(row)
@@ -233,33 +238,35 @@ def spread_text(spread: Spread | None) -> str:
     return f"{percent(spread.mean)} ± {percent(spread.deviation)} ({ends})"
 
 
-def _spreads(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
+def _spreads(repeated: Mapping[str, RepeatFigures], metrics: Sequence[str]) -> str:
     rows = []
-    for run in runs:
-        assert run.repeats is not None
-        spreads = []
+    for run, repeats in repeated.items():
+        row = [run, str(repeats.count)]
         for name in metrics:
-            spreads.append(spread_text(run.repeats.scores.get(name)))
-        rows.append([run.name, str(run.repeats.count), *spreads])
+            spread = repeats.scores.get(name)
+            row.append(spread_text(spread))
+        rows.append(row)
     return markdown_table(["mean ± deviation of repeats", "repeats", *metrics], rows)
 
 
-def _all_right(runs: Sequence[RunFigures]) -> str:
-    deepest = 0
-    for run in runs:
-        assert run.repeats is not None
-        deepest = max(deepest, run.repeats.count)
+def _all_right(repeated: Mapping[str, RepeatFigures]) -> str:
+    heads, cells = all_right_columns(list(repeated.values()))
+    rows = []
+    for (run, repeats), chances in zip(repeated.items(), cells, strict=True):
+        rows.append([run, repeats.by, *chances])
+    return markdown_table(["all of k repeats right", "by", *heads], rows, texts=2)
+
+
+def all_right_columns(
+    repeated: Sequence[RepeatFigures],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the heads pass^1, pass^2 ... and for each repeated run its chances of these in percent."""
+    deepest = max(repeats.count for repeats in repeated)
     depths = range(1, deepest + 1)
     rows = []
-    for run in runs:
-        assert run.repeats is not None
-        row = [run.name, run.repeats.by]
-        for k in depths:
-            chance = run.repeats.all_right.get(k)
-            row.append("–" if chance is None else percent(chance))
-        rows.append(row)
-    heads = [f"pass^{k}" for k in depths]
-    return markdown_table(["all of k repeats right", "by", *heads], rows, texts=2)
+    for repeats in repeated:
+        rows.append([percent(repeats.all_right.get(k)) for k in depths])
+    return [f"pass^{k}" for k in depths], rows
 
 
 def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) -> str:
@@ -268,7 +275,8 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
         for group in run.groups.get(kind, ()):
             row = [group.name, run.name, str(group.n)]
             for name in metrics:
-                row.append(score_text(group.scores.get(name), group.n))
+                score = group.scores.get(name)
+                row.append(score_text(score, group.n))
             rows_of_group.setdefault(group.name, []).append(row)
     rows = list(chain.from_iterable(rows_of_group.values()))
     return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
@@ -276,5 +284,6 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
 
 def _stops(runs: Sequence[RunFigures]) -> str:
     reasons, counts = stop_counts(runs)
-    rows = list(zip(reasons, *counts, strict=True))
-    return markdown_table(["stopped", *(run.name for run in runs)], rows)
+    rows = zip(reasons, *counts, strict=True)
+    names = [run.name for run in runs]
+    return markdown_table(["stopped", *names], rows)

@@ -34,7 +34,8 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
 
 def join(children: Iterable[str | Html]) -> Html:
     """Return the children joined, with text escaped."""
-    return Html("".join(map(_escaped, children)))
+    escaped = map(_escaped, children)
+    return Html("".join(escaped))
 
 
 def _escaped(child: str | Html) -> str:
@@ -69,16 +70,15 @@ def table(
             elif number == 0:
                 name = "th"
                 scope = "row"
-            elements.append(
-                el(name, cell, class_=None if number < texts else "figure", scope=scope)
-            )
+            style = None
+            if number >= texts:
+                style = "figure"
+            elements.append(el(name, cell, class_=style, scope=scope))
         return el("tr", *elements)
 
-    element = el(
-        "table",
-        el("thead", cells("th", head)),
-        el("tbody", *(cells("td", row) for row in rows)),
-    )
+    header = cells("th", head)
+    body = [cells("td", row) for row in rows]
+    element = el("table", el("thead", header), el("tbody", *body))
     # the caption is outside the table, so that it does not scroll with it
     box = el(
         "div", element, class_="scroll", tabindex=0, role="group", aria_label=caption

@@ -20,7 +20,10 @@ from ras_agent.eval.report.figures import (
 from ras_agent.eval.report.glossary import explained
 from ras_agent.eval.report.markdown import (
     SURENESS_HEADS,
+    all_right_columns,
     cost_text,
+    difference_cells,
+    difference_heads,
     percent,
     spread_text,
     sureness_cells,
@@ -94,15 +97,18 @@ def body(report: Report) -> Html:
 
 
 def _header(report: Report) -> Html:
-    first = report.runs[0].manifest
-    benchmarks = {}
+    benchmarks: dict[str, None] = {}
     ids: set[str] = set()
     for run in report.runs:
-        benchmarks[str(run.manifest.get("benchmark") or "")] = True
+        benchmark = str(run.manifest.get("benchmark") or "")
+        benchmarks[benchmark] = None
         ids.update(run.by_id)
-    parts = [", ".join(filter(None, benchmarks)), f"{len(ids)} questions"]
-    if started := str(first.get("started") or ""):
-        parts.append(started.replace("T", " ")[:16] + " UTC")
+    named = ", ".join(filter(None, benchmarks))
+    parts = [named, f"{len(ids)} questions"]
+    started = str(report.runs[0].manifest.get("started") or "")
+    if started:
+        minute = started.replace("T", " ")[:16]
+        parts.append(f"{minute} UTC")
     title: list[Html] = []
     for number in [*range(2, len(report.runs) + 1), 1]:  # "run 2, run 3 against run 1"
         between = ", "
@@ -111,10 +117,11 @@ def _header(report: Report) -> Html:
         if title:
             title.append(el("span", between, class_="soft"))
         title.append(_run_name(report, number))
+    line = " · ".join(filter(None, parts))
     return el(
         "header",
         el("h1", *title),
-        el("p", " · ".join(filter(None, parts)), class_="soft"),
+        el("p", line, class_="soft"),
         *_warnings(report),
     )
 
@@ -128,7 +135,8 @@ def _warnings(report: Report) -> Iterable[Html]:
                 f"{run.name}: {figures.n} of {planned} questions have a result so far.",
                 class_="warning",
             )
-        if errors := figures.verdicts["error"]:
+        errors = figures.verdicts["error"]
+        if errors:
             count = "1 question" if errors == 1 else f"{errors} questions"
             yield el("p", f"{run.name}: {count} ended in an error.", class_="warning")
 
@@ -142,20 +150,22 @@ def _scores(report: Report) -> Html:
         rows.append(row)
     names = []
     for number, run in enumerate(report.figures, 1):
-        names.append(join([_run_name(report, number), el("small", f" n = {run.n}")]))
+        count = el("small", f" n = {run.n}")
+        names.append(join([_run_name(report, number), count]))
     score_table = table(
         ["metric", *names], rows, caption="Mean scores in percent, with 95 % intervals"
     )
+    missing = Html("")
     if report.missing:
         missing = el("p", f"No plots: {report.missing}", class_="warning")
-    else:
-        missing = Html("")
     words = _glossary(report)
+    verdicts = _verdicts(report)
+    plot = _figure(report, "scores")
     if len(report.runs) > 2:  # the score table takes the full width
-        column = el("div", _verdicts(report), missing, class_="stack")
-        return el("div", score_table, _pair(column, _figure(report, "scores")), words)
-    column = el("div", score_table, _verdicts(report), missing, class_="stack")
-    return join([_pair(column, _figure(report, "scores")), words])
+        column = el("div", verdicts, missing, class_="stack")
+        return el("div", score_table, _pair(column, plot), words)
+    column = el("div", score_table, verdicts, missing, class_="stack")
+    return join([_pair(column, plot), words])
 
 
 def _glossary(report: Report) -> Html:
@@ -229,43 +239,33 @@ def _differences(report: Report) -> Html:
         return Html("")
     if not report.differences:
         return el("p", "The runs have no scored question in common.", class_="note")
-    numbers = {}
+    names = {}
     for number, run in enumerate(report.runs, 1):
-        numbers[run.name] = number
+        names[run.name] = _run_name(report, number)
     rows = []
     for difference in report.differences:
         gap = difference.comparison.difference
         sure = ""
         if gap.low > 0 or gap.high < 0:
             sure = "sure"
-        mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
-                  el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
-        rows.append(
-            [
-                _run_name(report, numbers[difference.name]),
-                difference.metric,
-                str(difference.comparison.n),
-                mean,
-                f"{difference.comparison.permutation_p:.4f}",
-                f"{difference.corrected_p:.4f}",
-            ]
-        )
+        mean = el("b", f"{100 * gap.mean:+.1f}", class_=sure)
+        interval = el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}")
+        cell = el("span", mean, " ", interval, class_="score")
+        rows.append([names[difference.name], *difference_cells(difference, cell)])
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % paired intervals"
     note = (
         "p: paired permutation test, two-sided, of one comparison; beside it the same, corrected for all of them by "
         "Holm's method. A question is the same in two runs where its id and its text are."
     )
-    heads = ["run", "metric", "n", "difference", "p", f"p of {len(rows)}, Holm"]
+    heads = ["run", *difference_heads(report.differences)]
     difference_table = table(heads, rows, caption=caption, texts=2)
-    return _pair(
-        el("div", difference_table, el("p", note, class_="note"), class_="stack"),
-        _figure(report, "differences"),
-    )
+    noted = el("p", note, class_="note")
+    column = el("div", difference_table, noted, class_="stack")
+    return _pair(column, _figure(report, "differences"))
 
 
 def _kinds(report: Report) -> Html:
     heads = headline_metrics(report.metrics, report.metric)
-    several = len(report.runs) > 1
     parts = []
     for kind in kinds_of(report.figures):
         by_name: dict[str, list[tuple[int, Group]]] = {}
@@ -273,58 +273,61 @@ def _kinds(report: Report) -> Html:
             for group in run.groups.get(kind, ()):
                 by_name.setdefault(group.name, []).append((number, group))
         rows: list[list[str | Html | None]] = []
-        for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
-            for place, (number, group) in enumerate(groups):
-                spans = None
-                if place == 0:
-                    spans = el("th", name, rowspan=len(groups), scope="rowgroup")
-                if several:
-                    run_cell = [_run_name(report, number)]
-                else:
-                    run_cell = []
-                scores = []
+        for name in sorted(by_name, key=_natural):
+            groups = by_name[name]
+            first: Html | None = el("th", name, rowspan=len(groups), scope="rowgroup")
+            for number, group in groups:
+                row: list[str | Html | None] = [first]
+                if len(report.runs) > 1:
+                    row.append(_run_name(report, number))
+                row += [str(group.n), str(group.verdicts["right"])]
                 for head in heads:
-                    scores.append(_score_cell(group.scores.get(head), group.n))
-                rows.append(
-                    [
-                        spans,
-                        *run_cell,
-                        str(group.n),
-                        str(group.verdicts["right"]),
-                        *scores,
-                    ]
-                )
-        columns = [kind, *(["run"] if several else []), "n", "right", *heads]
-        kind_table = table(
-            columns, rows, caption=f"By {kind}", texts=2 if several else 1
-        )
+                    score = group.scores.get(head)
+                    row.append(_score_cell(score, group.n))
+                rows.append(row)
+                first = None
+        texts = [kind]
+        if len(report.runs) > 1:
+            texts.append("run")
+        columns = [*texts, "n", "right", *heads]
+        kind_table = table(columns, rows, caption=f"By {kind}", texts=len(texts))
         parts.append(_pair(kind_table, _figure(report, kind)))
     return join(parts)
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
     """Return a sort key that puts numbers first, in numeric order, then names, then "not given"."""
-    return name == "not given", int(name) if name.isdecimal() else 0, name
+    number = 0
+    if name.isdecimal():
+        number = int(name)
+    return name == "not given", number, name
 
 
 def _retrieval(report: Report) -> Html:
-    if not any(run.recall for run in report.figures):
-        return Html("")
     deepest = max(len(run.recall) for run in report.figures)
+    if not deepest:
+        return Html("")
     depths = [k for k in (1, 2, 3, 5, 10, 20, 50) if k <= deepest]
     rows: list[list[str | Html | None]] = []
     for number, run in enumerate(report.figures, 1):
-        if run.recall:
-            count = el("small", f" n = {run.with_gold}")
-            name = el(
-                "th", _run_name(report, number), count, rowspan=2, scope="rowgroup"
-            )
-            rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
-            rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
+        if not run.recall:
+            continue
+        name = _run_name(report, number)
+        count = el("small", f" n = {run.with_gold}")
+        heading = el("th", name, count, rowspan=2, scope="rowgroup")
+        shares: list[str | Html | None] = [heading, "share"]
+        complete: list[str | Html | None] = [None, "all"]
+        for k in depths:
+            last = min(k, len(run.recall))
+            point = run.recall[last - 1]
+            shares.append(percent(point.recall))
+            complete.append(percent(point.all))
+        rows += [shares, complete]
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
-    rank_table = table(
-        ["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2
-    )
+    heads = ["run", "found"]
+    for k in depths:
+        heads.append(f"k = {k}")
+    rank_table = table(heads, rows, caption=caption, texts=2)
     return _pair(rank_table, _figure(report, "recall"))
 
 
@@ -332,17 +335,13 @@ def _confidence(report: Report) -> Html:
     rows = []
     for number, run in enumerate(report.figures, 1):
         if run.confidence:
-            rows.append([_run_name(report, number), *sureness_cells(run)[1:]])
+            figures = sureness_cells(run)[1:]
+            rows.append([_run_name(report, number), *figures])
     if not rows:
         return Html("")
     caption = "How far confidences are off, and how many of the surest answers are wrong, in percent, 95 % intervals"
     sureness = table(SURENESS_HEADS, rows, caption=caption)
     return _pair(sureness, _figure(report, "risk"))
-
-
-def _depth(run: RunFigures, k: int, what: str) -> str:
-    point = run.recall[min(k, len(run.recall)) - 1]
-    return percent(point.recall if what == "share" else point.all)
 
 
 def _manifests(report: Report) -> Html:
@@ -372,8 +371,11 @@ def _manifest_value(value: Any) -> Html | str:
     folded."""
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
-    plain = {str(key): _plain(item) for key, item in value.items()}
-    return el("details", el("summary", f"{len(value)} entries"), _definitions(plain))
+    entries = {}
+    for key, item in value.items():
+        entries[str(key)] = _plain(item)
+    summary = el("summary", f"{len(value)} entries")
+    return el("details", summary, _definitions(entries))
 
 
 def _plain(value: Any) -> str:
@@ -388,22 +390,18 @@ def _plain(value: Any) -> str:
 
 def _repeats(report: Report) -> Html:
     """Return tables of how far the repeats of runs agree; empty if no run was repeated."""
-    rows: list[list[str | Html | None]] = []
-    deepest = 0
+    rows = []
+    names = []
+    repeated = []
     for number, run in enumerate(report.figures, 1):
         if run.repeats is None:
             continue
-        deepest = max(deepest, run.repeats.count)
+        name = _run_name(report, number)
+        names.append(name)
+        repeated.append(run.repeats)
         for metric in report.metrics:
-            spread = run.repeats.scores.get(metric)
-            rows.append(
-                [
-                    _run_name(report, number),
-                    metric,
-                    str(run.repeats.count),
-                    spread_text(spread),
-                ]
-            )
+            spread = spread_text(run.repeats.scores.get(metric))
+            rows.append([name, metric, str(run.repeats.count), spread])
     if not rows:
         return Html("")
     spreads = table(
@@ -412,32 +410,30 @@ def _repeats(report: Report) -> Html:
         caption="Means of the repeats in percent: their mean, standard deviation, least and most",
         texts=2,
     )
-    return el("div", spreads, _all_right(report, deepest), class_="stack")
-
-
-def _all_right(report: Report, deepest: int) -> Html:
-    depths = range(1, deepest + 1)
-    rows: list[list[str | Html | None]] = []
-    for number, run in enumerate(report.figures, 1):
-        if run.repeats is None:
-            continue
-        row: list[str | Html | None] = [_run_name(report, number)]
-        for k in depths:
-            chance = run.repeats.all_right.get(k)
-            row.append("–" if chance is None else percent(chance))
-        rows.append(row)
-    heads = [f"pass^{k}" for k in depths]
+    heads, cells = all_right_columns(repeated)
+    chances = []
+    for name, row in zip(names, cells, strict=True):
+        chances.append([name, *row])
     caption = f"The chance that k repeats of a question are all right, in percent, by {report.metric}"
-    return table(["run", *heads], rows, caption=caption)
+    all_right = table(["run", *heads], chances, caption=caption)
+    return el("div", spreads, all_right, class_="stack")
 
 
 def _effort(report: Report) -> Html:
     rows = []
     for number, run in enumerate(report.figures, 1):
-        calls = sum(used.calls for used in run.models.values())
-        calls_text = f"{calls:,}"
+        calls = f"{run.calls:,}"
         if run.replayed:
-            calls_text += f" ({run.replayed:,} replayed)"
+            calls += f" ({run.replayed:,} replayed)"
+        for_a_right_one = "–"
+        if run.right.tokens is not None:
+            for_a_right_one = f"{run.right.tokens:,.0f}"
+        cost = el(
+            "span",
+            cost_text(run.cost, run.calls),
+            data_cost=number - 1,
+            data_right=run.right.count,
+        )
         row = [
             _run_name(report, number),
             f"{run.hops.mean:.2f}",
@@ -446,16 +442,11 @@ def _effort(report: Report) -> Html:
             f"{run.seconds.mean:.2f}",
             f"{run.queued:.2f}",
             str(run.at_once or "unknown"),
-            calls_text,
+            calls,
             f"{run.tokens.p50:,.0f}",
             f"{run.tokens.p95:,.0f}",
-            "–" if run.right.tokens is None else f"{run.right.tokens:,.0f}",
-            el(
-                "span",
-                cost_text(run.cost, calls),
-                data_cost=number - 1,
-                data_right=run.right.count,
-            ),
+            for_a_right_one,
+            cost,
         ]
         rows.append(row)
     head = [
@@ -479,9 +470,8 @@ def _effort(report: Report) -> Html:
     for number, row_counts in enumerate(counts, 1):
         stops.append([_run_name(report, number), *row_counts])
     stopped = table(["run", *heads], stops, caption="Why the loop stopped")
-    return join(
-        [efforts, _pair(stopped, _figure(report, "seconds")), _price_table(report)]
-    )
+    timed = _pair(stopped, _figure(report, "seconds"))
+    return join([efforts, timed, _price_table(report)])
 
 
 def _price_table(report: Report) -> Html:
@@ -532,7 +522,9 @@ def _questions(report: Report) -> Html:
         picked.append(el("option", run.name, value=number))
         types.update(result.type for result in run.results)
     types.discard("")
-    kinds = [el("option", kind) for kind in sorted(types)]
+    kinds = [el("option", "all", value="")]
+    for kind in sorted(types):
+        kinds.append(el("option", kind))
     chips = []
     for name, sign in VERDICTS.items():
         if any(run.verdicts[name] for run in report.figures):
@@ -548,7 +540,7 @@ def _questions(report: Report) -> Html:
         el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH),
         el("label", "run ", el("select", *picked, id="run"), hidden=not several),
         el("div", *chips, class_="chips", role="group", aria_label="Filter by result"),
-        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type"), hidden=not types),
+        el("label", "type ", el("select", *kinds, id="type"), hidden=not types),
         el("label", "order ", el("select", *orders, id="order")),
         el("label", el("input", type="checkbox", id="disagree"), " runs disagree", hidden=not several),
     ]  # fmt: skip
@@ -565,10 +557,9 @@ def _questions(report: Report) -> Html:
 def _run_name(report: Report, number: int) -> Html:
     """Return the name of run `number` (counted from 1), with its colour if there are several runs."""
     name = report.runs[number - 1].name
-    if len(report.runs) > 1:
-        key = el("i", class_=f"key run{(number - 1) % 8 + 1}")
-    else:
-        key = Html("")
+    if len(report.runs) == 1:
+        return el("span", name, class_="run")
+    key = el("i", class_=f"key run{(number - 1) % 8 + 1}")
     return el("span", key, name, class_="run")
 
 
@@ -576,22 +567,23 @@ def _score_cell(score: Estimate | None, n: int) -> Html:
     """Return the mean and its interval in percent, with the number of scored questions if it is not `n`."""
     if score is None:
         return Html("–")
+    mean = el("b", percent(score.mean))
     interval = el("small", f"{percent(score.low)} – {percent(score.high)}")
     fewer = Html("")
     if score.n != n:
         fewer = el("small", f" n = {score.n}")
-    return el(
-        "span", el("b", percent(score.mean)), " ", interval, fewer, class_="score"
-    )
+    return el("span", mean, " ", interval, fewer, class_="score")
 
 
 def _figure(report: Report, name: str) -> Html:
     plot = report.plots.get(name)
-    if plot:
-        return el("figure", Html(plot.svg), el("figcaption", plot.caption))
-    return Html("")
+    if plot is None:
+        return Html("")
+    caption = el("figcaption", plot.caption)
+    return el("figure", Html(plot.svg), caption)
 
 
 def _pair(first: Html, second: Html) -> Html:
     """Return two elements side by side where there is room. An empty element is left out."""
-    return el("div", *filter(None, (first, second)), class_="pair")
+    elements = filter(None, (first, second))
+    return el("div", *elements, class_="pair")

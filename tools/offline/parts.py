@@ -1,4 +1,4 @@
-"""Splits a sentence into the parts that say the same about several things: each part has its own answer.
+"""Splits a sentence about several things into parts, each of which may answer the question in its own way.
 
 Who designed the tower?              "Ann Lee designed the bridge and | Bob Ray designed the tower."
 How much is a ticket for children?   "Tickets are 12 euros for adults and | 6 euros for children."
@@ -167,7 +167,7 @@ def _values_in(text: str) -> frozenset[str]:
 
 
 def _within(own: Part, answer: str, place: int) -> str:
-    """Return the beginning of an answer that is in the part where it begins, or the name there.
+    """Return an answer cut off at the end of the part in which it begins, or only the name in this piece.
 
     An answer that is only a list of things is returned unchanged.
     """

@@ -230,7 +230,10 @@ def _spans(
 
 
 def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
-    """Yield the best spans over a text's windows by their margins, with the no-answer logit of the surest window."""
+    """Yield the best spans of all windows of a text, by their margins.
+
+    Each gets the lowest no-answer logit of the windows.
+    """
     surest = [span.no_answer for span in spans]
     none = min(surest, default=0.0)
     ordered = sorted(spans, key=lambda span: (-span.margin, span.start))
@@ -240,7 +243,7 @@ def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
 
 
 def _verdict(logits: Sequence[Floats]) -> Verdict:
-    """Return the verdict of the window that is surest that its text affirms or denies."""
+    """Return the verdict of the window whose text most surely affirms or denies the question."""
     verdicts: list[Verdict] = []
     for one in logits:
         odds = np.exp(one - one.max())

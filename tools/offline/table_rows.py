@@ -218,7 +218,7 @@ class _Asked:
 def columns_asked_by(word: str) -> frozenset[str]:
     """Return the stems of the columns that a word of a question asks for, such as those of heights for "taller".
 
-    They may also be looked for in texts.
+    The sentences about two things are searched for the same stems.
     """
     positive = _POSITIVES.get(word, word)
     return _MEASURES.get(positive, frozenset())
@@ -231,7 +231,10 @@ def _column_stems(column: str) -> frozenset[str]:
 
 
 def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
-    """Return the columns whose cell the question names, wholly or by a name in it, with the shared stems."""
+    """Return the columns whose cells the question names, each with the stems that it shares with the cell.
+
+    A question names a cell if it contains the whole cell, or a name in it.
+    """
     found: dict[str, frozenset[str]] = {}
     for column, cell in row.cells.items():
         stems = stem_set(cell)
@@ -402,7 +405,7 @@ _SUPERLATIVES = word_set(
 
 
 def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
-    """Return the one column by which rows are compared; "" if that is not clear."""
+    """Return the column by which rows are compared; "" if no column is clearly asked for."""
     shares: dict[str, float] = {}
     for column in rows[0].cells:
         cells = [row.cells.get(column, "") for row in rows]

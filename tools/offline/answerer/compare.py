@@ -312,7 +312,7 @@ def _figure(
 
 
 def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[Figure]:
-    """Return the dates in a sentence, or its numbers."""
+    """Return the dates in a sentence if `by_dates`, else its numbers."""
     figures = sentence.figures
     if by_dates:
         dates = [figure for figure in figures if figure.is_date]

@@ -94,7 +94,7 @@ def _says_the_opposite(question: str, text: str) -> bool:
 
 
 def _denies_otherwise(question: str, text: str) -> bool:
-    """Return whether one of question and text denies and the other does not.
+    """Return whether the question denies and the text does not, or the other way round.
 
     A text denies if a word of the question occurs in it only in denials: "did not attend", "was never the owner".
     """
@@ -145,7 +145,7 @@ def _is_another_of_its_sort(question: str, text: str) -> bool:
 
 
 def _sorts(text: str) -> list[tuple[str, str]]:
-    """Return the words that state a thing's sort, each with the stem of the thing: ("steam", "harp")."""
+    """Return the words that state a kind of thing, each with the stem of the thing: ("steam", "harp")."""
     found: list[tuple[str, str]] = []
     for match in _SORT_OF.finditer(text):
         following = _NEXT_WORD.match(text, match.end())
@@ -159,7 +159,7 @@ def _sorts(text: str) -> list[tuple[str, str]]:
 
 
 def _ends_a_noun(word: str) -> bool:
-    """Return whether a word after a noun phrase does not belong to it."""
+    """Return whether a word that follows a noun phrase ends the phrase, as a function word does."""
     return word in FUNCTION_WORDS or word in english.KNOWN
 
 
@@ -171,7 +171,7 @@ def _roots(text: str) -> set[str]:
 
 
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Return whether a proof ends in a list of names, and its last sentence has no word of the question but names.
+    """Return whether a proof only lists names: its last sentence ends in a list, and shares only names with the question.
 
     For example, a list of people who were present does not show that they are of somebody's family.
     """

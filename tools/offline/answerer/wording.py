@@ -124,7 +124,10 @@ def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
 
 
 def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
-    """Return how the words of question and sentence, which begin alike, correspond; at most one value may differ."""
+    """Return how a sentence matches a question word by word: "same", or "name" or "figure" if only one differs.
+
+    Return "" if they do not match.
+    """
     at = 0
     place = 0
     gap = 0

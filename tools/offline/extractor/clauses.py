@@ -519,7 +519,7 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
 def facts_about(
     subject: str, predicate: str, phrase: NounPhrase, topic: Topic
 ) -> Iterator[Fact]:
-    """Yield the facts in `subject predicate phrase`, the simplest first."""
+    """Yield the facts that a subject, a predicate and a noun phrase state, the simplest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
     elif predicate.split(" ")[-1] in _COPULAS and _is_attribute(phrase):

@@ -1,4 +1,4 @@
-"""Extracts facts without a model, from encyclopaedic and news English, by the closed classes of its grammar."""
+"""Extracts facts from encyclopaedic and news English without a model, by rules over prepositions, verbs and the like."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str]) -> str:
 
 
 def _may_head(heading: str) -> bool:
-    """Return whether a heading may name what the lines below it are about: not "Operated by Northern Bird"."""
+    """Return whether a heading may name the subject of the lines below it: not "Operated by Northern Bird"."""
     first = heading.split()[0].lower()
     is_participle = first in PARTICIPLES or first.endswith("ed")
     return may_be_thing(heading) and not is_participle

@@ -171,7 +171,7 @@ def main(parent: int) -> None:
 
 
 def _read(files: SimpleQueue[tuple[HeldFile, float]]) -> None:
-    """Read the files to convert; at the end of the input, end the process, even in the middle of its work."""
+    """Queue the files that arrive on standard input; when it ends, end the process, even in the middle of its work."""
     requests = sys.stdin.buffer
     while line := requests.readline():
         about = json.loads(line)
@@ -212,7 +212,7 @@ def _limit() -> None:
 
 
 def _limit_time(seconds: float) -> None:
-    """Let the process work for `seconds` more and some to spare; then the system ends it."""
+    """Have the system end this process after `seconds` more of processor time, plus a reserve."""
     with suppress(ImportError):  # Windows
         import resource
 

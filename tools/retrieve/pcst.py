@@ -26,10 +26,9 @@ OF_TEXT = PCSTSettings(
 """Settings for graphs that were read from text.
 
 Few facts of such a graph share a relation, so edges have no prizes, and more nodes have one than in the paper. A name
-in
-the question gets a prize as large as all other prizes together, less if it is linked by meaning: then no subgraph
-    without a certainly linked name is better than that name alone. The neighbourhood is smaller, so that a question
-    takes well under a second. The values were chosen on HotpotQA's tuning half.
+in the question gets a prize as large as all other prizes together, less if it is linked by its vector; so a subgraph
+without a name that is linked for certain is never better than that name by itself. The neighbourhood is smaller, so
+that a question takes well under a second. The values were chosen on HotpotQA's tuning half.
 """
 
 

@@ -193,8 +193,7 @@ def read_gfm_files(
 
     A fact belongs to the documents named in its attributes, or otherwise to those that both of its ends are linked to.
     Every node that is not a document is an entity. Places that cannot exist are left out of facts, and counts that
-    cannot
-    exist are replaced by 1; both are reported in `skipped`.
+    cannot exist are replaced by 1; both are reported in `skipped`.
 
     Args:
         folder: data/NAME, or the folder of the tables.

@@ -2,10 +2,8 @@
 
 A proof may use other words than the question, but then some of them are similar to those of the question.
 
-What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is unlike
-all
-What antenna was employed for the flights?    the same                                         "employed" is like
-"used"
+What antenna was exported for the flights?    "An S-band antenna was used for the flights."    unlike all: "exported"
+What antenna was employed for the flights?    the same                                         like "used": "employed"
 """
 
 from __future__ import annotations

@@ -90,10 +90,10 @@ class _Comparison(NamedTuple):
         return np.asarray(self.bounds[numbers], dtype=np.float32)
 
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
-        """Return the pairs of a row and a column whose cosine, rounded to multiples of STEP, reaches the threshold.
+        """Return the pairs of one of `rows` and one of `columns` whose cosine, rounded to STEP, reaches the threshold.
 
         Args:
-            block: the bounds of the columns.
+            block: the rows of `bounds` for `columns`.
         """
         row, column = np.divmod(
             np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),

@@ -79,7 +79,7 @@ class FactPath:
 
 
 class PathExplainedRetriever(ExplainedRetriever):
-    """Explains hits by chains of facts; the base class of retrievers that do."""
+    """Explains hits by chains of facts. Subclasses implement `explain`."""
 
     @abstractmethod
     def explain(self, query: str, passage_ids: Sequence[str]) -> list[list[FactPath]]:

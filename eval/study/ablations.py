@@ -20,7 +20,7 @@ from ras_agent.contracts.records import (
 )
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, LeftOut, asked_anyway, extended
+from ras_agent.eval.study.design import Design, LeftOut, asked_anyway, extended, on_task
 from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
@@ -121,7 +121,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     )
     return Design(
         "ablations",
-        tuple((scored, run) for run in runs),
+        on_task(scored, runs),
         show,
         headline,
         FULL,

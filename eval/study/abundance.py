@@ -25,7 +25,14 @@ from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, Shown, asked_anyway, extended, parts
+from ras_agent.eval.study.design import (
+    Design,
+    Shown,
+    asked_anyway,
+    extended,
+    on_task,
+    parts,
+)
 from ras_agent.eval.study.run import StudyFolder
 from ras_agent.eval.study.tables import lines
 from ras_agent.graphs.parts import AgentParts
@@ -120,7 +127,7 @@ def abundance_design(
     )
     return Design(
         "abundance",
-        tuple((scored, run) for run in runs),
+        on_task(scored, runs),
         show,
         task.benchmark.headline,
         FULL,

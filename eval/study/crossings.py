@@ -8,7 +8,7 @@ from functools import partial
 from ras_agent.config.settings import Settings
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, extended
+from ras_agent.eval.study.design import Design, extended, on_task
 from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.tools.roles import role_name
@@ -55,9 +55,7 @@ def roles_design(
     scored = task.scored_by(
         extended(task.metrics, "all_recall", "sufficiency_precision")
     )
-    return Design(
-        "roles", tuple((scored, run) for run in runs), show, task.benchmark.headline
-    )
+    return Design("roles", on_task(scored, runs), show, task.benchmark.headline)
 
 
 def sweep_design(
@@ -82,6 +80,4 @@ def sweep_design(
     metrics = extended((task.benchmark.headline,), "all_recall")
     show = partial(show_crossed, cells=cells, metrics=metrics, titles=("hops", "k"))
     scored = task.scored_by(extended(task.metrics, "all_recall"))
-    return Design(
-        "sweep", tuple((scored, run) for run in runs), show, task.benchmark.headline
-    )
+    return Design("sweep", on_task(scored, runs), show, task.benchmark.headline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -63,6 +63,13 @@ class Design:
     """The run with which the other runs are compared; "" if no run is."""
     left_out: tuple[LeftOut, ...] = ()
     """Runs that cannot be done with this task or these settings."""
+
+
+def on_task(
+    task: Task, agents: Iterable[EvalAgent]
+) -> tuple[tuple[Task, EvalAgent], ...]:
+    """Return the runs of a design in which each agent is asked the same task."""
+    return tuple((task, agent) for agent in agents)
 
 
 def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
@@ -134,9 +141,9 @@ def replaced_for_each(
         change = prepare(task)
 
         async def answer(question: Question) -> Mapping[str, Any]:
-            return await graph_answerer(assemble_agent(change(unchanged, question)))(
-                question
-            )
+            changed = change(unchanged, question)
+            ask = graph_answerer(assemble_agent(changed))
+            return await ask(question)
 
         return answer
 

@@ -20,19 +20,20 @@ from time import perf_counter
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import RunError
 from ras_agent.contracts.records import Passage
-from ras_agent.eval.report.markdown import difference_text, money, score_text
+from ras_agent.eval.report.markdown import difference_text, money, p_text
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.prices import Prices
 from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Comparison
-from ras_agent.eval.study.design import Design, Shown, extended
+from ras_agent.eval.study.design import Design, Shown, extended, on_task
 from ras_agent.eval.study.tables import (
     RunRow,
     Spent,
     Unit,
     compared,
-    cost_columns,
+    cost_cells,
+    score_cells,
     table_of,
     unit_of,
 )
@@ -92,7 +93,9 @@ def graph_pays_design(
     if any(question.supporting for question in task.questions):
         scored = task.scored_by(extended(task.metrics, *_OF_PASSAGES))
         columns = extended(columns, *_OF_PASSAGES)
-    runs = [(scored, agent_over(name, settings)) for name in names]
+    runs = []
+    for name in names:
+        runs.append(agent_over(name, settings))
     headline = task.benchmark.headline
     show = partial(
         _show,
@@ -101,24 +104,25 @@ def graph_pays_design(
         walking=walking,
         prices=prices,
     )
-    return Design("graph-pays", tuple(runs), show, headline)
+    return Design("graph-pays", on_task(scored, runs), show, headline)
 
 
 def without_unused(settings: Settings, retriever: str) -> Settings:
     """Return the settings without `weights` and `starts` if the retriever does not use them."""
-    used = {
-        "weights": takes_option(retriever, "weights"),
-        "starts": takes_option(retriever, "linking"),
-    }
-    unused = [name for name, is_used in used.items() if not is_used]
-    return settings.model_copy(update=dict.fromkeys(unused))
+    unused: dict[str, None] = {}
+    if not takes_option(retriever, "weights"):
+        unused["weights"] = None
+    if not takes_option(retriever, "linking"):
+        unused["starts"] = None
+    return settings.model_copy(update=unused)
 
 
 def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
     """Return the settings' agent with a retriever. `name` is the name of its run, by default that of the retriever."""
+    variant = {"retriever": retriever}
     own = without_unused(settings, retriever)
-    searching = own.model_copy(update={"retriever": retriever})
-    return EvalAgent(name or retriever, searching, variant={"retriever": retriever})
+    searching = own.model_copy(update=variant)
+    return EvalAgent(name or retriever, searching, variant=variant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +150,12 @@ def index_with_graph(
     from ras_agent.tools.structure.build_graph import build_graph
 
     began = perf_counter()
-    with closing(
-        PassageIndex.open(place)
-        if PassageIndex.exists(place)
-        else PassageIndex.create(place, embedder)
-    ) as index:
-        passages = {passage.id: passage for passage in corpus}
+    passages = {passage.id: passage for passage in corpus}
+    if PassageIndex.exists(place):
+        opened = PassageIndex.open(place)
+    else:
+        opened = PassageIndex.create(place, embedder)
+    with closing(opened) as index:
         for own in index.passages:
             given = passages.get(own.id)
             if given is None or given.text != own.text:
@@ -160,13 +164,9 @@ def index_with_graph(
                 )
         index.upsert(passages.values())
     indexed = perf_counter()
-    build_graph(
-        place,
-        extractor=extractor_from_settings(
-            settings, settings.extractor or settings.llm or "offline"
-        ),
-        schema=settings.schema_file,
-    )
+    spec = settings.extractor or settings.llm or "offline"
+    extractor = extractor_from_settings(settings, spec)
+    build_graph(place, extractor=extractor, schema=settings.schema_file)
     return Built(len(passages), indexed - began, perf_counter() - indexed)
 
 
@@ -179,12 +179,13 @@ def _show(
     prices: Prices | None,
 ) -> Shown:
     rows = rows_of(runs, metrics, headline, walking, prices)
-    said = verdict(rows, headline)
-    text = f"{_table(rows, metrics, headline)}\n\n{said}\n"
+    table = _table(rows, metrics, headline)
+    sentence = verdict(rows, headline)
     listed = []
     for row in rows:
         listed.append({**asdict(row.run), "graph": row.graph, "p": row.p})
-    return Shown(text, {"headline": headline, "rows": listed, "verdict": said})
+    figures = {"headline": headline, "rows": listed, "verdict": sentence}
+    return Shown(f"{table}\n\n{sentence}\n", figures)
 
 
 def rows_of(
@@ -257,11 +258,9 @@ def _hidden(comparison: Comparison, tried: int) -> str:
 
 
 def _is_better(row: GraphRow) -> bool:
-    return (
-        row.difference is not None
-        and row.difference.difference.low > 0
-        and (row.p or 0.0) < _SURE
-    )
+    if row.difference is None or row.p is None:
+        return False
+    return row.difference.difference.low > 0 and row.p < _SURE
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
@@ -305,19 +304,20 @@ def _estimated(row: GraphRow, metric: str) -> float:
 
 
 def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> str:
-    runs = [row.run for row in rows]
-    columns: dict[str, Sequence[str]] = {
-        "retriever": [row.name for row in rows],
-        "graph": ["yes" if row.graph else "no" for row in rows],
-        "n": [str(run.n) for run in runs],
-    }
-    for metric in metrics:
-        columns[metric] = [score_text(run.scores.get(metric), run.n) for run in runs]
-    if any(run.errors for run in runs):
-        columns["errors"] = [str(run.errors) for run in runs]
-    columns["hops"] = [f"{run.hops:.1f}" for run in runs]
-    columns |= cost_columns([run.spent for run in runs])
-    gaps = [difference_text(run.difference) for run in runs]
-    columns[f"{headline} − best without"] = gaps
-    columns["p"] = ["" if row.p is None else f"{row.p:.4f}" for row in rows]
-    return table_of(columns)
+    has_errors = any(row.run.errors for row in rows)
+    unit = unit_of([row.spent for row in rows])
+    lines = []
+    for row in rows:
+        graph = "no"
+        if row.graph:
+            graph = "yes"
+        cells = {"retriever": row.name, "graph": graph, "n": str(row.run.n)}
+        cells |= score_cells(row.run, metrics)
+        if has_errors:
+            cells["errors"] = str(row.run.errors)
+        cells["hops"] = f"{row.run.hops:.1f}"
+        cells |= cost_cells(row.spent, unit)
+        cells[f"{headline} − best without"] = difference_text(row.difference)
+        cells["p"] = p_text(row.p)
+        lines.append(cells)
+    return table_of(lines)

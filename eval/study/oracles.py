@@ -29,6 +29,7 @@ from ras_agent.eval.study.design import (
     LeftOut,
     Shown,
     extended,
+    on_task,
     replaced_for_each,
 )
 from ras_agent.eval.study.tables import (
@@ -84,7 +85,7 @@ def oracles_design(task: Task, settings: Settings) -> Design:
     scored = task.scored_by(metrics)
     return Design(
         "oracles",
-        tuple((scored, run) for run in runs),
+        on_task(scored, runs),
         show,
         task.benchmark.headline,
         OWN,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from statistics import fmean, median
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings
@@ -15,6 +18,8 @@ from ras_agent.eval.report.markdown import (
     difference_text,
     markdown_table,
     money,
+    p_text,
+    percent,
     score_text,
 )
 from ras_agent.eval.report.plots import MARKERS, new_figure, svg_of
@@ -176,8 +181,9 @@ def matrix(
     for row in rows:
         line = []
         for column in columns:
-            results = runs.get(cells.get((row, column), ""), ())
-            line.append(mean_score(score_columns(results).get(metric, ())))
+            name = cells.get((row, column), "")
+            scores = score_columns(runs.get(name, ()))
+            line.append(mean_score(scores.get(metric, ())))
         lines.append(tuple(line))
     return ScoreMatrix(metric, rows, columns, tuple(lines), row_title, column_title)
 
@@ -197,50 +203,62 @@ def markdown_rows(
         loop: whether to show hops and abstentions.
         costs: whether to show the costs.
     """
-    columns: dict[str, Sequence[str]] = {
-        "run": [row.name for row in rows],
-        "n": [str(row.n) for row in rows],
-    }
+    has_errors = any(row.errors for row in rows)
+    has_gaps = any(row.difference for row in rows)
+    unit = unit_of([row.spent for row in rows])
+    lines = []
+    for row in rows:
+        cells = {"run": row.name, "n": str(row.n)}
+        cells |= score_cells(row, metrics)
+        if loop:
+            cells["hops"] = f"{row.hops:.1f}"
+            cells["abstained"] = str(row.abstained)
+        if has_errors:
+            cells["errors"] = str(row.errors)
+        if costs:
+            cells |= cost_cells(row.spent, unit)
+        if has_gaps:
+            gap = row.difference
+            cells[f"{headline} − {base}"] = difference_text(gap)
+            cells["p"] = ""
+            if gap:
+                cells["p"] = p_text(gap.permutation_p)
+        lines.append(cells)
+    return table_of(lines) + _bounds(rows, metrics)
+
+
+def score_cells(row: RunRow, metrics: Sequence[str]) -> dict[str, str]:
+    """Return a run's score in each metric, in percent with its interval."""
+    cells = {}
     for metric in metrics:
-        columns[metric] = [score_text(row.scores.get(metric), row.n) for row in rows]
-    if loop:
-        columns["hops"] = [f"{row.hops:.1f}" for row in rows]
-        columns["abstained"] = [str(row.abstained) for row in rows]
-    if any(row.errors for row in rows):
-        columns["errors"] = [str(row.errors) for row in rows]
-    if costs:
-        columns |= cost_columns([row.spent for row in rows])
-    gaps = [row.difference for row in rows]
-    if any(gaps):
-        columns[f"{headline} − {base}"] = [difference_text(gap) for gap in gaps]
-        columns["p"] = [f"{gap.permutation_p:.4f}" if gap else "" for gap in gaps]
-    return table_of(columns) + _bounds(rows, metrics)
+        score = row.scores.get(metric)
+        cells[metric] = score_text(score, row.n)
+    return cells
 
 
-def cost_columns(spent: Sequence[Spent]) -> dict[str, Sequence[str]]:
-    """Return columns of costs: seconds, then tokens and money if they are known."""
-    columns: dict[str, Sequence[str]] = {"s": [f"{each.seconds:.2f}" for each in spent]}
-    unit = unit_of(spent)
+def cost_cells(spent: Spent, unit: Unit) -> dict[str, str]:
+    """Return the costs of a question: seconds, then tokens and money if `unit` says that they are known."""
+    cells = {"s": f"{spent.seconds:.2f}"}
     if unit != "seconds":
-        columns["tokens"] = [f"{each.tokens:,.0f}" for each in spent]
+        cells["tokens"] = f"{spent.tokens:,.0f}"
     if unit == "money":
-        columns["cost of 1,000"] = [money(1000 * each.of(unit)) for each in spent]
-    return columns
+        cells["cost of 1,000"] = money(1000 * spent.of(unit))
+    return cells
 
 
-def table_of(columns: Mapping[str, Sequence[str]]) -> str:
-    """Return a Markdown table of columns, which are given by their headings."""
-    lines = zip(*columns.values(), strict=True)
-    return markdown_table(list(columns), list(lines))
+def table_of(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return a Markdown table of rows, each a mapping from the headings to its cells."""
+    cells = [list(row.values()) for row in rows]
+    return markdown_table(list(rows[0]), cells)
 
 
 def _bounds(rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
     """Return the note on the highest reachable scores, after a blank line; "" without any, or if the runs differ in
     them."""
-    bounds = [row.ceilings for row in rows]
-    if not bounds or any(each != bounds[0] for each in bounds):
+    bounds = rows[0].ceilings
+    if any(row.ceilings != bounds for row in rows):
         return ""
-    visible = {name: bounds[0][name] for name in metrics if name in bounds[0]}
+    visible = {name: bounds[name] for name in metrics if name in bounds}
     if visible:
         return f"\n\n{ceiling_note(visible)}"
     return ""
@@ -251,7 +269,7 @@ def markdown_matrix(table: ScoreMatrix) -> str:
     corner = " / ".join(filter(None, (table.row_title, table.column_title)))
     lines = []
     for row, cells in zip(table.rows, table.cells, strict=True):
-        lines.append([row, *(score_text(cell) for cell in cells)])
+        lines.append([row, *map(score_text, cells)])
     return markdown_table([corner, *table.columns], lines)
 
 
@@ -304,12 +322,9 @@ def side_by_side(
     for name in columns or metrics:
         if any(name in row.scores for row in rows):
             visible.append(name)
-    text = (
-        markdown_rows(rows, visible, headline, base, loop=loop)
-        + "\n"
-        + left_out_lines(left_out)
-    )
-    return Shown(text, {"rows": [asdict(row) for row in rows]})
+    table = markdown_rows(rows, visible, headline, base, loop=loop)
+    text = f"{table}\n{left_out_lines(left_out)}"
+    return Shown(text, {"rows": list(map(asdict, rows))})
 
 
 def show_crossed(
@@ -369,16 +384,15 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
         MissingExtra: matplotlib is not installed.
     """
     means = []
-    finite = []
     for row in table.cells:
         means.append([cell.mean if cell else float("nan") for cell in row])
-        finite += [cell.mean for cell in row if cell]
-    with new_figure(
-        3.6 + 1.35 * len(table.columns), 2.0 + 0.62 * len(table.rows)
-    ) as figure:
+    finite = [cell.mean for cell in chain.from_iterable(table.cells) if cell]
+    low = min(finite, default=0.0)
+    high = max(finite, default=1.0)
+    width = 3.6 + 1.35 * len(table.columns)
+    height = 2.0 + 0.62 * len(table.rows)
+    with new_figure(width, height) as figure:
         axes = figure.subplots()
-        low = min(finite, default=0.0)
-        high = max(finite, default=1.0)
         axes.imshow(
             means,
             cmap="Blues",
@@ -391,29 +405,21 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
                 if cell is None:
                     axes.text(x, y, "–", ha="center", va="center", color="#111")
                     continue
-                dark = cell.mean > low + 0.55 * (high - low)
-                text = (
-                    f"{100 * cell.mean:.1f}\n{100 * cell.low:.1f}–{100 * cell.high:.1f}"
-                )
-                axes.text(
-                    x,
-                    y,
-                    text,
-                    ha="center",
-                    va="center",
-                    color="#fff" if dark and high > low else "#111",
-                )
-        columns = [_short(name) for name in table.columns]
+                colour = "#111"
+                if high > low and cell.mean > low + 0.55 * (high - low):
+                    colour = "#fff"
+                interval = f"{percent(cell.low)}–{percent(cell.high)}"
+                text = f"{percent(cell.mean)}\n{interval}"
+                axes.text(x, y, text, ha="center", va="center", color=colour)
+        columns = list(map(_short, table.columns))
         rotation = 0
+        side = "center"
         if max(map(len, columns), default=0) > 14:
             rotation = 20
-        axes.set_xticks(
-            range(len(columns)),
-            columns,
-            rotation=rotation,
-            ha="right" if rotation else "center",
-        )
-        axes.set_yticks(range(len(table.rows)), [_short(name) for name in table.rows])
+            side = "right"
+        axes.set_xticks(range(len(columns)), columns, rotation=rotation, ha=side)
+        rows = list(map(_short, table.rows))
+        axes.set_yticks(range(len(rows)), rows)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -435,23 +441,14 @@ def lines(
         axes = figure.subplots()
         for number, (name, points) in enumerate(series.items()):
             colour = _COLOURS[number % len(_COLOURS)]
-            xs = [point[0] for point in points]
+            xs, means, lows, highs = np.array(points).T
             marker = ""
             if len(xs) <= 12:
                 marker = MARKERS[number % len(MARKERS)]
-            axes.plot(
-                xs,
-                [100 * point[1] for point in points],
-                color=colour,
-                marker=marker,
-                label=name,
-            )
-            if any(point[2] != point[3] for point in points):
-                lows = [100 * point[2] for point in points]
-                highs = [100 * point[3] for point in points]
-                axes.fill_between(
-                    xs, lows, highs, color=colour, alpha=0.15, linewidth=0
-                )
+            axes.plot(xs, 100 * means, color=colour, marker=marker, label=name)
+            if np.any(lows != highs):
+                band: Any = {"color": colour, "alpha": 0.15, "linewidth": 0}
+                axes.fill_between(xs, 100 * lows, 100 * highs, **band)
         axes.grid(alpha=0.3)
         axes.set_xlabel(x_title)
         axes.set_ylabel(y_title)

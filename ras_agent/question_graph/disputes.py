@@ -103,8 +103,10 @@ def with_dispute(
         confidence=confidence,
         disputes=(dispute,),
     )
-    if holds(answer.text, claims[1].text):
-        return answer
+    if holds(answer.text, claims[1].text) and on_conflict != "abstain":
+        if on_conflict == "both" or len(answer.text.split()) > _SHORT:
+            return answer
+        answer = replace(answer, text=claims[0].text)
     return _worded(answer, claims, on_conflict)
 
 

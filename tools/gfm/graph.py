@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints, offsets_of
 
 Vectors = npt.NDArray[np.floating[Any]]
 
@@ -71,7 +71,8 @@ class GFMGraph:
     @property
     def target(self) -> Ints:
         """Return the entity that each message goes to, (M,)."""
-        return np.repeat(np.arange(self.entities, dtype=np.int64), np.diff(self.indptr))
+        numbers = np.arange(self.entities)
+        return np.repeat(numbers, np.diff(self.indptr))
 
     @classmethod
     def from_edges(
@@ -105,17 +106,14 @@ class GFMGraph:
                 f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges: give one of each, "
                 "of equal width, for every relation"
             )
-        target = np.concatenate(
-            (head, tail) if message_target == "head" else (tail, head)
-        )
-        source = np.concatenate(
-            (tail, head) if message_target == "head" else (head, tail)
-        )
+        target = np.concatenate((tail, head))
+        source = np.concatenate((head, tail))
+        if message_target == "head":
+            target, source = source, target
         relations = np.concatenate((relation, relation + len(vectors)))
         # target and source as one key: two sorts instead of three
         order = np.lexsort((relations, target * entities + source))
-        indptr = np.zeros(entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
+        indptr = offsets_of(np.bincount(target, minlength=entities))
         return cls(indptr, source[order], relations[order], vectors, inverse)
 
 
@@ -134,9 +132,9 @@ class OutgoingMessages:
     def of(cls, graph: GFMGraph) -> OutgoingMessages:
         """Return the messages of `graph` sorted by source."""
         order = np.argsort(graph.source, kind="stable")
-        indptr = np.zeros(graph.entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
-        return cls(indptr, graph.target[order], graph.relation[order])
+        counts = np.bincount(graph.source, minlength=graph.entities)
+        target = graph.target[order]
+        return cls(offsets_of(counts), target, graph.relation[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
         The positions of the entries, and for each entry the index in `rows` of its row.
     """
     counts = indptr[rows + 1] - indptr[rows]
-    row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
-    return np.arange(len(row)) + np.repeat(
-        indptr[rows] - (np.cumsum(counts) - counts), counts
-    ), row
+    row = np.repeat(np.arange(len(rows)), counts)
+    # how far the entries of each row lie from their places in the answer
+    shifts = indptr[rows + 1] - np.cumsum(counts)
+    return np.arange(len(row)) + shifts[row], row

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.contracts.errors import IndexMismatch
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class StringTable(Sequence[str]):
     def of(cls, strings: Iterable[str]) -> Self:
         """Store `strings` in their order."""
         strings = list(strings)
-        table = cls._joined("".join(strings).encode(*_HOW), strings)
-        if table.starts[-1] != len(table.text):
+        text = "".join(strings).encode(*_HOW)
+        table = cls._joined(text, strings)
+        if table.starts[-1] != len(text):
             # lengths are in characters, and some characters take several bytes: find the byte at which each one begins
-            begins = np.append(
-                np.flatnonzero((table.text & 0xC0) != 0x80), len(table.text)
-            )
+            is_first = (table.text & 0xC0) != 0x80
+            begins = np.append(np.flatnonzero(is_first), len(text))
             table.starts = begins[table.starts]
         return table
 
@@ -66,9 +66,9 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def _joined(cls, text: bytes, parts: Sequence[str] | Sequence[bytes]) -> Self:
-        starts = np.zeros(len(parts) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=starts[1:])
-        return cls(np.frombuffer(text, dtype=np.uint8), starts)
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+        data = np.frombuffer(text, dtype=np.uint8)
+        return cls(data, offsets_of(sizes))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -79,7 +79,8 @@ class StringTable(Sequence[str]):
     def __getitem__(self, number: slice) -> list[str]: ...
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+            numbers = range(len(self))[number]
+            return [self[one] for one in numbers]
         number = int(number)
         if number < 0:
             number += len(self)
@@ -99,9 +100,8 @@ class StringTable(Sequence[str]):
 
     def take(self, numbers: _AnyInts) -> Self:
         """Return a table of the strings with these numbers (n,), in that order."""
-        sizes = (self.starts[1:] - self.starts[:-1])[numbers]
-        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=starts[1:])
+        sizes = np.diff(self.starts)[numbers]
+        starts = offsets_of(sizes)
         text = np.empty(starts[-1], dtype=np.uint8)
         shifts = self.starts[:-1][numbers] - starts[:-1]
         # in batches: an index of all bytes would take eight times the memory of the text
@@ -109,17 +109,16 @@ class StringTable(Sequence[str]):
             some = slice(first, first + _AT_ONCE)
             begin = starts[first]
             end = starts[: first + _AT_ONCE + 1][-1]
-            text[begin:end] = self.text[
-                np.arange(begin, end) + np.repeat(shifts[some], sizes[some])
-            ]
+            places = np.arange(begin, end)
+            places += np.repeat(shifts[some], sizes[some])
+            text[begin:end] = self.text[places]
         return type(self)(text, starts)
 
     def joined(self, other: StringTable) -> Self:
         """Return a table of these strings followed by those of `other`."""
-        return type(self)(
-            np.concatenate([self.text, other.text]),
-            np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
-        )
+        text = np.concatenate([self.text, other.text])
+        moved = self.starts[-1] + other.starts[1:]
+        return type(self)(text, np.concatenate([self.starts, moved]))
 
     def find(self, string: str) -> int | None:
         """Return the number of `string`, or None if it is missing. The strings of the table must ascend by code
@@ -134,18 +133,25 @@ class StringTable(Sequence[str]):
                 low = middle + 1
             else:
                 high = middle
-        return low if low < len(self) and self._bytes(low) == wanted else None
+        if low < len(self) and self._bytes(low) == wanted:
+            return low
+        return None
 
     def find_all(self, string: str) -> Ints:
         """Return the numbers of all strings equal to `string`; the table may have any order."""
         wanted = np.frombuffer(string.encode(*_HOW), dtype=np.uint8)
-        rows = np.flatnonzero(np.diff(self.starts) == len(wanted))
-        bytes_of = self.text[self.starts[rows][:, None] + np.arange(len(wanted))]
-        same: Ints = rows[(bytes_of == wanted).all(axis=1)]
+        size = len(wanted)
+        rows = np.flatnonzero(np.diff(self.starts) == size)
+        begins = self.starts[rows][:, None]
+        texts = self.text[begins + np.arange(size)]
+        is_same = (texts == wanted).all(axis=1)
+        same: Ints = rows[is_same]
         return same
 
     def _bytes(self, number: int) -> bytes:
-        return self.text[self.starts[number] : self.starts[number + 1]].tobytes()
+        start = self.starts[number]
+        end = self.starts[number + 1]
+        return self.text[start:end].tobytes()
 
     def _decoded(self, string: bytes, number: int) -> str:
         try:
@@ -188,16 +194,13 @@ class SparseRows:
             shape: the numbers of rows and columns of the matrix.
             counts: (n,), how much each pair adds to its cell; by default 1.
         """
-        height, width = shape
-        flat = rows.astype(np.int64) * max(width, 1) + columns
+        width = max(shape[1], 1)
+        flat = rows.astype(np.int64) * width + columns
         cells, inverse = np.unique(flat, return_inverse=True)
         weights = None if counts is None else counts.astype(np.float64)
-        values = np.bincount(inverse, weights=weights, minlength=len(cells)).astype(
-            np.int32
-        )
-        return cls.sorted(
-            cells // max(width, 1), cells % max(width, 1), values, (height, width)
-        )
+        values = np.bincount(inverse, weights=weights, minlength=len(cells))
+        rows, columns = np.divmod(cells, width)
+        return cls.sorted(rows, columns, values.astype(np.int32), shape)
 
     @classmethod
     def sorted(
@@ -213,9 +216,9 @@ class SparseRows:
             rows, columns, values: one entry for each cell.
             shape: the numbers of rows and columns of the matrix.
         """
-        starts = np.zeros(shape[0] + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
-        return cls(starts, columns.astype(np.int32), values, shape[1])
+        height, width = shape
+        sizes = np.bincount(rows, minlength=height)
+        return cls(offsets_of(sizes), columns.astype(np.int32), values, width)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -224,23 +227,30 @@ class SparseRows:
 
     def row(self, number: int) -> npt.NDArray[np.int32]:
         """Return the columns of the entries in a row."""
-        return self.columns[self.starts[number] : self.starts[number + 1]]
+        start = self.starts[number]
+        end = self.starts[number + 1]
+        return self.columns[start:end]
 
     def row_values(self, number: int) -> npt.NDArray[Any]:
         """Return the values of the entries in a row, in the order of `row`."""
-        return self.values[self.starts[number] : self.starts[number + 1]]
+        start = self.starts[number]
+        end = self.starts[number + 1]
+        return self.values[start:end]
 
     def row_sizes(self) -> npt.NDArray[np.int64]:
         """Return the number of entries in each row, shape (rows,)."""
         return np.diff(self.starts)
 
+    def entry_rows(self) -> Ints:
+        """Return the row of each entry, shape (nonzero,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.row_sizes())
+
     def to_scipy(self, dtype: npt.DTypeLike = np.float32) -> csr_matrix:
         """Return the matrix as a scipy matrix (extra `graph`)."""
         from scipy.sparse import csr_matrix
 
-        return csr_matrix(
-            (self.values.astype(dtype), self.columns, self.starts), shape=self.shape
-        )
+        values = self.values.astype(dtype)
+        return csr_matrix((values, self.columns, self.starts), shape=self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +300,8 @@ class KGArrays:
     def facts(self) -> int:
         """Return the number of edges that are facts."""
         return len(self.edges) - len(self.similarities)
+
+    def source_edges(self) -> Ints:
+        """Return the edge of each record in `sources`."""
+        sizes = np.diff(self.source_starts)
+        return np.repeat(np.arange(len(sizes)), sizes)

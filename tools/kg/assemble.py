@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.notes import note_of
@@ -63,11 +63,9 @@ class Occurrences:
         """
         if exact:
             return self.names
-        return (
-            StringTable.of(map(canonical_key, self.names))
-            if self.keys is None
-            else self.keys
-        )
+        if self.keys is None:
+            return StringTable.of(map(canonical_key, self.names))
+        return self.keys
 
 
 def occurrences_of(
@@ -160,11 +158,10 @@ def assemble(
 
     every = np.concatenate([facts[:, 1:4], alone])
     heads = entities.of[every[:, 0]]
+    predicates = relations.of[every[:, 1]]
     tails = entities.of[every[:, 2]]
-    first, edge_of = _distinct(heads, relations.of[every[:, 1]], tails)
-    edges = np.stack(
-        [heads[first], relations.of[every[first, 1]], tails[first]], axis=1
-    )
+    first, edge_of = _distinct(heads, predicates, tails)
+    edges = np.stack([heads[first], predicates[first], tails[first]], axis=1)
     edge_of = edge_of[: len(facts)]
     sources = np.empty(len(facts), dtype=SOURCE)
     notes, note_of_fact = _numbered_notes(found.notes, facts[:, 6])
@@ -178,24 +175,21 @@ def assemble(
         sort_keys.append(column)
     sort_keys.reverse()  # `lexsort` sorts by its last key first
     by_edge = np.lexsort(sort_keys)
-    starts = np.zeros(len(edges) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(edge_of, minlength=len(edges)), out=starts[1:])
+    starts = offsets_of(np.bincount(edge_of, minlength=len(edges)))
 
     # a fact whose two ends are the same entity counts as one mention of it
-    loops = entities.of[facts[:, 1]] == entities.of[facts[:, 3]]
-    rows = np.concatenate(
-        [
-            entities.of[facts[:, 1]],
-            entities.of[facts[~loops, 3]],
-            entities.of[mentions[:, 1]],
-        ]
-    )
-    columns = np.concatenate(
-        [place[facts[:, 0]], place[facts[~loops, 0]], place[mentions[:, 0]]]
-    )
-    counts = np.concatenate(
-        [np.ones(len(facts) + np.count_nonzero(~loops), np.int64), mentions[:, 2]]
-    )
+    is_loop = entities.of[facts[:, 1]] == entities.of[facts[:, 3]]
+    with_object = facts[~is_loop]
+    naming = [
+        facts[:, [1, 0]],
+        with_object[:, [3, 0]],
+        mentions[:, [1, 0]],
+    ]
+    name, document = np.concatenate(naming).T
+    rows = entities.of[name]
+    columns = place[document]
+    counts = np.ones(len(rows), np.int64)
+    counts[len(rows) - len(mentions) :] = mentions[:, 2]
     graph = KGArrays(
         entities=entities.names,
         keys=entities.keys,
@@ -245,17 +239,17 @@ def with_equivalences(
     """
     pairs = pairs.reshape(-1, 2)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
-    added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(
-        np.int32
-    )
+    added = np.empty((len(pairs), 3), dtype=np.int32)
+    added[:, [0, 2]] = pairs[order]
+    added[:, 1] = len(graph.relations) - 1
     facts = graph.edges[: graph.facts]
     starts = graph.source_starts[: graph.facts + 1]
+    no_sources = np.full(len(pairs), starts[-1])
     return replace(
         graph,
         edges=np.concatenate([facts, added]),
         similarities=np.asarray(similarities, dtype=np.float32)[order],
-        source_starts=np.concatenate([starts, np.full(len(pairs), starts[-1])]),
+        source_starts=np.concatenate([starts, no_sources]),
     )
 
 
@@ -272,24 +266,23 @@ def without_documents(
         gone: (D,), True for these documents.
         left_out: (S,), True for sources that are left out, too; their documents still mention the same names.
     """
-    edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
+    edges = graph.source_edges()
     stated = ~gone[graph.sources["document"]]
     if left_out is not None:
         stated &= ~left_out
     left = np.bincount(edges[stated], minlength=len(graph.edges))
     # equivalences and some imported facts have no source in any document
     stays = (left > 0) | (np.diff(graph.source_starts) == 0)
-    named = ~gone[graph.mentions.columns]
-    rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[
-        named
-    ]
-    columns = graph.mentions.columns[named]
-    counts = graph.mentions.values[named]
+    mentions = graph.mentions
+    named = ~gone[mentions.columns]
+    rows = mentions.entry_rows()[named]
+    columns = mentions.columns[named]
+    counts = mentions.values[named]
     return replace(
         graph,
         edges=graph.edges[stays],
-        mentions=SparseRows.sorted(rows, columns, counts, graph.mentions.shape),
-        source_starts=np.concatenate([[0], np.cumsum(left[stays])]),
+        mentions=SparseRows.sorted(rows, columns, counts, mentions.shape),
+        source_starts=offsets_of(left[stays]),
         sources=graph.sources[stated],
     )
 
@@ -311,58 +304,57 @@ def part_of(
         left_out: (S,), True for sources whose facts are left out, though their documents are admitted.
     """
     left = without_documents(graph, ~admitted, left_out)
-    stated = np.diff(left.source_starts) > 0
-    alike = np.arange(len(left.edges)) >= left.facts
+    source_counts = np.diff(left.source_starts)
+    stays = source_counts > 0
     named = left.mentions.row_sizes() > 0
-    named[left.edges[stated][:, [0, 2]].ravel()] = True
-    stays = stated | (
-        alike & named[left.edges[:, 0]] & named[left.edges[:, 2]] & (not imported)
-    )
-    edges = left.edges[stays]
+    ends = left.edges[:, [0, 2]]
+    named[ends[stays]] = True
+    if not imported:
+        stays[left.facts :] = named[ends[left.facts :]].all(axis=1)
     similarities = left.similarities[stays[left.facts :]]
     used = np.zeros(len(left.relations), dtype=np.bool_)
-    used[edges[:, 1]] = True
+    used[left.edges[stays, 1]] = True
     used[-1] = True  # the equivalence relation is always kept, as the last one
-    of_entity, of_relation, of_document = (
-        np.cumsum(kept) - 1 for kept in (named, used, admitted)
-    )
-    rows = np.repeat(np.arange(left.mentions.shape[0]), left.mentions.row_sizes())
+    of_entity = np.cumsum(named) - 1
+    of_relation = np.cumsum(used) - 1
+    of_document = np.cumsum(admitted) - 1
+    edges = left.edges[stays]
+    edges[:, [0, 2]] = of_entity[edges[:, [0, 2]]]
+    edges[:, 1] = of_relation[edges[:, 1]]
+    rows = of_entity[left.mentions.entry_rows()]
+    columns = of_document[left.mentions.columns]
+    shape = int(named.sum()), int(admitted.sum())
+    mentions = SparseRows.sorted(rows, columns, left.mentions.values, shape)
     sources = left.sources.copy()
     sources["document"] = of_document[sources["document"]]
     notes, note_of_source = _numbered_notes(left.notes, sources["note"])
     sources["note"] = note_of_source
-    shape = int(named.sum()), int(admitted.sum())
+    entity_vectors = left.entity_vectors
+    if entity_vectors is not None:
+        entity_vectors = np.asarray(entity_vectors)[named]
+    relation_vectors = left.relation_vectors
+    if relation_vectors is not None:
+        relation_vectors = np.asarray(relation_vectors)[used]
+    texts = left.texts
+    if texts is not None:
+        texts = np.asarray(texts)[admitted]
     return replace(
         left,
         entities=left.entities.take(np.flatnonzero(named)),
         keys=left.keys.take(np.flatnonzero(named)),
         relations=left.relations.take(np.flatnonzero(used)),
         relation_keys=left.relation_keys.take(np.flatnonzero(used[:-1])),
-        edges=np.stack(
-            [of_entity[edges[:, 0]], of_relation[edges[:, 1]], of_entity[edges[:, 2]]],
-            axis=1,
-        ).astype(np.int32),
+        edges=edges,
         similarities=similarities,
-        mentions=SparseRows.sorted(
-            of_entity[rows],
-            of_document[left.mentions.columns],
-            left.mentions.values,
-            shape,
-        ),
-        source_starts=np.concatenate(
-            [[0], np.cumsum(np.diff(left.source_starts)[stays])]
-        ),
+        mentions=mentions,
+        source_starts=offsets_of(source_counts[stays]),
         sources=sources,
         documents=left.documents.take(np.flatnonzero(admitted)),
         notes=notes,
-        entity_vectors=None
-        if left.entity_vectors is None
-        else np.asarray(left.entity_vectors)[named],
-        relation_vectors=None
-        if left.relation_vectors is None
-        else np.asarray(left.relation_vectors)[used],
+        entity_vectors=entity_vectors,
+        relation_vectors=relation_vectors,
         near=None,
-        texts=None if left.texts is None else np.asarray(left.texts)[admitted],
+        texts=texts,
     )
 
 
@@ -396,21 +388,22 @@ class _Names:
         order."""
         counts = np.bincount(used, minlength=len(self._names))
         named = np.flatnonzero(counts)
-        named = named[np.lexsort((-counts[named], self._key_of[named]))]
-        keys, first = np.unique(self._key_of[named], return_index=True)
+        order = np.lexsort((-counts[named], self._key_of[named]))
+        named = named[order]
+        keys, first, group = np.unique(
+            self._key_of[named], return_index=True, return_inverse=True
+        )
         best = named[first]
-        group = np.searchsorted(keys, self._key_of[named])
         rivals = counts[named] == counts[best][group]
         rivals[first] = False
-        for rival, at in zip(
-            named[rivals].tolist(), group[rivals].tolist(), strict=True
-        ):
-            best[at] = min(rival, int(best[at]), key=self._names.__getitem__)
+        for at in np.flatnonzero(rivals).tolist():
+            key = group[at]
+            both = (int(named[at]), int(best[key]))
+            best[key] = min(both, key=self._names.__getitem__)
         of_key = np.full(len(self._key_of), -1, dtype=np.int64)
         of_key[keys] = np.arange(len(keys))
-        return _Numbered(
-            best, self._names.take(best), self._keys.take(best), of_key[self._key_of]
-        )
+        names = self._names.take(best)
+        return _Numbered(best, names, self._keys.take(best), of_key[self._key_of])
 
 
 def _ascending(strings: list[bytes]) -> Ints:
@@ -418,9 +411,8 @@ def _ascending(strings: list[bytes]) -> Ints:
     # a database returns them sorted already: this check is three times as fast as sorting again
     if all(map(le, strings, strings[1:])):
         return np.arange(len(strings))
-    return np.array(
-        sorted(range(len(strings)), key=strings.__getitem__), dtype=np.int64
-    )
+    order = sorted(range(len(strings)), key=strings.__getitem__)
+    return np.array(order, dtype=np.int64)
 
 
 def _distinct(*columns: Ints) -> tuple[Ints, Ints]:
@@ -429,8 +421,10 @@ def _distinct(*columns: Ints) -> tuple[Ints, Ints]:
 
     The columns are combined two at a time, so that one number stands for a row, which sorts ten times as fast as rows.
     """
-    first, number = np.unique(columns[0], return_index=True, return_inverse=True)[1:]
-    for column in columns[1:]:
-        joined = number * (int(column.max(initial=0)) + 1) + column
-        first, number = np.unique(joined, return_index=True, return_inverse=True)[1:]
+    joined, *others = columns
+    _, first, number = np.unique(joined, return_index=True, return_inverse=True)
+    for column in others:
+        size = int(column.max(initial=0)) + 1
+        joined = number * size + column
+        _, first, number = np.unique(joined, return_index=True, return_inverse=True)
     return first, number

@@ -8,8 +8,9 @@ read, and no passage in which it was read still exists with the same text. So no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import asdict, dataclass, replace
+from itertools import starmap
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,7 @@ EditKind = Literal["remove", "replace", "add", "merge", "split"]
 MOST_ANCHORS = 8  # kept per edit: a frequent name is in thousands of passages
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(NamedTuple):
     """Names a passage that contains the fact or name of an edit."""
 
     passage_id: str
@@ -70,31 +70,17 @@ class Edit:
 
     def to_dict(self) -> JSON:
         """Return the edit as JSON values, which `from_dict` reads."""
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "old": list(self.old),
-            "new": list(self.new),
-            "by": self.by,
-            "at": self.at,
-            "anchors": [[anchor.passage_id, anchor.text] for anchor in self.anchors],
-            "new_anchors": [
-                [anchor.passage_id, anchor.text] for anchor in self.new_anchors
-            ],
-            "start": self.start,
-            "end": self.end,
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: JSON) -> Self:
         """Return the edit that `to_dict` wrote."""
-        anchors = {
-            name: tuple(Anchor(*one) for one in data[name])
-            for name in ("anchors", "new_anchors")
-        }
-        return cls(
-            **{**data, "old": tuple(data["old"]), "new": tuple(data["new"]), **anchors}
-        )
+        fields = dict(data)
+        for name in ("old", "new"):
+            fields[name] = tuple(data[name])
+        for name in ("anchors", "new_anchors"):
+            fields[name] = tuple(starmap(Anchor, data[name]))
+        return cls(**fields)
 
     def __str__(self) -> str:
         """Describe the change in words."""
@@ -190,21 +176,21 @@ def edited(
     Returns:
         The changed occurrences, and the edits that still apply, with the passages that state their subjects now.
     """
-    there = held(
-        anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors)
-    )
+    anchors: set[Anchor] = set()
+    for edit in edits:
+        anchors.update(edit.anchors, edit.new_anchors)
+    there = held(anchors)
     replay = _Replay(found, held, texts, edits, exact=exact)
     stay = []
     for before in edits:
         left = replace(
             before,
-            anchors=tuple(anchor for anchor in before.anchors if anchor in there),
-            new_anchors=tuple(
-                anchor for anchor in before.new_anchors if anchor in there
-            ),
+            anchors=tuple(filter(there.__contains__, before.anchors)),
+            new_anchors=tuple(filter(there.__contains__, before.new_anchors)),
         )
-        if (edit := replay.apply(left, before)) is not None:
-            stay.append(edit)
+        kept = replay.apply(left, before)
+        if kept is not None:
+            stay.append(kept)
     return replay.result(), tuple(stay)
 
 
@@ -229,18 +215,17 @@ class _Replay:
         self._merged = MergedNames(exact=exact)
         self._keys = found.told_apart_by(exact=exact)
         # by key, the written forms of the names in edits, and the number of each form; no other name is looked up
-        self._forms: dict[bytes, dict[str, int]] = {
-            self._key(word): {} for edit in edits for word in edit.old + edit.new
-        }
+        self._forms: dict[bytes, dict[str, int]] = {}
+        for edit in edits:
+            for word in edit.old + edit.new:
+                self._forms[self._key(word)] = {}
+        # edits change only the rows with these names, so the other rows are set aside
+        spoken_of = np.zeros(len(found.names), dtype=np.bool_)
         for number, key in enumerate(self._keys.encoded()):
             if key in self._forms:
                 self._forms[key][found.names[number]] = number
+                spoken_of[number] = True
         self._places = {name: number for number, name in enumerate(self._documents)}
-        # edits change only the rows with these names, so the other rows are set aside
-        spoken_of = np.zeros(len(found.names), dtype=np.bool_)
-        spoken_of[
-            [number for forms in self._forms.values() for number in forms.values()]
-        ] = True
         in_facts = spoken_of[found.facts[:, 1:4]].any(axis=1)
         in_mentions = spoken_of[found.mentions[:, 1]]
         self._facts = found.facts[in_facts]
@@ -252,13 +237,10 @@ class _Replay:
 
     def result(self) -> Occurrences:
         names = self._found.names.joined(StringTable.of(self._added))
-        keys = (
-            None
-            if self._exact
-            else self._keys.joined(
-                StringTable.of_bytes(list(map(self._key, self._added)))
-            )
-        )
+        keys = None
+        if not self._exact:
+            added = list(map(self._key, self._added))
+            keys = self._keys.joined(StringTable.of_bytes(added))
         facts = np.concatenate([self._other_facts, self._facts])
         mentions = np.concatenate([self._other_mentions, self._mentions])
         return Occurrences(
@@ -389,14 +371,13 @@ class _Replay:
     def _stating(self, fact: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the masks of the rows of facts and of the edges that state a fact; equivalences are never among
         them."""
-        numbers = [self._known(word) for word in self._merged.of_fact(fact)]
-        in_facts = np.logical_and.reduce(
-            [np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)]
-        )
-        in_edges = np.logical_and.reduce(
-            [np.isin(self._edges[:, at], one) for at, one in enumerate(numbers)]
-        )
-        return in_facts, in_edges & np.isnan(self._similarities)
+        in_facts = np.ones(len(self._facts), np.bool_)
+        in_edges = np.isnan(self._similarities)
+        for at, word in enumerate(self._merged.of_fact(fact)):
+            numbers = self._known(word)
+            in_facts &= np.isin(self._facts[:, at + 1], numbers)
+            in_edges &= np.isin(self._edges[:, at], numbers)
+        return in_facts, in_edges
 
     def _is_named(self, numbers: Ints) -> bool:
         ends = (
@@ -410,33 +391,33 @@ class _Replay:
 
     def _naming(self, numbers: Ints) -> Ints:
         """Return the documents whose facts or mentions have one of these names; a document may be repeated."""
-        of_facts = np.isin(self._facts[:, 1], numbers) | np.isin(
-            self._facts[:, 3], numbers
-        )
-        of_mentions = np.isin(self._mentions[:, 1], numbers)
-        return np.concatenate(
-            [self._facts[of_facts, 0], self._mentions[of_mentions, 0]]
-        )
+        in_facts = np.isin(self._facts[:, [1, 3]], numbers).any(axis=1)
+        in_mentions = np.isin(self._mentions[:, 1], numbers)
+        of_facts = self._facts[in_facts, 0]
+        of_mentions = self._mentions[in_mentions, 0]
+        return np.concatenate([of_facts, of_mentions])
 
     def _anchored(self, known: Sequence[Anchor], documents: Ints) -> tuple[Anchor, ...]:
         """Return the passages that an edit rests on: those in `known`, and the first existing ones of `documents`."""
-        first = np.unique(documents)[:MOST_ANCHORS].tolist()
-        now = [
-            Anchor(self._documents[number], self._texts.get(self._documents[number], 0))
-            for number in first
-        ]
+        anchors = dict.fromkeys(known)
+        now = []
+        for number in np.unique(documents)[:MOST_ANCHORS].tolist():
+            passage = self._documents[number]
+            now.append(Anchor(passage, self._texts.get(passage, 0)))
         there = self._held(now)
-        return tuple(
-            dict.fromkeys((*known, *(anchor for anchor in now if anchor in there)))
-        )
+        for anchor in now:
+            if anchor in there:
+                anchors[anchor] = None
+        return tuple(anchors)
 
     def _known(self, name: str) -> Ints:
         """Return the numbers of all written forms of a name."""
-        return np.fromiter(self._forms[self._key(name)].values(), np.int64)
+        forms = self._forms[self._key(name)]
+        return np.fromiter(forms.values(), np.int64)
 
     def _numbers(self, fact: Sequence[str]) -> list[int]:
         """Return the numbers of the words of a fact, with the current names of merged entities."""
-        return [self._name(word) for word in self._merged.of_fact(fact)]
+        return list(map(self._name, self._merged.of_fact(fact)))
 
     def _name(self, name: str) -> int:
         """Return the number of this written form of a name; a new form gets a new number."""
@@ -447,7 +428,8 @@ class _Replay:
         return forms[name]
 
     def _key(self, name: str) -> bytes:
-        return key_of(name, exact=self._exact).encode("utf-8", "surrogatepass")
+        key = key_of(name, exact=self._exact)
+        return key.encode("utf-8", "surrogatepass")
 
 
 def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:

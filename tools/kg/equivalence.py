@@ -80,15 +80,11 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
     """
     # the class of names without figures and months, which a single search recognises
     plain = _figures("name")
-    return np.array(
-        [
-            plain
-            if name[:1].isalpha() and not _DATED.search(name.lower())
-            else _figures(name)
-            for name in names
-        ],
-        dtype=np.int64,
-    )
+    classes: list[int] = []
+    for name in names:
+        is_plain = name[:1].isalpha() and not _DATED.search(name.lower())
+        classes.append(plain if is_plain else _figures(name))
+    return np.array(classes, dtype=np.int64)
 
 
 def near_lists(
@@ -101,14 +97,14 @@ def near_lists(
         classes: (N,), as returned by `comparable`.
         how: the threshold, the length of the lists and the kind of search.
     """
-    every = np.arange(len(vectors))
-    if how.neighbours == 0 or how.kind == IMPORTED or len(vectors) < 2:
-        return capped(Cells.none(), len(vectors), how.neighbours)
-    if how.kind == "exact" or (how.kind == "auto" and len(vectors) <= _EXACT_UP_TO):
+    count = len(vectors)
+    if how.neighbours == 0 or how.kind == IMPORTED or count < 2:
+        return capped(Cells.none(), count, how.neighbours)
+    if how.kind == "exact" or (how.kind == "auto" and count <= _EXACT_UP_TO):
+        every = np.arange(count)
         return touching(vectors, classes, every, how.threshold, how.neighbours)
-    return _kept(
-        clustered_pairs(vectors, classes, how.threshold), len(vectors), how.neighbours
-    )
+    pairs = clustered_pairs(vectors, classes, how.threshold)
+    return _kept(pairs, count, how.neighbours)
 
 
 def near_lists_after(
@@ -133,24 +129,20 @@ def near_lists_after(
     now[came_from[old]] = old
     cells = cells_of(before)
     moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
-    alive = (moved.rows >= 0) & (moved.columns >= 0)
+    has_row = moved.rows >= 0
+    has_column = moved.columns >= 0
     # a full list that lost an entry may have further candidates, for which it had no room
-    lost = (
-        (moved.rows >= 0)
-        & (moved.columns < 0)
-        & (before.row_sizes() >= how.neighbours)[cells.rows]
-    )
+    is_full = before.row_sizes() >= how.neighbours
+    lost = has_row & ~has_column & is_full[cells.rows]
     is_fresh = came_from < 0
     is_fresh[moved.rows[lost]] = True
     fresh = np.flatnonzero(is_fresh)
     if 2 * len(fresh) > len(vectors):
         return near_lists(vectors, classes, how)
-    found = cells_of(touching(vectors, classes, fresh, how.threshold, how.neighbours))
-    return capped(
-        Cells.joined([moved.at(np.flatnonzero(alive)), found]),
-        len(vectors),
-        how.neighbours,
-    )
+    kept = moved.at(np.flatnonzero(has_row & has_column))
+    found = touching(vectors, classes, fresh, how.threshold, how.neighbours)
+    joined = Cells.joined([kept, cells_of(found)])
+    return capped(joined, len(vectors), how.neighbours)
 
 
 def mutual(lists: SparseRows) -> Pairs:
@@ -161,27 +153,28 @@ def mutual(lists: SparseRows) -> Pairs:
     there = cells.rows * size + cells.columns
     back = cells.columns[one_way] * size + cells.rows[one_way]
     at = np.searchsorted(there, back)  # cells ascend
-    keep = one_way[there[np.minimum(at, max(len(there) - 1, 0))] == back]
-    entities = np.stack([cells.rows[keep], cells.columns[keep]], axis=1).astype(
-        np.int32
-    )
-    return Pairs(entities, cells.cosines[keep])
+    last = max(len(there) - 1, 0)
+    is_mutual = there[np.minimum(at, last)] == back
+    kept = cells.at(one_way[is_mutual])
+    entities = np.stack([kept.rows, kept.columns], axis=1)
+    return Pairs(entities.astype(np.int32), kept.cosines)
 
 
 def _figures(name: str) -> int:
     if not any(map(str.isalpha, name)):
         return -1
-    figures = " ".join(
-        sorted(_FIGURES.findall(name))
-        + sorted(_MONTHS.intersection(_WORDS.findall(name.lower())))
-    )
-    return int.from_bytes(blake2b(figures.encode(), digest_size=7).digest(), "little")
+    figures = sorted(_FIGURES.findall(name))
+    words = _WORDS.findall(name.lower())
+    months = sorted(_MONTHS.intersection(words))
+    joined = " ".join(figures + months)
+    digest = blake2b(joined.encode(), digest_size=7).digest()
+    return int.from_bytes(digest, "little")
 
 
 def cells_of(lists: NearLists) -> Cells:
     """Return the entries of the lists as pairs of entities with their cosines, in ascending order."""
-    rows = np.repeat(np.arange(lists.shape[0]), lists.row_sizes())
-    return Cells(rows, lists.columns.astype(np.int64), lists.values)
+    columns = lists.columns.astype(np.int64)
+    return Cells(lists.entry_rows(), columns, lists.values)
 
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
@@ -190,14 +183,15 @@ def capped(cells: Cells, size: int, longest: int) -> NearLists:
 
     Repeated pairs count once.
     """
-    # also sorts them
-    _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)
+    numbers = cells.rows * max(size, 1) + cells.columns
+    _, first = np.unique(numbers, return_index=True)  # also sorts them
     cells = cells.at(first)
     nearest = np.lexsort((cells.columns, -cells.cosines, cells.rows))
     starts = np.searchsorted(cells.rows, cells.rows)
     keep = np.empty(len(nearest), dtype=bool)
     # rows keep their places among the nearest
-    keep[nearest] = np.arange(len(nearest)) - starts < longest
+    ranks = np.arange(len(nearest)) - starts
+    keep[nearest] = ranks < longest
     cells = cells.at(np.flatnonzero(keep))
     return SparseRows.sorted(cells.rows, cells.columns, cells.cosines, (size, size))
 
@@ -216,7 +210,8 @@ def touching(
         threshold: the least cosine.
         longest: the maximum length of a list.
     """
-    return _kept(all_pairs(vectors, classes, fresh, threshold), len(vectors), longest)
+    pairs = all_pairs(vectors, classes, fresh, threshold)
+    return _kept(pairs, len(vectors), longest)
 
 
 def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:

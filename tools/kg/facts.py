@@ -67,15 +67,18 @@ class Reading(NamedTuple):
 
     def text_of(self) -> dict[str, int]:
         """Return the hash of each document's text, by document id."""
-        return dict(zip(self.found.documents, self.texts.tolist(), strict=True))
+        texts = self.texts.tolist()
+        return dict(zip(self.found.documents, texts, strict=True))
 
     def unused_names(self) -> set[int]:
         """Return the numbers of the names that no fact, mention or edge uses."""
         found = self.found
-        used = np.zeros(len(self.names), dtype=np.bool_)
-        for numbers in (found.facts[:, 1:4], found.mentions[:, 1], found.edges):
-            used[numbers] = True
-        return set(self.names[~used].tolist())
+        is_used = np.zeros(len(self.names), dtype=np.bool_)
+        is_used[found.facts[:, 1:4]] = True
+        is_used[found.mentions[:, 1]] = True
+        is_used[found.edges] = True
+        unused = self.names[~is_used]
+        return set(unused.tolist())
 
 
 # ---- names
@@ -97,9 +100,11 @@ def name_numbers(transaction: Transaction, names: Iterable[str]) -> list[int]:
 
 def records(transaction: Transaction) -> dict[str, PassageRecord]:
     """Return the records of all passages that were read, by passage id."""
-    found = transaction.readings.all()
-    known = map(PassageRecord, found.digest, found.reader, found.text, found.cell)
-    return dict(zip(found.passage, known, strict=True))
+    columns = transaction.readings.all()
+    known = map(
+        PassageRecord, columns.digest, columns.reader, columns.text, columns.cell
+    )
+    return dict(zip(columns.passage, known, strict=True))
 
 
 # ---- facts
@@ -121,20 +126,19 @@ def put_facts(
     reading = transaction.readings.add(
         passage, since, known.text, known.cell, known.digest, known.reader
     )
-    triples = list(facts.triples)
-    words = [
-        word for one in triples for word in (one.subject, one.predicate, one.object)
-    ]
+    words = []
+    for triple in facts.triples:
+        words += [triple.subject, triple.predicate, triple.object]
     numbers = name_numbers(transaction, [*words, *facts.entities])
     rows: list[FactRow] = []
-    for at, triple in enumerate(triples):
+    for at, triple in enumerate(facts.triples):
         ends = numbers[3 * at : 3 * at + 3]
         for place in facts.places(triple):
             note = note_columns(triple, place)
             row = (reading, len(rows), *ends, place.start, place.end, *note)
             rows.append(FactRow._make(row))
-    counts = Counter(numbers[3 * len(triples) :])
-    transaction.facts.add(reading, rows, counts)
+    mentions = Counter(numbers[len(words) :])
+    transaction.facts.add(reading, rows, mentions)
 
 
 def read_facts(
@@ -146,7 +150,13 @@ def read_facts(
         upto: the number of a published graph, to read only its rows; by default, rows added since the last
             published graph are read too.
     """
-    readings, passages, texts, readers = _read_passages(transaction, upto)
+    columns = transaction.readings.all(upto)
+    last_of = {passage: at for at, passage in enumerate(columns.passage)}
+    last = sorted(last_of.values())
+    readings = np.array(columns.number, np.int64)[last]
+    texts = np.array(columns.text, np.uint64)[last]
+    readers = {columns.reader[at] for at in last}
+    passages = [columns.passage[at] for at in last]
     numbered, names, keys = transaction.names.all()
     numbers = np.array(numbered, np.int64)
     name_at = _Places(numbers, database)
@@ -162,24 +172,7 @@ def read_facts(
         StringTable.of(keys),
         notes,
     )
-    return Reading(
-        found, np.array(texts, np.uint64), tuple(sorted(set(readers))), numbers
-    )
-
-
-def _read_passages(
-    transaction: Transaction, upto: int | None
-) -> tuple[Ints, list[str], list[int], list[str]]:
-    """Return number, passage id, text hash and reader of the latest reading of each passage, sorted by number."""
-    found = transaction.readings.all(upto)
-    last_of = {passage: at for at, passage in enumerate(found.passage)}
-    last = sorted(last_of.values())
-    return (
-        np.array([found.number[at] for at in last], np.int64),
-        [found.passage[at] for at in last],
-        [found.text[at] for at in last],
-        [found.reader[at] for at in last],
-    )
+    return Reading(found, texts, tuple(sorted(readers)), numbers)
 
 
 class _Places:
@@ -187,19 +180,20 @@ class _Places:
 
     def __init__(self, numbers: Ints, database: Database) -> None:
         self.database = database
-        self._place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
+        end = int(numbers.max(initial=-1)) + 1
+        self._place_of = np.full(end, -1, dtype=np.int64)
         self._place_of[numbers] = np.arange(len(numbers))
 
     def __getitem__(self, wanted: Ints) -> Ints:
         """Return the positions of names, given by number. Raises IndexMismatch for a number that does not exist."""
-        there = wanted.size == 0 or (
-            int(wanted.min()) >= 0 and int(wanted.max()) < len(self._place_of)
-        )
-        places = self._place_of[wanted] if there else np.full(1, -1)
-        if (places < 0).any():
-            problem = "its graph states facts of names that are not there"
-            raise damaged(self.database, problem)
-        return places
+        lowest = wanted.min(initial=0)
+        highest = wanted.max(initial=-1)
+        if lowest >= 0 and highest < len(self._place_of):
+            places = self._place_of[wanted]
+            if (places >= 0).all():
+                return places
+        problem = "its graph states facts of names that are not there"
+        raise damaged(self.database, problem)
 
 
 def _read_stated(
@@ -213,18 +207,16 @@ def _read_stated(
     for at, note in _read_notes(transaction, reading, name_at.database):
         note_of_fact[at] = notes.setdefault(note, len(notes))
     document, is_read = _documents(readings, reading)
-    facts = np.stack(
-        [
-            document,
-            name_at[first & _LOW],
-            name_at[second >> 31],
-            name_at[second & _LOW],
-            third >> 31,
-            third & _LOW,
-            note_of_fact,
-        ],
-        axis=1,
-    )
+    columns = [
+        document,
+        name_at[first & _LOW],
+        name_at[second >> 31],
+        name_at[second & _LOW],
+        third >> 31,
+        third & _LOW,
+        note_of_fact,
+    ]
+    facts = np.stack(columns, axis=1)
     return facts[is_read], StringTable.of(notes)
 
 
@@ -240,16 +232,17 @@ def _read_notes(
         try:
             note = note_in(NoteColumns(*noted))
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            raise damaged(
-                database, f"the attributes of a fact in reading {number:,} are not JSON"
-            ) from error
-        yield int(np.searchsorted(reading, number)) + place, note
+            problem = f"the attributes of a fact in reading {number:,} are not JSON"
+            raise damaged(database, problem) from error
+        first = int(np.searchsorted(reading, number))
+        yield first + place, note
 
 
 def _read_mentions(transaction: Transaction, readings: Ints, name_at: _Places) -> Ints:
     first, counts = _numbers(transaction.facts.mentions(), 2)
     document, is_read = _documents(readings, first >> 31)
-    mentions = np.stack([document, name_at[first & _LOW], counts], axis=1)
+    name = name_at[first & _LOW]
+    mentions = np.stack([document, name, counts], axis=1)
     return mentions[is_read]
 
 
@@ -257,13 +250,15 @@ def _documents(readings: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_
     """Return for each reading in `wanted` its position in `readings`, which ascend, and whether it is there at all."""
     if not len(readings):
         return np.zeros_like(wanted), np.zeros(len(wanted), np.bool_)
-    places = np.searchsorted(readings, wanted).clip(max=len(readings) - 1)
+    last = len(readings) - 1
+    places = np.searchsorted(readings, wanted).clip(max=last)
     return places, readings[places] == wanted
 
 
 def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
     """Return the columns of rows of integers, shape (width, n)."""
-    numbers = np.fromiter(chain.from_iterable(rows), np.int64)
+    joined = chain.from_iterable(rows)
+    numbers = np.fromiter(joined, np.int64)
     return numbers.reshape(-1, width).T
 
 
@@ -277,20 +272,25 @@ def put_edges(transaction: Transaction, edges: Iterable[UnstatedEdge]) -> None:
     document names at the time of this call.
     """
     listed = list(edges)
-    words = [
-        word for edge in listed for word in (edge.subject, edge.relation, edge.target)
-    ]
-    numbers = np.array(name_numbers(transaction, words), np.int64).reshape(-1, 3)
-    named = _named(transaction, set(numbers[:, [0, 2]].ravel().tolist()))
+    words = []
+    for edge in listed:
+        words += [edge.subject, edge.relation, edge.target]
+    numbers = name_numbers(transaction, words)
+    subjects = numbers[0::3]
+    predicates = numbers[1::3]
+    objects = numbers[2::3]
+    named = _named(transaction, {*subjects, *objects})
     rows = []
     for at, edge in enumerate(listed):
-        subject, predicate, object_ = numbers[at].tolist()
+        subject = subjects[at]
+        object_ = objects[at]
         unnamed = 0
         if subject not in named:
             unnamed += _UNNAMED["subject"]
         if object_ not in named:
             unnamed += _UNNAMED["object"]
-        rows.append((at, subject, predicate, object_, edge.similarity, unnamed))
+        row = (at, subject, predicates[at], object_, edge.similarity, unnamed)
+        rows.append(row)
     transaction.facts.replace_edges(rows)
 
 
@@ -310,7 +310,9 @@ def _read_edges(
 
 def put_others(transaction: Transaction, others: OtherNodes) -> None:
     """Replace the stored nodes that are neither entities nor documents."""
-    data = storable(others.to_json()) if others else None
+    data = None
+    if others:
+        data = storable(others.to_json())
     transaction.facts.replace_others(data)
 
 
@@ -332,11 +334,10 @@ def _erase_unused_others(transaction: Transaction, database: Database) -> None:
     if not others:
         return
     ends = others.ends() | {Node(ENTITY, name) for name in others.about}
-    named: dict[str, list[str]] = {ENTITY: [], DOCUMENT: []}
-    for node in ends:
-        named.setdefault(node.type, []).append(node.name)
-    names = transaction.names.numbers_of(named[ENTITY])
-    passages = transaction.readings.of_passages(named[DOCUMENT]).values()
+    entities = [node.name for node in ends if node.type == ENTITY]
+    documents = [node.name for node in ends if node.type == DOCUMENT]
+    names = transaction.names.numbers_of(entities)
+    passages = transaction.readings.of_passages(documents).values()
     gone = ends - {Node(ENTITY, name) for name in names}
     gone -= {Node(DOCUMENT, name) for name in passages}
     if gone:
@@ -399,10 +400,11 @@ def _named(transaction: Transaction, numbers: set[int]) -> set[int]:
 def check_graph(database: Database) -> None:
     """Read all rows of the graph. Raises IndexMismatch for a row that cannot be read."""
     with database.reading() as transaction:
-        if (state := read_graph_state(transaction, database)) is None:
+        state = read_graph_state(transaction, database)
+        if state is None:
             return
-        for upto in (state.published, None):
-            read_facts(transaction, database, upto)
+        read_facts(transaction, database, state.published)
+        read_facts(transaction, database)
         read_edits(transaction, database)
         read_others(transaction, database)
         read_near(transaction, database)

@@ -102,10 +102,10 @@ def _readings(graph: KGIndex) -> list[tuple[str, set[int]]]:
     names, frame_numbers = np.unique(frames, return_inverse=True)
     facts = graph.edges[: len(graph.facts)].astype(np.int64)
     group = frame_numbers[facts[:, 1]] * len(graph.entities) + facts[:, 0]
-    starts = graph.arrays.source_starts[: len(facts) + 1]
-    sizes = np.diff(starts)
-    documents = graph.arrays.sources["document"][: starts[-1]]
-    stated = np.unique(np.stack([np.repeat(group, sizes), documents], axis=1), axis=0)
+    # only facts have sources
+    stating = group[graph.arrays.source_edges()]
+    documents = graph.arrays.sources["document"]
+    stated = np.unique(np.stack([stating, documents], axis=1), axis=0)
     groups, passages = np.unique(stated[:, 0], return_counts=True)
     several = groups[passages > 1]
     objects: dict[int, set[int]] = {}

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.config.address import Address, place_of
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.contracts.errors import IndexMismatch, UnknownName
 from ras_agent.contracts.records import Source, Triple
 from ras_agent.running.protocols import Embedder
@@ -24,7 +24,7 @@ from ras_agent.tools.embed.embedders import (
 )
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.missing import index_not_found
-from ras_agent.tools.index.passages import hash_of
+from ras_agent.tools.index.passages import hashes
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
@@ -108,25 +108,25 @@ class KGIndex:
         else:
             place = place_of(index)
             database = database_at(place)
-            cache = place / CACHE if isinstance(place, Path) else None
-            if isinstance(place, Path) and not PassageIndex.exists(place):
-                raise index_not_found(
-                    place, "make one with `ras-agent index`, then `ras-agent kg build`"
-                )
+            cache = None
+            if isinstance(place, Path):
+                cache = place / CACHE
+                if not PassageIndex.exists(place):
+                    raise index_not_found(
+                        place,
+                        "make one with `ras-agent index`, then `ras-agent kg build`",
+                    )
         with database.reading() as transaction:
             read_state(transaction, database)
             state = read_graph_state(transaction, database)
             others = read_others(transaction, database)
-        made = state.settings.embedder if state else None
-        if (
-            state
-            and resolved is not None
-            and made != EmbedderIdentity(resolved.name, resolved.dimension)
-        ):
-            raise IndexMismatch(
-                f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of {resolved.name!r}: "
-                "open it with the former, or build the graph again with the latter"
-            )
+        if state and resolved is not None:
+            made = state.settings.embedder
+            if made != EmbedderIdentity(resolved.name, resolved.dimension):
+                raise IndexMismatch(
+                    f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of "
+                    f"{resolved.name!r}: open it with the former, or build the graph again with the latter"
+                )
         saved, edits = open_graph(database, cache, resolved)
         return cls(saved.arrays, saved.manifest, resolved, database, edits, others)
 
@@ -156,32 +156,24 @@ class KGIndex:
             exact: see KGManifest.
         """
         how = equivalence or Equivalence()
-        graph = assemble(
-            occurrences_of(passages, edges),
-            exact=exact,
-            equivalences=how.kind == IMPORTED,
-        ).graph
-        resolved = (
-            None if embedder is None else of_unit_length(resolve_embedder(embedder))
-        )
-        if resolved is not None:
+        is_imported = how.kind == IMPORTED
+        found = occurrences_of(passages, edges)
+        graph = assemble(found, exact=exact, equivalences=is_imported).graph
+        resolved = None
+        identity = None
+        if embedder is not None:
+            resolved = of_unit_length(resolve_embedder(embedder))
+            identity = EmbedderIdentity(resolved.name, resolved.dimension)
             entities = resolved.embed(list(graph.entities))
             relations = resolved.embed(list(graph.relations))
-            graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
+            near = near_lists(entities, comparable(graph.entities), how)
             graph = replace(
-                graph, near=near_lists(entities, comparable(graph.entities), how)
+                graph, entity_vectors=entities, relation_vectors=relations, near=near
             )
-            graph = (
-                graph
-                if how.kind == IMPORTED
-                else with_equivalences(graph, *mutual(cast(SparseRows, graph.near)))
-            )
-        identity = (
-            EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
-        )
-        return cls(
-            graph, described(graph, identity, extractor, how, exact=exact), resolved
-        )
+            if not is_imported:
+                graph = with_equivalences(graph, *mutual(near))
+        manifest = described(graph, identity, extractor, how, exact=exact)
+        return cls(graph, manifest, resolved)
 
     @staticmethod
     def exists(index: str | Path | Address | PassageIndex) -> bool:
@@ -190,11 +182,10 @@ class KGIndex:
         """
         if not isinstance(index, PassageIndex) and not PassageIndex.exists(index):
             return False
-        database = (
-            index.database
-            if isinstance(index, PassageIndex)
-            else database_at(place_of(index))
-        )
+        if isinstance(index, PassageIndex):
+            database = index.database
+        else:
+            database = database_at(place_of(index))
         with database.reading() as transaction:
             if not isinstance(index, PassageIndex):
                 read_state(transaction, database)
@@ -289,11 +280,8 @@ class KGIndex:
         manifest = replace(
             self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays)
         )
-        gone = {
-            Node(DOCUMENT, self.documents[place])
-            for place in np.flatnonzero(documents).tolist()
-        }
-        others = self.others.without(gone)
+        gone = self.arrays.documents.take(np.flatnonzero(documents))
+        others = self.others.without({Node(DOCUMENT, name) for name in gone})
         return type(self)(
             arrays, manifest, self._embedder, self.database, self._edits, others
         )
@@ -346,25 +334,21 @@ class KGIndex:
         In an exact graph, the entity with exactly this name is preferred to the one with the same canonical key
         that most documents name. The name of an entity that a person merged leads to the other entity.
         """
-        if not self.manifest.exact:
-            found = self.arrays.keys.find(canonical_key(_name(text, "entity")))
-            return self._merged(text) if found is None else found
-        found = self.arrays.keys.find(_name(text, "entity"))
-        found = self._merged(text) if found is None else found
-        return (
-            self._by_canonical_key.get(canonical_key(text)) if found is None else found
-        )
+        found = self.arrays.keys.find(self._key(text, "entity"))
+        if found is None:
+            found = self._merged(text)
+        if found is None and self.manifest.exact:
+            found = self._by_canonical_key.get(canonical_key(text))
+        return found
 
     def relation_id(self, text: str) -> int | None:
         """Return the number of the relation with this name; None if the graph has no such relation. Equivalence is
         never returned.
         """
-        key = (
-            _name(text, "relation")
-            if self.manifest.exact
-            else canonical_key(_name(text, "relation"))
-        )
-        return self.arrays.relation_keys.find(key)
+        return self.arrays.relation_keys.find(self._key(text, "relation"))
+
+    def _key(self, text: str, kind: str) -> str:
+        return key_of(_name(text, kind), exact=self.manifest.exact)
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
@@ -375,11 +359,12 @@ class KGIndex:
         """
         if not self.is_part:
             return self._edits
-        return tuple(
-            edit
-            for edit in self._edits
-            if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
-        )
+        edits = []
+        for edit in self._edits:
+            numbers = [self.document_id(one.passage_id) for one in edit.anchors]
+            if any(number is not None for number in numbers):
+                edits.append(edit)
+        return tuple(edits)
 
     def made_by(self, triple: Triple) -> Edit | None:
         """Return the edit by which a person added this fact or replaced another by it; None for a fact that was read
@@ -387,10 +372,9 @@ class KGIndex:
         """
         if not self._made:
             return None
-        words = triple.subject, triple.predicate, triple.object
-        return self._made.get(
-            tuple(key_of(word, exact=self.manifest.exact) for word in words)
-        )
+        words = (triple.subject, triple.predicate, triple.object)
+        keys = [key_of(word, exact=self.manifest.exact) for word in words]
+        return self._made.get(tuple(keys))
 
     @cached_property
     def _made(self) -> dict[tuple[str, ...], Edit]:
@@ -418,11 +402,10 @@ class KGIndex:
     def _by_canonical_key(self) -> dict[str, int]:
         """Return by canonical key the entity that most documents name among those sharing the key; ties go to the
         lowest number."""
-        ascending: list[int] = np.lexsort(
-            (-np.arange(len(self.entities)), self.document_frequency)
-        ).tolist()
-        names: Sequence[str] = self.entities
-        return {canonical_key(names[entity]): entity for entity in ascending}
+        # a later entity replaces earlier ones with the same key
+        downwards = -np.arange(len(self.entities))
+        ascending = np.lexsort((downwards, self.document_frequency))
+        return {canonical_key(self.entities[one]): one for one in ascending.tolist()}
 
     def document_id(self, passage_id: str) -> int | None:
         """Return the number of the document with this passage id; None if the graph does not contain it."""
@@ -431,7 +414,7 @@ class KGIndex:
     @cached_property
     def document_hashes(self) -> npt.NDArray[np.uint64]:
         """Return the hash of each document's id, shape (D,), computed as in a passage index."""
-        return np.array([hash_of(name) for name in self.documents], dtype=np.uint64)
+        return hashes(self.documents)
 
     @cached_property
     def document_frequency(self) -> npt.NDArray[np.int64]:
@@ -442,12 +425,10 @@ class KGIndex:
     def documents_to_entities(self) -> SparseRows:
         """Return how often each document names each entity, as a sparse matrix (D, N): the transpose of `mentions`."""
         mentions = self.arrays.mentions
-        rows = np.repeat(np.arange(mentions.shape[0]), mentions.row_sizes())
+        entities = mentions.entry_rows()
+        height, width = mentions.shape
         return SparseRows.counted(
-            mentions.columns,
-            rows,
-            (mentions.shape[1], mentions.shape[0]),
-            mentions.values,
+            mentions.columns, entities, (width, height), mentions.values
         )
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
@@ -455,13 +436,16 @@ class KGIndex:
         number.
         """
         rows = self.edges[self.edges_of(entity)]
-        return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
+        others = np.setdiff1d(rows[:, [0, 2]], [entity])
+        return others.astype(np.int32)
 
     def edges_of(self, entity: int) -> Ints:
         """Return the numbers of the edges of an entity, ascending. Raises UnknownName if no entity has this number."""
         _check(entity, len(self.entities), "entity", "entity_id")
         starts, numbers = self._incident
-        return numbers[starts[entity] : starts[entity + 1]]
+        start = starts[entity]
+        end = starts[entity + 1]
+        return numbers[start:end]
 
     def triple(self, edge: int) -> Triple:
         """Return an edge as a triple, with the passages that state it. Raises UnknownName if no edge has this number.
@@ -469,15 +453,12 @@ class KGIndex:
         Equivalences and some imported facts have no sources.
         """
         _check(edge, len(self.edges), "edge", "edges_of")
-        ends: list[int] = self.edges[edge].tolist()
-        head, relation, tail = ends
-        starts = self.arrays.source_starts
-        rows: list[tuple[int, int, int, int]] = self.arrays.sources[
-            starts[edge] : starts[edge + 1]
-        ].tolist()
+        head, relation, tail = self.edges[edge].tolist()
+        first = self.arrays.source_starts[edge]
+        last = self.arrays.source_starts[edge + 1]
         sources = []
         notes = []
-        for document, start, end, note in rows:
+        for document, start, end, note in self.arrays.sources[first:last].tolist():
             source = Source(
                 passage_id=self.documents[document],
                 start=start,
@@ -497,11 +478,12 @@ class KGIndex:
         if edit is None:
             return triple
         at = {anchor.passage_id for anchor in edit.anchors}
-        of_person = (
-            replace(one, extractor=edit.by) if one.passage_id in at else one
-            for one in triple.sources
-        )
-        return replace(triple, sources=tuple(of_person))
+        sources = []
+        for source in triple.sources:
+            if source.passage_id in at:
+                source = replace(source, extractor=edit.by)
+            sources.append(source)
+        return replace(triple, sources=tuple(sources))
 
     @cached_property
     def _incident(self) -> tuple[Ints, Ints]:
@@ -512,9 +494,8 @@ class KGIndex:
         ends = np.concatenate([heads, tails[~loops]])
         numbers = np.concatenate([np.arange(len(heads)), np.flatnonzero(~loops)])
         order = np.lexsort((numbers, ends))
-        starts = np.zeros(len(self.entities) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(ends, minlength=len(self.entities)), out=starts[1:])
-        return starts, numbers[order]
+        counts = np.bincount(ends, minlength=len(self.entities))
+        return offsets_of(counts), numbers[order]
 
 
 def _name(text: str, kind: str) -> str:
@@ -526,9 +507,7 @@ def _name(text: str, kind: str) -> str:
 def _check(number: int, count: int, kind: str, found_by: str) -> None:
     """Raise UnknownName unless `number` is from 0 to `count` - 1; numpy would count a negative number from the end."""
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
-        known = (
-            f"numbers from 0 to {count - 1}, as {found_by}() finds them"
-            if count
-            else "none"
-        )
+        known = "none"
+        if count:
+            known = f"numbers from 0 to {count - 1}, as {found_by}() finds them"
         raise UnknownName(kind, number, (known,))

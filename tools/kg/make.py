@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
@@ -150,13 +150,12 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
     numbers = np.asarray(saved.names)[:count]
     order = np.argsort(numbers)
     sizes = lists.row_sizes()[order]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.repeat(
-        np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes
-    ) + np.arange(starts[-1])
-    return NearNames(
-        numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at]
-    )
+    starts = offsets_of(sizes)
+    shifts = np.asarray(lists.starts)[:-1][order] - starts[:-1]
+    at = np.arange(starts[-1]) + np.repeat(shifts, sizes)
+    others = numbers[lists.columns[at]]
+    cosines = np.asarray(lists.values)[at]
+    return NearNames(numbers[order], starts, others, cosines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +278,8 @@ def _vectors_of(
     # sorted by length, so that texts of similar length share a batch, with less padding
     left = sorted(first.values(), key=lambda at: len(names[at]))
     if left:
-        vectors[left] = embed([names[at] for at in left], numbers[left].tolist())
+        texts = [names[at] for at in left]
+        vectors[left] = embed(texts, numbers[left].tolist())
         for at in missing:
             vectors[at] = vectors[first[names[at]]]
     return vectors, np.array(sorted(left), np.int64)
@@ -294,13 +294,11 @@ def _near(
     ids = np.union1d(before.names, before.others)
     sizes = np.zeros(len(ids), np.int64)
     sizes[np.searchsorted(ids, before.names)] = np.diff(before.starts)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
     columns = np.searchsorted(ids, before.others).astype(np.int32)
-    lists = SparseRows(starts, columns, before.cosines, len(ids))
+    lists = SparseRows(offsets_of(sizes), columns, before.cosines, len(ids))
     listed = Numbered(before.names, None).at(numbers) >= 0
-    came_from = np.where(
-        listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), -1
-    )
+    places = np.searchsorted(ids, numbers)
+    came_from = np.where(listed, places, -1)
     return near_lists_after(lists, came_from, vectors, classes, how)
 
 

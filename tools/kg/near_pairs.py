@@ -37,26 +37,24 @@ class Cells(NamedTuple):
     @classmethod
     def none(cls) -> Self:
         """Return no pairs."""
-        return cls(
-            np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-        )
+        numbers = np.empty(0, np.int64)
+        return cls(numbers, numbers, np.empty(0, np.float32))
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Self:
         """Return the pairs of all `parts`."""
-        return cls(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.columns for part in parts]),
-            np.concatenate([part.cosines for part in parts]),
-        )
+        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
 
     def at(self, places: Ints) -> Cells:
         """Return the pairs at these positions."""
-        return Cells(self.rows[places], self.columns[places], self.cosines[places])
+        rows = self.rows[places]
+        columns = self.columns[places]
+        return Cells(rows, columns, self.cosines[places])
 
     def both_ways(self) -> Cells:
         """Return each pair in both directions."""
-        return Cells.joined([self, Cells(self.columns, self.rows, self.cosines)])
+        back = Cells(self.columns, self.rows, self.cosines)
+        return Cells.joined([self, back])
 
 
 class _Comparison(NamedTuple):
@@ -77,13 +75,10 @@ class _Comparison(NamedTuple):
     ) -> _Comparison:
         """Prepare the comparison of `rows` of the vectors with the others; bounds are computed if there are enough
         rows."""
-        worth_it = rows >= _MANY and vectors.shape[1] > 2 * _SHORT
-        return cls(
-            vectors,
-            _bounds_of(vectors) if worth_it else vectors,
-            classes,
-            np.float32(threshold),
-        )
+        bounds = vectors
+        if rows >= _MANY and vectors.shape[1] > 2 * _SHORT:
+            bounds = _bounds_of(vectors)
+        return cls(vectors, bounds, classes, np.float32(threshold))
 
     def block(self, numbers: Ints) -> Floats:
         # converted block by block, since all together would be large
@@ -95,29 +90,25 @@ class _Comparison(NamedTuple):
         Args:
             block: the rows of `bounds` for `columns`.
         """
-        row, column = np.divmod(
-            np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),
-            max(len(columns), 1),
-        )
+        bounds = self.block(rows) @ block.T
+        candidates = np.flatnonzero(bounds >= self.threshold - STEP)
+        row, column = np.divmod(candidates, max(len(columns), 1))
         rows = rows[row]
         columns = columns[column]
-        same = np.flatnonzero(
-            (self.classes[rows] == self.classes[columns]) & (self.classes[rows] >= 0)
-        )
-        rows = rows[same]
-        columns = columns[same]
+        classes = self.classes[rows]
+        is_same = (classes == self.classes[columns]) & (classes >= 0)
+        rows = rows[is_same]
+        columns = columns[is_same]
         cosines = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _GATHERED):
             some = slice(start, start + _GATHERED)
-            left, right = (
-                np.asarray(self.vectors[ends[some]], np.float32)
-                for ends in (rows, columns)
-            )
+            left = np.asarray(self.vectors[rows[some]], np.float32)
+            right = np.asarray(self.vectors[columns[some]], np.float32)
             cosines[some] = np.einsum("ij,ij->i", left, right)
         cosines = np.minimum(np.round(cosines / STEP) * STEP, 1).astype(np.float32)
-        return Cells(rows, columns, cosines).at(
-            np.flatnonzero(cosines >= np.round(self.threshold / STEP) * STEP)
-        )
+        least = np.round(self.threshold / STEP) * STEP
+        cells = Cells(rows, columns, cosines)
+        return cells.at(np.flatnonzero(cosines >= least))
 
 
 def all_pairs(
@@ -141,17 +132,13 @@ def all_pairs(
             for start in range(0, len(some), ROWS):
                 rows = some[start : start + ROWS]
                 # if both ends are fresh, the lower number is the row
-                first = (
-                    np.searchsorted(columns, rows[0], "right")
-                    if is_fresh[columns].all()
-                    else 0
-                )
+                first = 0
+                if is_fresh[columns].all():
+                    first = int(np.searchsorted(columns, rows[0], "right"))
                 cells = comparison.cells(rows, columns[first:], block[first:])
-                yield cells.at(
-                    np.flatnonzero(
-                        ~is_fresh[cells.columns] | (cells.columns > cells.rows)
-                    )
-                )
+                ascends = cells.columns > cells.rows
+                is_once = ascends | ~is_fresh[cells.columns]
+                yield cells.at(np.flatnonzero(is_once))
 
 
 def clustered_pairs(
@@ -171,24 +158,23 @@ def clustered_pairs(
         return
     centres = _centres(vectors, entities)
     home = np.empty(len(entities), np.int64)
-    near = np.empty((len(entities), min(probes, len(centres))), np.int64)
+    visits = min(probes, len(centres))
+    near = np.empty((len(entities), visits), np.int64)
     for start in range(0, len(entities), ROWS):
         some = slice(start, start + ROWS)
         products = np.asarray(vectors[entities[some]], np.float32) @ centres.T
         home[some] = products.argmax(axis=1)
-        near[some] = np.argpartition(products, -near.shape[1], axis=1)[
-            :, -near.shape[1] :
-        ]
+        ascending = np.argpartition(products, -visits, axis=1)
+        near[some] = ascending[:, -visits:]
     members = _by_cluster(home, len(centres))
     visitors = _by_cluster(near.ravel(), len(centres))
     for at_home, visiting in zip(members, visitors, strict=True):
         columns = entities[at_home]
-        visiting = visiting // near.shape[1]
+        rows = entities[visiting // visits]
         block = comparison.block(columns)
-        for start in range(0, len(visiting), ROWS):
-            cells = comparison.cells(
-                entities[visiting[start : start + ROWS]], columns, block
-            )
+        for start in range(0, len(rows), ROWS):
+            some_rows = rows[start : start + ROWS]
+            cells = comparison.cells(some_rows, columns, block)
             yield cells.at(np.flatnonzero(cells.rows != cells.columns))
 
 
@@ -198,10 +184,9 @@ def _comparable(classes: Ints) -> list[Ints]:
     values, of, counts = np.unique(classes, return_inverse=True, return_counts=True)
     counts[values < 0] = 0
     largest = counts.argmax() if len(counts) else 0
-    return [
-        np.flatnonzero(of == largest),
-        np.flatnonzero((of != largest) & (counts[of] > 1)),
-    ]
+    is_largest = of == largest
+    is_other = ~is_largest & (counts[of] > 1)
+    return [np.flatnonzero(is_largest), np.flatnonzero(is_other)]
 
 
 def _bounds_of(vectors: Vectors) -> Floats:
@@ -210,34 +195,35 @@ def _bounds_of(vectors: Vectors) -> Floats:
     By the Cauchy-Schwarz inequality this holds for any orthogonal basis. The axes along which the vectors are longest
     give the tightest bounds.
     """
-    sample = np.asarray(vectors[:: max(len(vectors) // COLUMNS, 1)], dtype=np.float32)
-    axes = np.linalg.eigh(sample.T @ sample)[1][:, : -_SHORT - 1 : -1]
+    step = max(len(vectors) // COLUMNS, 1)
+    sample = np.asarray(vectors[::step], dtype=np.float32)
+    ascending = np.linalg.eigh(sample.T @ sample).eigenvectors
+    axes = ascending[:, : -_SHORT - 1 : -1]
     bounds = np.empty((len(vectors), _SHORT + 1), dtype=np.float32)
     for start in range(0, len(vectors), COLUMNS):
         some = slice(start, start + COLUMNS)
         whole = np.asarray(vectors[some], dtype=np.float32)
         short = whole @ axes
         bounds[some, :-1] = short
-        left = np.einsum("ij,ij->i", whole, whole) - np.einsum("ij,ij->i", short, short)
-        bounds[some, -1] = np.sqrt(np.maximum(left, 0))
+        squares = np.einsum("ij,ij->i", whole, whole)
+        squares -= np.einsum("ij,ij->i", short, short)
+        bounds[some, -1] = np.sqrt(np.maximum(squares, 0))
     return bounds
 
 
 def _centres(vectors: Vectors, entities: Ints) -> Floats:
     """Return the centres of clusters of entities, of unit length, from a few rounds of k-means over a sample."""
     count = max(int(2 * len(entities) ** 0.5), 1)
-    sample = np.asarray(
-        vectors[entities[:: max(len(entities) // (_SAMPLE * count), 1)]],
-        dtype=np.float32,
-    )
-    centres = sample[:: max(len(sample) // count, 1)][:count].copy()
+    step = max(len(entities) // (_SAMPLE * count), 1)
+    sample = np.asarray(vectors[entities[::step]], dtype=np.float32)
+    step = max(len(sample) // count, 1)
+    centres = sample[::step][:count].copy()
+    nearest = np.empty(len(sample), np.int64)
     for _ in range(_ROUNDS):
-        nearest = np.concatenate(
-            [
-                (sample[start : start + ROWS] @ centres.T).argmax(axis=1)
-                for start in range(0, len(sample), ROWS)
-            ]
-        )
+        for start in range(0, len(sample), ROWS):
+            some = slice(start, start + ROWS)
+            products = sample[some] @ centres.T
+            nearest[some] = products.argmax(axis=1)
         order = np.argsort(nearest, kind="stable")
         used, starts = np.unique(nearest[order], return_index=True)
         sums = np.add.reduceat(sample[order], starts, axis=0)
@@ -249,4 +235,5 @@ def _centres(vectors: Vectors, entities: Ints) -> Floats:
 def _by_cluster(cluster_of: Ints, count: int) -> list[Ints]:
     """Return for each of `count` clusters the positions at which it occurs in `cluster_of`."""
     order = np.argsort(cluster_of, kind="stable")
-    return np.split(order, np.searchsorted(cluster_of[order], np.arange(1, count)))
+    ends = np.searchsorted(cluster_of[order], np.arange(1, count))
+    return np.split(order, ends)

@@ -71,8 +71,7 @@ def outside(graph: KGIndex) -> Ints:
         if note and json.loads(note).get("fact", {}).get(OUTSIDE):
             marking.append(number)
     is_outside = np.isin(graph.arrays.sources["note"], marking)
-    starts = graph.arrays.source_starts
-    edges = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    edges = graph.arrays.source_edges()
     return np.unique(edges[is_outside])
 
 

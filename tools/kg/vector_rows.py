@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.tools.index.passages import damaged
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction
@@ -32,8 +32,10 @@ class Numbered(NamedTuple):
         """Return the positions of the given names in `rows`, -1 for each name that is missing."""
         if not len(self.names):
             return np.full(len(names), -1, dtype=np.int64)
-        places = np.searchsorted(self.names, names).clip(max=len(self.names) - 1)
-        return np.where(self.names[places] == names, places, -1)
+        last = len(self.names) - 1
+        places = np.searchsorted(self.names, names).clip(max=last)
+        is_there = self.names[places] == names
+        return np.where(is_there, places, -1)
 
 
 def read_vectors(
@@ -54,8 +56,9 @@ def read_vectors(
             problem = f"the vector of name {name:,} has another size"
             raise damaged(database, problem)
     names = np.array([name for name, _ in found], np.int64)
-    rows = np.frombuffer(b"".join(data for _, data in found), "<f2")
-    return Numbered(names, rows.reshape(len(names), dimension))
+    joined = b"".join(data for _, data in found)
+    rows = np.frombuffer(joined, "<f2").reshape(-1, dimension)
+    return Numbered(names, rows)
 
 
 class NearNames(NamedTuple):
@@ -90,10 +93,10 @@ def read_near(transaction: Transaction, database: Database) -> NearNames:
     others = cells["name"].astype(np.int64)
     if len(others) and not 0 <= int(others.min()) <= int(others.max()) < end:
         raise damaged(database, "its graph has lists of near names that are not there")
-    starts = np.zeros(len(blobs) + 1, np.int64)
-    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize
-    np.cumsum(sizes, out=starts[1:])
-    return NearNames(np.array(names, np.int64), starts, others, cells["cosine"].copy())
+    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    starts = offsets_of(sizes // _NEAR.itemsize)
+    cosines = cells["cosine"].copy()
+    return NearNames(np.array(names, np.int64), starts, others, cosines)
 
 
 def put_near(
@@ -110,26 +113,32 @@ def put_near(
     gone = np.setdiff1d(before.names, now.names)
     transaction.vectors.forget_near(gone.tolist())
     old = Numbered(before.names, None).at(now.names)
-    known = np.where(old >= 0, _marks(before)[old] if len(before.names) else 0, 0)
-    fresh = np.flatnonzero((old < 0) | (known != _marks(now)))
+    is_new = old < 0
+    # the position -1 of a new list reads the 0 at the end
+    marks_before = np.append(_marks(before), np.uint64(0))
+    is_changed = marks_before[old] != _marks(now)
     cells = np.empty(len(now.others), _NEAR)
-    cells["name"], cells["cosine"] = now.others, now.cosines
+    cells["name"] = now.others
+    cells["cosine"] = now.cosines
     rows = []
-    for at in fresh.tolist():
+    for at in np.flatnonzero(is_new | is_changed).tolist():
         name = int(now.names[at])
-        data = cells[now.starts[at] : now.starts[at + 1]].tobytes()
-        rows.append((name, data))
+        start = now.starts[at]
+        end = now.starts[at + 1]
+        rows.append((name, cells[start:end].tobytes()))
     transaction.vectors.put_near(rows)
 
 
 def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
     """Return a checksum of each list, (n,): equal for lists with the same entries in any order."""
-    mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(
-        np.uint32
-    ).astype(np.uint64)
+    names = lists.others.astype(np.uint64)
+    cosines = lists.cosines.view(np.uint32).astype(np.uint64)
+    mixed = names << np.uint64(32) | cosines
     # splitmix64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    sums = np.zeros(len(mixed) + 1, np.uint64)
+    np.cumsum(mixed, out=sums[1:])
+    marks: npt.NDArray[np.uint64] = np.diff(sums[lists.starts])
     return marks + np.diff(lists.starts).astype(np.uint64)

@@ -395,7 +395,7 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
             links.append((head, number_of[link.relation], tail))
     linked = np.array(links, dtype=np.int64).reshape(-1, 3)
     mentions = graph.mentions
-    entities = np.repeat(np.arange(len(graph.entities)), mentions.row_sizes())
+    entities = mentions.entry_rows()
     documents = mentions.columns.astype(np.int64) + numbers.documents
     relations = np.full(len(entities), mentioned)
     stated = np.column_stack((entities, relations, documents))

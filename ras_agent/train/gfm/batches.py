@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Floats, Ints
+from ras_agent.contracts.arrays import Floats, Ints, offsets_of
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.arrays import SparseRows
@@ -292,7 +292,7 @@ def _mentions_of(kg: KGIndex, documents: Ints) -> SparseRows:
     by_document = kg.documents_to_entities
     columns = np.concatenate([by_document.row(int(document)) for document in documents])
     sizes = by_document.row_sizes()[documents]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = offsets_of(sizes)
     ones = np.ones(len(columns), dtype=np.int32)
     return SparseRows(starts, columns, ones, len(kg.entities))
 
@@ -304,13 +304,11 @@ def _edges_of(kg: KGIndex, documents: Ints, entities: Ints) -> Ints:
     inside = np.zeros(len(kg.entities), dtype=bool)
     inside[entities] = True
     edges = np.asarray(kg.edges)
-    source_counts = np.diff(kg.arrays.source_starts)
     stated = inside_documents[kg.arrays.sources["document"]]
-    edge_of_source = np.repeat(np.arange(len(edges)), source_counts)
     mask = np.zeros(len(edges), dtype=bool)
-    mask[edge_of_source[stated]] = True
+    mask[kg.arrays.source_edges()[stated]] = True
     # no document states an equivalence, nor some imported facts
-    sourceless = source_counts == 0
+    sourceless = np.diff(kg.arrays.source_starts) == 0
     ends = edges[sourceless]
     mask[sourceless] = inside[ends[:, 0]] & inside[ends[:, 2]]
     return edges[mask].astype(np.int64)
@@ -361,7 +359,7 @@ def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFM
     inverse = relation + graph.relations // 2
     excluded = np.union1d(key(target, source, relation), key(source, target, inverse))
     mask = ~np.isin(key(graph.target, graph.source, graph.relation), excluded)
-    kept_before = np.concatenate(([0], np.cumsum(mask)))
+    kept_before = offsets_of(mask)
     return replace(
         graph,
         indptr=kept_before[graph.indptr],
@@ -391,7 +389,7 @@ def _shares(part: GraphPart) -> Tensor:
 
     columns = part.mentions.columns.astype(np.int64)
     sizes = part.mentions.row_sizes()
-    rows = np.repeat(np.arange(len(sizes)), sizes)
+    rows = part.mentions.entry_rows()
     frequency = np.bincount(columns).astype(np.float32)
     lengths = np.repeat(sizes, sizes)
     shares = frequency[columns] ** -PACKAGED.power / lengths**PACKAGED.length

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from ras_agent.contracts.arrays import Ints
+from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.tools.gfm.cpu_kernels import cpu_loop
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages
 from ras_agent.tools.gfm.network import GraphTensors
@@ -87,10 +87,11 @@ class _MessageSums(Function):
             of_states,
         )
         order = np.argsort(graph.relation, kind="stable")
+        counts = np.bincount(graph.relation, minlength=len(factors))
         of_factors = torch.zeros_like(factors)
         _add_pairs.share(
             len(factors),
-            _ends(graph.relation, len(factors)),
+            offsets_of(counts),
             graph.source[order],
             graph.target[order],
             states,
@@ -98,12 +99,6 @@ class _MessageSums(Function):
             of_factors,
         )
         return None, gradient, of_states, of_factors
-
-
-def _ends(groups: Ints, count: int) -> Ints:
-    """Return the start of each of `count` groups, followed by the end of the last, (count + 1,)."""
-    sizes = np.bincount(groups, minlength=count)
-    return np.concatenate(([0], np.cumsum(sizes)))
 
 
 @cpu_loop()

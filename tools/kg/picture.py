@@ -25,8 +25,14 @@ _NAMED = 6  # how many passages the panel of an entity lists
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
     """Return the numbers of the `limit` entities with the most edges, ascending."""
-    degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
-    return np.sort(np.argsort(-degree, kind="stable")[:limit])
+    most = np.argsort(-_degree(graph), kind="stable")[:limit]
+    return np.sort(most)
+
+
+def _degree(graph: KGIndex) -> Ints:
+    """Return the number of edges of each entity, (N,); a loop counts twice."""
+    ends = graph.edges[:, [0, 2]].ravel()
+    return np.bincount(ends, minlength=len(graph.entities))
 
 
 def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
@@ -34,21 +40,17 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
 
     The nearest are taken first and, at equal distance, those with the most edges.
     """
-    degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
+    degree = _degree(graph)
     found = list(dict.fromkeys(start))[:limit]
-    seen = set(found)
     last = found
     while last and len(found) < limit:
-        reached = {
-            neighbour
-            for entity in last
-            for neighbour in graph.neighbours(entity).tolist()
-        } - seen
-        last = sorted(reached, key=lambda entity: (-degree[entity], entity))[
-            : limit - len(found)
-        ]
+        reached: set[int] = set()
+        for entity in last:
+            reached.update(graph.neighbours(entity).tolist())
+        reached.difference_update(found)
+        ranked = sorted(reached, key=lambda entity: (-degree[entity], entity))
+        last = ranked[: limit - len(found)]
         found += last
-        seen.update(last)
     return np.array(sorted(found), dtype=np.int64)
 
 
@@ -71,38 +73,35 @@ def graph_page(
     """
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))
-    inside = (place[graph.edges[:, 0]] >= 0) & (place[graph.edges[:, 2]] >= 0)
-    numbers = np.flatnonzero(inside & (graph.edges[:, 0] != graph.edges[:, 2]))
-    edges = graph.edges[numbers]
-    ends = np.stack([place[edges[:, 0]], place[edges[:, 2]]], axis=1)
-    used, relation = np.unique(edges[:, 1], return_inverse=True)
+    all_ends = place[graph.edges[:, [0, 2]]]
+    is_inside = (all_ends >= 0).all(axis=1)
+    is_loop = all_ends[:, 0] == all_ends[:, 1]
+    numbers = np.flatnonzero(is_inside & ~is_loop)
+    ends = all_ends[numbers]
+    used, relation = np.unique(graph.edges[numbers, 1], return_inverse=True)
+    middle = [int(place[entity]) for entity in around if place[entity] >= 0]
     groups = _groups(ends, len(entities), seed)
-    places = _layout(
-        ends,
-        groups,
-        [int(place[entity]) for entity in around if place[entity] >= 0],
-        seed,
-    )
-    named = [
-        graph.mentions.row(entity)[:_NAMED].tolist() for entity in entities.tolist()
-    ]
+    places = _layout(ends, groups, middle, seed)
+    named = []
+    for entity in entities.tolist():
+        documents = graph.mentions.row(entity)
+        named.append(documents[:_NAMED].tolist())
     sources = [_first_source(graph, number) for number in numbers.tolist()]
-    told = sorted(
-        {
-            *(number for row in named for number in row),
-            *(number for number in sources if number >= 0),
-        }
-    )
-    at = {number: index for index, number in enumerate(told)}
-    passages = [name_of(graph.documents[number]) for number in told]
-    read_in = [at.get(number, -1) for number in sources]
-    for row, number in enumerate(numbers.tolist() if graph.edits else ()):
-        edit = graph.made_by(graph.triple(number)) if number in graph.facts else None
+    told = {number for number in sources if number >= 0}.union(*named)
+    passages: list[str] = []
+    at = {-1: -1}
+    for number in sorted(told):
+        at[number] = len(passages)
+        passages.append(name_of(graph.documents[number]))
+    read_in = [at[number] for number in sources]
+    for row, number in enumerate(numbers.tolist()):
+        if not graph.edits or number not in graph.facts:
+            continue
+        edit = graph.made_by(graph.triple(number))
         if edit is not None:  # shown as a separate passage, with the person's name
-            passages.append(
-                f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip()
-            )
-            read_in[row] = len(passages) - 1
+            passage = passages[read_in[row]] if read_in[row] >= 0 else ""
+            read_in[row] = len(passages)
+            passages.append(f"{passage} (by {edit.by})".strip())
     data: dict[str, Any] = {
         "title": title,
         "names": [graph.entities[entity] for entity in entities.tolist()],
@@ -110,7 +109,7 @@ def graph_page(
         "passages": passages,
         "named": [[at[number] for number in row] for row in named],
         "sources": read_in,
-        "around": [int(place[entity]) for entity in around if place[entity] >= 0],
+        "around": middle,
         "at": places,
         "relations": [graph.relations[number] for number in used.tolist()],
         "edges": np.column_stack([ends, relation.reshape(-1)]).ravel().tolist(),
@@ -130,7 +129,9 @@ def graph_page(
 def _first_source(graph: KGIndex, edge: int) -> int:
     """Return the number of the first passage in which an edge was read, or -1 if there is none."""
     start, end = graph.arrays.source_starts[edge : edge + 2].tolist()
-    return int(graph.arrays.sources[start].tolist()[0]) if end > start else -1
+    if start == end:
+        return -1
+    return int(graph.arrays.sources[start]["document"])
 
 
 def _groups(ends: Ints, count: int, seed: int) -> list[int]:
@@ -143,13 +144,13 @@ def _groups(ends: Ints, count: int, seed: int) -> list[int]:
     network.add_nodes_from(range(count))
     network.add_edges_from(ends.tolist())
     communities = networkx.community.louvain_communities(network, seed=seed)
-    ordered = sorted(
-        map(sorted, communities), key=lambda members: (-len(members), members)
-    )
-    group_of = {
-        node: group for group, members in enumerate(ordered) for node in members
-    }
-    return [group_of[node] for node in range(count)]
+    groups = [0] * count
+    ordered = sorted(map(sorted, communities))
+    ordered.sort(key=len, reverse=True)
+    for group, members in enumerate(ordered):
+        for node in members:
+            groups[node] = group
+    return groups
 
 
 def _layout(
@@ -162,20 +163,19 @@ def _layout(
     if not groups:
         return []
     pairs = np.unique(np.sort(ends, axis=1), axis=0)
-    places = (
-        _rings(pairs, len(groups), middle) if middle else _springs(pairs, groups, seed)
-    )
+    if middle:
+        places = _rings(pairs, len(groups), middle)
+        centred = places - places[middle[0]]
+    else:
+        places = _springs(pairs, groups, seed)
+        centred = places - np.median(places, axis=0)
     # nodes without edges drift far away: moved to a rim around the other nodes, they leave those more room
-    centred = places - (places[middle[0]] if middle else np.median(places, axis=0))
     distance = np.hypot(*centred.T)
     reach = np.quantile(distance, 0.95) or 1.0
     beyond = np.maximum(distance - reach, 0) / reach
-    factor = np.where(
-        distance > reach,
-        reach * (1 + 0.15 * np.tanh(beyond)) / np.maximum(distance, 1e-9),
-        1,
-    )
-    centred *= factor[:, None]
+    rim = reach * (1 + 0.15 * np.tanh(beyond))
+    is_far = distance > reach
+    centred[is_far] *= (rim / np.maximum(distance, 1e-9))[is_far, None]
     centred[:, 0] *= _WIDER
     low = centred.min(axis=0)
     high = centred.max(axis=0)
@@ -193,30 +193,27 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
         from rustworkx import PyGraph, spring_layout
     except ImportError as error:
         raise MissingExtra(_PICTURE, "graph") from error
-    group = np.array(groups)
-    pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
     network: Any = PyGraph()
     joined = np.unique(pairs)
-    network.add_nodes_from(joined.tolist())
-    ends = np.searchsorted(joined, pairs).tolist()
-    network.add_edges_from(
-        [(*pair, weight) for pair, weight in zip(ends, pull.tolist(), strict=True)]
-    )
+    number_of = {node: network.add_node(node) for node in joined.tolist()}
+    for one, other in pairs.tolist():
+        pull = _INSIDE if groups[one] == groups[other] else _ACROSS
+        network.add_edge(number_of[one], number_of[other], pull)
     layout = spring_layout(network, weight_fn=float, num_iter=_ITERATIONS, seed=seed)
     places = np.full((len(groups), 2), np.nan)
+    centre = np.zeros(2)
+    reach = 1.0
     if len(joined):
-        places[joined] = [layout[node] for node in range(len(joined))]
+        drawn = np.array([layout[node] for node in range(len(joined))])
+        places[joined] = drawn
+        centre = np.median(drawn, axis=0)
+        reach = float(np.quantile(np.hypot(*(drawn - centre).T), 0.95))
     # nodes without an edge are placed around the other nodes
     lone = np.isnan(places[:, 0])
     turn = np.arange(lone.sum()) * _GOLDEN_ANGLE
-    centre = np.median(places[joined], axis=0) if len(joined) else np.zeros(2)
-    reach = (
-        np.quantile(np.hypot(*(places[joined] - centre).T), 0.95)
-        if len(joined)
-        else 1.0
-    )
     rim = reach * np.linspace(1, 1.3, len(turn))
-    places[lone] = centre + rim[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    places[lone, 0] = centre[0] + rim * np.cos(turn)
+    places[lone, 1] = centre[1] + rim * np.sin(turn)
     return places
 
 
@@ -235,31 +232,31 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     children: dict[int, list[int]] = {}
     reached = list(ring)
     for node in reached:  # breadth first: the list grows during the loop
-        children[node] = [
-            other for other in dict.fromkeys(neighbours[node]) if other not in ring
-        ]
-        ring |= dict.fromkeys(children[node], ring[node] + 1)
+        children[node] = []
+        for other in neighbours[node]:
+            if other not in ring:
+                ring[other] = ring[node] + 1
+                children[node].append(other)
         reached += children[node]
     outside = [node for node in range(count) if node not in ring]
     leaves = dict.fromkeys(range(count), 1)
     for node in reversed(reached):
         leaves[node] = max(1, sum(leaves[child] for child in children[node]))
-    angle = dict.fromkeys(range(count), 0.0)
-    sectors: list[tuple[list[int], float, float]] = [
-        (list(dict.fromkeys(middle)), 0.0, 2 * np.pi)
-    ]
+    angle = np.zeros(count)
+    roots = list(dict.fromkeys(middle))
+    sectors = [(roots, 0.0, 2 * np.pi)]
     for nodes, begin, width in sectors:
         share = width / max(1, sum(leaves[node] for node in nodes))
         for node in nodes:
-            angle[node] = begin + share * leaves[node] / 2
-            sectors.append((children[node], begin, share * leaves[node]))
-            begin += share * leaves[node]
-    last = 1 + max(ring.values())
-    for place, node in enumerate(outside):
-        ring[node], angle[node] = last, 2 * np.pi * place / len(outside)
-    # a single middle node is at the centre, several are on a small ring around it
-    radius = np.array(
-        [ring[node] + (len(set(middle)) > 1) * 0.5 for node in range(count)]
-    )
-    turn = np.array([angle[node] for node in range(count)])
-    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])
+            sector = share * leaves[node]
+            angle[node] = begin + sector / 2
+            sectors.append((children[node], begin, sector))
+            begin += sector
+    angle[outside] = np.linspace(0, 2 * np.pi, len(outside), endpoint=False)
+    radius = np.full(count, 1.0 + max(ring.values()))
+    for node, number in ring.items():
+        radius[node] = number
+    if len(roots) > 1:
+        # a single middle node is at the centre, several are on a small ring around it
+        radius += 0.5
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])

@@ -43,13 +43,16 @@ class BM25Parameters:
 
     def rarity(self, having: int, size: int) -> float:
         """Return the weight of a term that occurs in `having` of `size` passages."""
+        odds = (size - having + 0.5) / (having + 0.5)
         if self.method == "lucene":
-            return log(1 + (size - having + 0.5) / (having + 0.5))
+            return log(1 + odds)
         if self.method == "robertson":
-            return log(max((size - having + 0.5) / (having + 0.5), 1))
+            return log(max(odds, 1))
         if self.method == "atire":
             return log(size / having)
-        return log((size + 1) / (having + 0.5 if self.method == "bm25l" else having))
+        if self.method == "bm25l":
+            return log((size + 1) / (having + 0.5))
+        return log((size + 1) / having)
 
     def saturation(
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
@@ -121,12 +124,16 @@ class BM25Matrix:
             slots, weights = self._column(term)
             # faster than `scores[slots] += weights`, which gathers and scatters
             np.add.at(scores, slots, weights)
-        return scores if self._order is None else scores[self._order]
+        if self._order is None:
+            return scores
+        return scores[self._order]
 
     def having(self, term: str) -> npt.NDArray[np.int32]:
         """Return the passages that contain a term, ascending."""
         slots, _ = self._column(term)
-        return slots if self._row_of_slot is None else np.sort(self._row_of_slot[slots])
+        if self._row_of_slot is None:
+            return slots
+        return np.sort(self._row_of_slot[slots])
 
     def of_rows(self, rows: Ints) -> BM25Matrix:
         """Return the matrix of the passages in `rows` (ascending), with the same weights as in the whole matrix."""

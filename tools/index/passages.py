@@ -39,8 +39,10 @@ def indexed_text(passage: Passage) -> str:
 
 def hash_of(text: str) -> int:
     """Return a hash of `text` in its stored form: 62 bits of a digest, and a 63rd bit that is always set."""
-    digest = blake2b(storable(text).encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "little") & (_FULL - 1)) | _FULL
+    data = storable(text).encode()
+    digest = blake2b(data, digest_size=8).digest()
+    number = int.from_bytes(digest, "little")
+    return (number & (_FULL - 1)) | _FULL
 
 
 @lru_cache(1 << 18)
@@ -57,7 +59,7 @@ def field_hash(key: str, text: str) -> int:
 
 def hashes(texts: Iterable[str]) -> Hashes:
     """Return the hashes of texts."""
-    return np.array([hash_of(text) for text in texts], dtype=np.uint64)
+    return np.array(list(map(hash_of, texts)), dtype=np.uint64)
 
 
 def find_rows(column: Hashes, wanted: Hashes) -> Ints:
@@ -68,9 +70,10 @@ def find_rows(column: Hashes, wanted: Hashes) -> Ints:
     values, inverse = np.unique(wanted, return_inverse=True)
     rows_of_values = np.full(len(values), -1, dtype=np.int64)
     if len(values):
-        at = np.searchsorted(values, column).clip(max=len(values) - 1)
-        # in reverse order, so that the first row overwrites later ones
-        rows = np.flatnonzero(values[at] == column)[::-1]
+        last = len(values) - 1
+        at = np.searchsorted(values, column).clip(max=last)
+        rows = np.flatnonzero(values[at] == column)
+        rows = rows[::-1]  # so that the first row overwrites later ones
         rows_of_values[at[rows]] = rows
     return rows_of_values[inverse]
 
@@ -122,9 +125,8 @@ def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row
 def keys_of(passage: Passage) -> bytes:
     """Return the hashes of a passage's id, document and indexed text, then those of the values of its title and
     metadata, ascending."""
-    names = ["title", *(key for key in passage.metadata if key not in OWN_FIELDS)]
     fields: set[int] = set()
-    for name in names:
+    for name in ("title", *(passage.metadata.keys() - OWN_FIELDS)):
         fields.update(field_hash(name, text) for text in texts_of(passage, name))
     texts = (passage.id, passage.document_id, indexed_text(passage))
     values = [*map(hash_of, texts), *sorted(fields)]
@@ -135,11 +137,11 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
     """Return the terms of a text in the form stored in a row (hashes, then counts), and the number of terms with
     repeats."""
     terms = tokeniser.terms(text)
-    counts = Counter(terms)
-    keys = np.fromiter(map(term_hash, counts), dtype="<u8", count=len(counts))
-    return keys.tobytes() + np.fromiter(
-        counts.values(), dtype="<u4", count=len(counts)
-    ).tobytes(), len(terms)
+    occurrences = Counter(terms)
+    size = len(occurrences)
+    hashed = np.fromiter(map(term_hash, occurrences), dtype="<u8", count=size)
+    counts = np.fromiter(occurrences.values(), dtype="<u4", count=size)
+    return hashed.tobytes() + counts.tobytes(), len(terms)
 
 
 def rows_of_ids(
@@ -221,9 +223,8 @@ def passage_in(row: Row, database: Database) -> Passage:
     except (TypeError, ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
-        raise damaged(
-            database, f"the metadata of the passage in cell {row.cell:,} is not JSON"
-        )
+        problem = f"the metadata of the passage in cell {row.cell:,} is not JSON"
+        raise damaged(database, problem)
     return Passage(row.id, row.text, row.title, row.document, metadata)
 
 

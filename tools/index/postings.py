@@ -32,40 +32,32 @@ class Postings(NamedTuple):
         """Build postings from arrays of equal length; the slots of each key must ascend."""
         order = _order(keys)
         ordered = keys[order]
-        starts = np.flatnonzero(
-            np.concatenate(
-                [np.ones(min(1, len(keys)), np.bool_), ordered[1:] != ordered[:-1]]
-            )
-        )
-        return cls(
-            ordered[starts],
-            np.append(starts, len(keys)).astype(np.int64),
-            slots[order],
-            counts[order],
-        )
+        is_first = np.ones(len(keys), np.bool_)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        firsts = np.flatnonzero(is_first)
+        starts = np.append(firsts, len(keys))
+        return cls(ordered[firsts], starts, slots[order], counts[order])
 
     @classmethod
     def of_terms(cls, blobs: Sequence[bytes]) -> Self:
         """Make postings of the terms of each slot, in the form stored in its row."""
-        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
-        words = np.frombuffer(b"".join(blobs), "<u4")
         # a row with n terms has 2n words of hashes, followed by n counts
-        hashed = np.repeat(
-            np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel()
-        )
+        words = np.frombuffer(b"".join(blobs), "<u4")
+        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
+        is_hash = np.tile([True, False], len(blobs))
+        hashed = np.repeat(is_hash, np.stack([2 * sizes, sizes], 1).ravel())
         keys = words[hashed].view("<u8")
-        counts = words[~hashed]
-        return cls.of(
-            keys, np.repeat(np.arange(len(blobs), dtype=np.int32), sizes), counts
-        )
+        slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
+        return cls.of(keys, slots, words[~hashed])
 
     @classmethod
     def of_keys(cls, blobs: Sequence[bytes]) -> Self:
         """Make postings of the keys of each slot, in the form stored in its row: hashes, each once."""
-        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
         keys = np.frombuffer(b"".join(blobs), "<u8")
+        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
         slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
-        return cls.of(keys, slots, np.ones(len(keys), np.uint32))
+        counts = np.ones(len(keys), np.uint32)
+        return cls.of(keys, slots, counts)
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
@@ -91,10 +83,12 @@ class Postings(NamedTuple):
     def having(self, key: int) -> tuple[Slots, Counts]:
         """Return the slots that have a key, ascending, and how often each has it."""
         number = int(self.keys.searchsorted(np.uint64(key)))
-        if number == len(self.keys) or self.keys[number] != key:
-            return self.slots[:0], self.counts[:0]
-        part = slice(self.starts[number], self.starts[number + 1])
-        return self.slots[part], self.counts[part]
+        start = 0
+        end = 0
+        if number < len(self.keys) and self.keys[number] == key:
+            start = self.starts[number]
+            end = self.starts[number + 1]
+        return self.slots[start:end], self.counts[start:end]
 
 
 def _order(keys: Hashes) -> Ints:
@@ -103,9 +97,9 @@ def _order(keys: Hashes) -> Ints:
     Plain numbers are sorted ten times as fast as positions. So the last bits of each key are replaced by its position.
     """
     places = np.uint64((1 << len(keys).bit_length()) - 1)
-    order = (
-        np.sort(keys & ~places | np.arange(len(keys), dtype=np.uint64)) & places
-    ).astype(np.int64)
+    numbers = np.arange(len(keys), dtype=np.uint64)
+    both = np.sort(keys & ~places | numbers)
+    order: Ints = (both & places).astype(np.int64)
     ordered = keys[order]
     if (ordered[1:] < ordered[:-1]).any():  # keys that differ only in their last bits
         return np.argsort(keys, kind="stable")

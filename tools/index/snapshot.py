@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -100,10 +100,10 @@ class FieldValues:
                     continue
                 for name in _NAMES:
                     self._by_key.setdefault(name, {})[cell] = [getattr(passage, name)]
-                texts = texts_of(passage, key)
-                known[cell] = (
-                    list(map(order_of, texts)) if condition.is_ordered else texts
-                )
+                values: list[Any] = texts_of(passage, key)
+                if condition.is_ordered:
+                    values = list(map(order_of, values))
+                known[cell] = values
             return [known.get(cell, []) for cell in cells.tolist()]
 
     def forget(self) -> None:
@@ -158,29 +158,46 @@ class Snapshot:
 
     def _order(self) -> Ints | None:
         """Return the slot of each passage in corpus order, or None if all slots are passages in that order."""
-        living = np.ones(int(self._bases[-1]), dtype=bool)
-        for base, one in zip(self._bases.tolist(), self.segments, strict=False):
-            living[base + one.slots_of(self.dead)] = False
+        living = np.ones(self._slot_count, dtype=bool)
+        for base, segment in self._based():
+            living[base + segment.slots_of(self.dead)] = False
         places = self._slots("place")
         if living.all() and (places[1:] > places[:-1]).all():
             return None
         slots = np.flatnonzero(living)
-        return slots[np.argsort(places[slots], kind="stable")]
+        order = np.argsort(places[slots], kind="stable")
+        return slots[order]
+
+    @property
+    def _slot_count(self) -> int:
+        return int(self._bases[-1])
+
+    def _based(self) -> Iterator[tuple[int, Segment]]:
+        """Yield the slot at which each segment begins, and the segment."""
+        return zip(self._bases[:-1].tolist(), self.segments, strict=True)
+
+    def _row_of_slot(self) -> Ints:
+        """Return the row of the passage in each slot, -1 for a slot whose passage is deleted or not shown."""
+        if self.order is None:
+            return np.arange(self._slot_count)
+        rows = np.full(self._slot_count, -1, dtype=np.int64)
+        rows[self.order] = np.arange(len(self.order))
+        return rows
 
     def _slots(self, name: str) -> Any:
         parts = [one.columns[name] for one in self.segments]
         if len(parts) == 1:
             return parts[0]
-        return (
-            np.concatenate(parts)
-            if parts
-            else np.empty(0, np.uint64 if name in _HASHED else np.int64)
-        )
+        if parts:
+            return np.concatenate(parts)
+        return np.empty(0, np.uint64 if name in _HASHED else np.int64)
 
     def column(self, name: str) -> Any:
         """Return a column of the passages in corpus order: "cell", "id", "document", "text", or "length"."""
-        slots = self._slots(name)
-        return slots if self.order is None else slots[self.order]
+        values = self._slots(name)
+        if self.order is None:
+            return values
+        return values[self.order]
 
     @cached_property
     def table(self) -> Table:
@@ -207,18 +224,14 @@ class Snapshot:
     def documents(self) -> int:
         """Return the number of distinct documents; passages without a document are not counted."""
         known = np.unique(self.table["document"])
-        return int(np.count_nonzero(known != np.uint64(hash_of(""))))
+        no_document = np.uint64(hash_of(""))
+        return int(np.count_nonzero(known != no_document))
 
     def bm25(self) -> BM25Matrix:
         """Return the BM25 matrix, with a row for each passage."""
         with self._lock:
             if self._matrix is None:
-                parts = [
-                    TermPart(base, one.terms)
-                    for base, one in zip(
-                        self._bases.tolist(), self.segments, strict=False
-                    )
-                ]
+                parts = [TermPart(base, one.terms) for base, one in self._based()]
                 self._matrix = BM25Matrix(
                     parts, self._slots("length"), self.order, self.manifest.bm25
                 )
@@ -237,15 +250,12 @@ class Snapshot:
                     "Settings(embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
-                rows = np.full(int(self._bases[-1]), -1, dtype=np.int64)
-                rows[slice(None) if self.order is None else self.order] = np.arange(
-                    len(self.passages)
-                )
+                rows = self._row_of_slot()
                 parts = []
-                for base, one in zip(self._bases.tolist(), self.segments, strict=False):
-                    if len(one):
-                        part = one.vectors(self.manifest.vectors, self.read_vectors)
-                        parts.append((part, rows[base : base + len(one)]))
+                for base, segment in self._based():
+                    if len(segment):
+                        part = segment.vectors(self.manifest.vectors, self.read_vectors)
+                        parts.append((part, rows[base : base + len(segment)]))
                 self._vectors = JoinedVectors(embedder.dimension, parts)
             return self._vectors
 
@@ -276,19 +286,18 @@ class Snapshot:
         """Return the rows that have one of the condition's texts under its key, ascending."""
         column = _COLUMN_OF.get(condition.key)
         if column is not None:
-            return np.flatnonzero(np.isin(self.column(column), hashes(condition.texts)))
+            is_wanted = np.isin(self.column(column), hashes(condition.texts))
+            return np.flatnonzero(is_wanted)
         slots = [np.empty(0, np.int64)]
-        for base, one in zip(self._bases.tolist(), self.segments, strict=False):
+        for base, segment in self._based():
             for text in condition.texts:
                 number = field_hash(condition.key, text)
-                having = one.fields.having(number)[0]
+                having = segment.fields.having(number)[0]
                 slots.append(having.astype(np.int64) + base)
         there = np.unique(np.concatenate(slots))
         if self.order is None:
             return there
-        row_of_slot = np.full(int(self._bases[-1]), -1, dtype=np.int64)
-        row_of_slot[self.order] = np.arange(len(self.order))
-        rows = row_of_slot[there]
+        rows = self._row_of_slot()[there]
         return np.sort(rows[rows >= 0])
 
 
@@ -319,15 +328,14 @@ class StoredPassages(Sequence[Passage]):
 
     def __iter__(self) -> Any:
         for start in range(0, len(self), 500):
-            yield from (
-                one
-                for one in self.take(np.arange(start, min(start + 500, len(self))))
-                if one is not None
-            )
+            cells = self._cells[start : start + 500].tolist()
+            passages = read_passages(self._database, cells)
+            yield from filter(None, passages)
 
     def take(self, rows: Ints) -> list[Passage | None]:
         """Return the passages of the given rows, None for a passage that was deleted."""
-        return read_passages(self._database, self._cells[rows].tolist())
+        cells = self._cells[rows].tolist()
+        return read_passages(self._database, cells)
 
 
 class PartOfSnapshot(Snapshot):
@@ -360,17 +368,14 @@ class PartOfSnapshot(Snapshot):
         """
         whole = self._whole.vectors()
         with self._lock:
-            if (
-                self._vectors is None
-                and self.manifest.vectors.kind != "flat"
-                and len(self._rows) <= _FEW
-            ):
-                # an approximate search may visit too few vectors to find any of a small part
-                self._vectors = VectorIndex.build(
-                    self.read_vectors(self.column("cell")), VectorSettings()
-                )
-            elif self._vectors is None:
-                self._vectors = whole.of_rows(self._rows)
+            if self._vectors is None:
+                is_exact = self.manifest.vectors.kind == "flat"
+                if is_exact or len(self._rows) > _FEW:
+                    self._vectors = whole.of_rows(self._rows)
+                else:
+                    # an approximate search may visit too few vectors to find any of a small part
+                    vectors = self.read_vectors(self.column("cell"))
+                    self._vectors = VectorIndex.build(vectors, VectorSettings())
             return self._vectors
 
 
@@ -388,15 +393,12 @@ def take_snapshot(
     """
     with database.reading() as transaction:
         state = read_state(transaction, database)
-        known = (
-            before if before is not None and before.state.epoch == state.epoch else None
-        )
-        if (
-            known is not None
-            and known.state.revision == state.revision
-            and known.state.cells == state.cells
-        ):
-            return known
+        known = None
+        if before is not None and before.state.epoch == state.epoch:
+            known = before
+            revision = (known.state.revision, known.state.cells)
+            if revision == (state.revision, state.cells):
+                return known
         segments: list[Segment] = []
         at_hand = {one.first: one for one in known.segments} if known else {}
         saved = saved_segments(folder_of(cache, state.epoch)) if cache else {}
@@ -404,26 +406,25 @@ def take_snapshot(
         while at < state.cells:
             segment = _longest(at, state.cells, at_hand, saved, cache, state.epoch)
             if segment is None:
-                ahead = [
-                    first for first in (*at_hand, *saved) if at < first < state.cells
-                ]
-                end = min(ahead, default=state.cells)
+                firsts = (*at_hand, *saved, state.cells)
+                end = min(first for first in firsts if first > at)
                 rows = transaction.passages.searched(at, end)
                 segment = from_rows(at, end, rows, database)
             segments.append(segment)
             at = segment.end
-        since = known.state.revision if known else -1
+        since = -1
+        dead = np.empty(0, dtype=np.int64)
+        values = FieldValues(database)
+        if known is not None:
+            since = known.state.revision
+            dead = known.dead
+            values = known.values
         fresh = transaction.passages.dead_since(since)
-    dead = np.array(sorted(fresh), dtype=np.int64)
-    if known is not None:
-        dead = np.union1d(known.dead, dead)
-    same = before is not None and before.manifest == state.manifest
-    tokeniser = (
-        before.tokeniser
-        if before is not None and same
-        else Tokeniser.from_dict(state.manifest.tokeniser)
-    )
-    values = known.values if known is not None else FieldValues(database)
+    dead = np.union1d(dead, np.array(fresh, dtype=np.int64))
+    if before is not None and before.manifest == state.manifest:
+        tokeniser = before.tokeniser
+    else:
+        tokeniser = Tokeniser.from_dict(state.manifest.tokeniser)
     snapshot = Snapshot(database, state, segments, dead, values, tokeniser)
     if len(snapshot) != state.passages:
         raise IndexMismatch(
@@ -452,6 +453,7 @@ def _longest(
         if end > cells or (here is not None and end <= here.end):
             continue
         assert cache
-        if (segment := load(folder_of(cache, epoch), first, end)) is not None:
+        segment = load(folder_of(cache, epoch), first, end)
+        if segment is not None:
             return segment
     return here

@@ -340,7 +340,8 @@ def _is_instance(thing: object, module: str, name: str) -> bool:
 def _path_of(model: Any) -> str:
     """Return the name or folder from which a SentenceTransformer was loaded."""
     network = getattr(model[0], "auto_model", None)
-    return str(getattr(network, "name_or_path", "") or type(model).__name__)
+    path = getattr(network, "name_or_path", "")
+    return str(path or type(model).__name__)
 
 
 def _load(path: str) -> Any:

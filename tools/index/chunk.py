@@ -284,7 +284,9 @@ def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
 def piece_number(passage: Passage) -> int:
     """Return the number of a passage among the pieces of its document, from 1; 0 if it was not cut by `passages_of`."""
     found = PIECE.fullmatch(passage.id)
-    return int(found[2]) if found and found[1] == passage.document_id else 0
+    if found and found[1] == passage.document_id:
+        return int(found[2])
+    return 0
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:

@@ -125,8 +125,9 @@ class GivenMetadata:
     def remember(self, root: Path) -> None:
         """Store the given fields for `root`; its other fields are kept."""
         if self._given:
-            self._known[root] = {**self.at(root), **self._given}
-            self._journal.put_note("metadata", root, json.dumps(self._known[root]))
+            values = {**self.at(root), **self._given}
+            self._known[root] = values
+            self._journal.put_note("metadata", root, json.dumps(values))
 
     def of(self, place: Path) -> dict[str, Any]:
         """Return the metadata fields of a file: its own and those of the folders that contain it, of which the nearest

@@ -218,7 +218,8 @@ def _walk(
 
 def _is_of_kernel(path: Path) -> bool:
     """Return whether the kernel generates a file when it is read: such a file has no size, and may have no end."""
-    return path.parts[:2] in (("/", "proc"), ("/", "sys"))
+    top = "/".join(path.parts[:2])
+    return top in ("//proc", "//sys")
 
 
 def _unreadable(place: str, path: Path, error: OSError) -> Skipped:
@@ -237,7 +238,8 @@ def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
 
 def _last_part(path: Path) -> str:
     # replaces `.` and `..` by the names of the folders
-    return name_of(Path(os.path.abspath(path)).name)
+    absolute = os.path.abspath(path)
+    return name_of(Path(absolute).name)
 
 
 def _join(first: str, second: str) -> str:

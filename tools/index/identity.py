@@ -88,7 +88,8 @@ def take_over_moved(
 
 def gone_sources(journal: Journal) -> list[Path]:
     """Return the sources that no longer exist."""
-    return [path for path in journal.sources() if not _is_there(path)]
+    sources = journal.sources()
+    return [path for path in sources if not _is_there(path)]
 
 
 def size_and_time(path: Path) -> str:

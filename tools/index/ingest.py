@@ -584,8 +584,8 @@ class _IngestRun:
 
     def _is_hidden(self, path: Path) -> bool:
         """Return whether the file, or a folder that contains it, could not be read."""
-        places = {Path(item.hides) for item in self._skipped if item.hides}
-        return not places.isdisjoint([path, *path.parents])
+        hidden = [item.hides for item in self._skipped if item.hides]
+        return any(map(path.is_relative_to, hidden))
 
     def _digest(self, document: Document) -> bytes:
         parts = [

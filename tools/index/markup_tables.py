@@ -55,9 +55,14 @@ def with_tables_of_rst(text: str) -> str:
 
 def _as_block(title: str, rows: Rows) -> list[str]:
     width = max(map(len, rows))
-    even = [[*row, *[""] * (width - len(row))] for row in rows]
-    above = [title, ""] if title else []
-    return ["", *above, written_table(even), ""]
+    even = []
+    for row in rows:
+        padding = [""] * (width - len(row))
+        even.append([*row, *padding])
+    table = written_table(even)
+    if not title:
+        return ["", table, ""]
+    return ["", title, "", table, ""]
 
 
 def _end_of_indented(lines: Sequence[str], number: int, indent: int) -> int:
@@ -262,13 +267,15 @@ def _cells_of(text: str) -> Iterator[_Cell]:
     begins = list(_CELL.finditer(text))
     ends = [match.start() for match in begins] + [len(text)]
     for match, end in zip(begins, ends[1:], strict=True):
-        said = " ".join(text[match.end() : end].replace("\\|", "|").split())
+        words = text[match.end() : end].replace("\\|", "|").split()
+        said = " ".join(words)
         across = min(int(match[1] or 1), _MOST_CELLS)
+        down = min(int(match[2] or 1), _MOST_CELLS)
         if match[3] == "*":
             for _ in range(across):
                 yield _Cell(said)
         else:
-            yield _Cell(said, across, min(int(match[2] or 1), _MOST_CELLS))
+            yield _Cell(said, across, down)
 
 
 def _width_of(attributes: str) -> int:

@@ -259,7 +259,9 @@ class StyleSheet:
     def is_in_colour_of_ground(self, tag: Any, style: Declarations) -> bool:
         """Return whether an element's text has the colour of its background."""
         colour = _colour(style.get("color", ""))
-        return colour != "" and colour == self._ground_of(tag, style)
+        if not colour:
+            return False
+        return colour == self._ground_of(tag, style)
 
     def _ground_of(self, tag: Any, style: Declarations) -> str:
         """Return the colour behind an element, or "" if it is unknown."""

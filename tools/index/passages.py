@@ -59,7 +59,8 @@ def field_hash(key: str, text: str) -> int:
 
 def hashes(texts: Iterable[str]) -> Hashes:
     """Return the hashes of texts."""
-    return np.array(list(map(hash_of, texts)), dtype=np.uint64)
+    numbers = [hash_of(text) for text in texts]
+    return np.array(numbers, dtype=np.uint64)
 
 
 def find_rows(column: Hashes, wanted: Hashes) -> Ints:
@@ -125,12 +126,14 @@ def row_of(passage: Passage, cell: int, place: int, tokeniser: Tokeniser) -> Row
 def keys_of(passage: Passage) -> bytes:
     """Return the hashes of a passage's id, document and indexed text, then those of the values of its title and
     metadata, ascending."""
+    names = passage.metadata.keys() - OWN_FIELDS
     fields: set[int] = set()
-    for name in ("title", *(passage.metadata.keys() - OWN_FIELDS)):
-        fields.update(field_hash(name, text) for text in texts_of(passage, name))
+    for name in ("title", *names):
+        for text in texts_of(passage, name):
+            fields.add(field_hash(name, text))
     texts = (passage.id, passage.document_id, indexed_text(passage))
-    values = [*map(hash_of, texts), *sorted(fields)]
-    return np.array(values, dtype="<u8").tobytes()
+    keys = [*map(hash_of, texts), *sorted(fields)]
+    return np.array(keys, dtype="<u8").tobytes()
 
 
 def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:

@@ -4,6 +4,7 @@ separately.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -94,8 +95,8 @@ def _starts_of_columns(shown: Sequence[Shown]) -> list[int]:
 
 
 def _column_of(text: Shown, starts: Sequence[int]) -> int:
-    begun = [start for start in starts if start <= text.x + _SAME_PLACE]
-    return max(len(begun) - 1, 0)
+    begun = bisect_right(starts, text.x + _SAME_PLACE)
+    return max(begun - 1, 0)
 
 
 def _rows_of(
@@ -123,10 +124,16 @@ def _rows_of(
 
 def _distance_of_lines(shown: Sequence[Shown], columns: Sequence[int]) -> float:
     """Return the usual distance of two lines in the first column."""
-    first = zip(shown, columns, strict=True)
-    heights = sorted({text.y for text, column in first if not column})
-    distances = [above - below for below, above in pairwise(heights)]
-    return median(distances) if distances else 0.0
+    heights = set()
+    for text, column in zip(shown, columns, strict=True):
+        if column == 0:
+            heights.add(text.y)
+    distances = []
+    for below, above in pairwise(sorted(heights)):
+        distances.append(above - below)
+    if not distances:
+        return 0.0
+    return median(distances)
 
 
 def _find_rows_across(

@@ -14,7 +14,9 @@ SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 def box_of(page: Any) -> Box:
     """Return the visible part of a page."""
     box = page.cropbox
-    return (float(box.left), float(box.bottom), float(box.right), float(box.top))
+    left = float(box.left)
+    right = float(box.right)
+    return (left, float(box.bottom), right, float(box.top))
 
 
 def holds(box: Box, x: float, y: float) -> bool:
@@ -40,7 +42,8 @@ def moved(x: float, y: float) -> Matrix:
 def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
     """Return the point to which a matrix moves a point."""
     across, up = _turned(matrix, x, y)
-    return (across + matrix[4], up + matrix[5])
+    right, above = matrix[4:]
+    return (across + right, up + above)
 
 
 def _turned(matrix: Matrix, x: float, y: float) -> tuple[float, float]:

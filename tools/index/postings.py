@@ -43,19 +43,18 @@ class Postings(NamedTuple):
         """Make postings of the terms of each slot, in the form stored in its row."""
         # a row with n terms has 2n words of hashes, followed by n counts
         words = np.frombuffer(b"".join(blobs), "<u4")
-        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
+        terms = _sizes(blobs) // 12
         is_hash = np.tile([True, False], len(blobs))
-        hashed = np.repeat(is_hash, np.stack([2 * sizes, sizes], 1).ravel())
+        words_of_kind = np.stack([2 * terms, terms], axis=1)
+        hashed = np.repeat(is_hash, words_of_kind.ravel())
         keys = words[hashed].view("<u8")
-        slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
-        return cls.of(keys, slots, words[~hashed])
+        return cls.of(keys, _slots(terms), words[~hashed])
 
     @classmethod
     def of_keys(cls, blobs: Sequence[bytes]) -> Self:
         """Make postings of the keys of each slot, in the form stored in its row: hashes, each once."""
         keys = np.frombuffer(b"".join(blobs), "<u8")
-        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
-        slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
+        slots = _slots(_sizes(blobs) // 8)
         counts = np.ones(len(keys), np.uint32)
         return cls.of(keys, slots, counts)
 
@@ -89,6 +88,16 @@ class Postings(NamedTuple):
             start = self.starts[number]
             end = self.starts[number + 1]
         return self.slots[start:end], self.counts[start:end]
+
+
+def _sizes(blobs: Sequence[bytes]) -> Ints:
+    return np.fromiter(map(len, blobs), np.int64, len(blobs))
+
+
+def _slots(sizes: Ints) -> Slots:
+    """Return the slot of each key of a segment, whose slot `i` has `sizes[i]` keys."""
+    numbers = np.arange(len(sizes), dtype=np.int32)
+    return np.repeat(numbers, sizes)
 
 
 def _order(keys: Hashes) -> Ints:

@@ -130,7 +130,8 @@ class EntityLinker:
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
         """Return the nodes that the settings give for this question, names by type, or {}."""
-        return (self._linking.starts or {}).get(question, {})
+        starts = self._linking.starts or {}
+        return starts.get(question, {})
 
 
 class _Finder:
@@ -257,7 +258,8 @@ def _weights_of(linker: Linker, question: str) -> dict[str, float]:
 
 def _weighted(link: LinkedEntity, weights: Mapping[str, float]) -> LinkedEntity:
     """Return a link with the weight of its mention; a link of a part of a name keeps its own weight."""
-    return replace(link, weight=link.weight * weights.get(link.mention, 1.0))
+    weight = link.weight * weights.get(link.mention, 1.0)
+    return replace(link, weight=weight)
 
 
 class LinkerFailed(RasError):
@@ -435,8 +437,9 @@ def _like_a_name(mention: QueryMention) -> bool:
 def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:
     """Return whether a mention overlaps none of `others`, which do not overlap each other and are in order."""
     place = bisect(others, mention.start, key=_start)
-    before_next = place == len(others) or mention.end <= others[place].start
-    return before_next and (not place or others[place - 1].end <= mention.start)
+    if place < len(others) and others[place].start < mention.end:
+        return False
+    return place == 0 or others[place - 1].end <= mention.start
 
 
 def _start(mention: QueryMention) -> int:

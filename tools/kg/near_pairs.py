@@ -43,7 +43,10 @@ class Cells(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Self:
         """Return the pairs of all `parts`."""
-        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
+        rows, columns, cosines = zip(*parts, strict=True)
+        return cls(
+            np.concatenate(rows), np.concatenate(columns), np.concatenate(cosines)
+        )
 
     def at(self, places: Ints) -> Cells:
         """Return the pairs at these positions."""

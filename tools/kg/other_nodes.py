@@ -86,9 +86,8 @@ class OtherNodes:
         """Return the nodes as JSON that `from_json` reads."""
         nodes = [[*node, about] for node, about in self.nodes.items()]
         links = [[*link.source, link.relation, *link.target] for link in self.links]
-        return json.dumps(
-            [nodes, links, self.about, self.relations], ensure_ascii=False
-        )
+        data = [nodes, links, self.about, self.relations]
+        return json.dumps(data, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

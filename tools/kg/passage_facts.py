@@ -57,7 +57,9 @@ class UnstatedEdge(NamedTuple):
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
     """Return the facts extracted from a passage. Its title counts as an entity, unless it is the name of a file."""
     title = bare_title(passage.own_title)
-    return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
+    if not canonical_key(title):
+        return PassageFacts(passage.id, triples)
+    return PassageFacts(passage.id, triples, (title,))
 
 
 def knowledge_passages(
@@ -202,7 +204,8 @@ def match_facts(
 
 def _united(first: Iterable[_T], second: Iterable[_T]) -> tuple[_T, ...]:
     """Return the items of both, each as often as it occurs in the one that has more of it."""
-    return tuple((Counter(first) | Counter(second)).elements())
+    counts = Counter(first) | Counter(second)
+    return tuple(counts.elements())
 
 
 def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:

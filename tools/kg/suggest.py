@@ -31,9 +31,11 @@ class _Counts:
     targets: Counter[str] = field(default_factory=Counter)
 
     def add(self, fact: Triple) -> None:
+        source = _kind(fact, "subject_type", fact.subject)
+        target = _kind(fact, "object_type", fact.object)
         self.predicates[fact.predicate] += 1
-        self.sources[_kind(fact, "subject_type", fact.subject)] += 1
-        self.targets[_kind(fact, "object_type", fact.object)] += 1
+        self.sources[source] += 1
+        self.targets[target] += 1
 
     @property
     def total(self) -> int:

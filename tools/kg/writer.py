@@ -496,7 +496,8 @@ class NamedEmbedder:
 
 
 def _record(passage: Passage, reader: str) -> PassageRecord:
-    return PassageRecord(digest_of(passage), reader, hash_of(indexed_text(passage)))
+    text = indexed_text(passage)
+    return PassageRecord(digest_of(passage), reader, hash_of(text))
 
 
 def digest_of(passage: Passage) -> bytes:

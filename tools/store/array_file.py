@@ -113,8 +113,9 @@ def write_sum(path: Path) -> None:
 
 def is_whole(path: Path) -> bool:
     """Return whether a file matches its checksum."""
-    expected = path.with_name(f"{path.name}.sum").read_bytes()
-    return int(expected) == zlib.crc32(path.read_bytes())
+    sums = path.with_name(f"{path.name}.sum")
+    expected = int(sums.read_bytes())
+    return expected == zlib.crc32(path.read_bytes())
 
 
 def _header(mapped: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:

@@ -123,7 +123,10 @@ else:
     import fcntl
 
     def _lock(file: IO[bytes], wait: bool) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        how = fcntl.LOCK_EX
+        if not wait:
+            how |= fcntl.LOCK_NB
+        fcntl.flock(file, how)
 
     def _unlock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)

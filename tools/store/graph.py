@@ -115,11 +115,16 @@ class NameRows(Rows):
         Args:
             keys: the canonical key of each name.
         """
-        first = self.end()
-        rows = [(first + at, *pair) for at, pair in enumerate(keys.items())]
+        rows = []
+        numbers = {}
+        end = self.end()
+        for name, key in keys.items():
+            rows.append((end, name, key))
+            numbers[name] = end
+            end += 1
         self._run_for_each("INSERT INTO kg_names VALUES (?, ?, ?)", rows)
-        self._run("UPDATE kg_state SET names = ?", (first + len(rows),))
-        return {name: number for number, name, _ in rows}
+        self._run("UPDATE kg_state SET names = ?", (end,))
+        return numbers
 
     def all(self) -> tuple[list[int], list[str], list[str]]:
         """Return the number, the name and the canonical key of each name, sorted by key."""

@@ -26,6 +26,8 @@ INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
 _NOTES = {"fields": "rules", "metadata": "given"}
 """The tables of texts about folders and files, and their columns."""
 _WITHIN = "(path = ? OR path >= ? AND path < ?)"
+_SEPARATOR = os.fsencode(os.sep)
+_AFTER_SEPARATOR = bytes([ord(os.sep) + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,17 @@ class Journal(Rows):
 
     def put_source(self, path: Path, name: str) -> None:
         """Store a source with its name."""
-        self._run("INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name))
+        values = (os.fsencode(path), name)
+        self._run("INSERT INTO sources VALUES (?, ?)", values)
 
     def move_source(self, old: Path, new: Path) -> None:
         """Record that the source at `old` is now at `new`, with all files and sources inside it."""
+        place = os.fsencode(new)
+        before = os.fsencode(old)
         for table in ("sources", "files", "fields", "metadata"):
             query = f"SELECT path FROM {table} WHERE {_WITHIN}"
             for path in self._column(query, *_within(old)):
-                moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
+                moved = place + path.removeprefix(before)
                 self._run(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
 
     def drop_empty_sources(self) -> None:
@@ -142,10 +147,7 @@ class Journal(Rows):
     def files_in(self, path: Path) -> list[JournalFile]:
         """Return the files that were indexed from the folder `path`, or the file at `path`, sorted by label."""
         query = f"SELECT label, path, stamp FROM files WHERE {_WITHIN} ORDER BY label"
-        return [
-            JournalFile(label, _path(place), stamp)
-            for label, place, stamp in self._run(query, _within(path))
-        ]
+        return [_file_in(row) for row in self._run(query, _within(path))]
 
     def _holds_files(self, path: Path) -> bool:
         query = f"SELECT 1 FROM files WHERE {_WITHIN} LIMIT 1"
@@ -233,7 +235,7 @@ class Journal(Rows):
     def _file(self, column: str, value: object) -> JournalFile | None:
         query = f"SELECT label, path, stamp FROM files WHERE {column} = ?"
         row = self._run(query, (value,)).fetchone()
-        return JournalFile(row[0], _path(row[1]), row[2]) if row else None
+        return _file_in(row) if row else None
 
     def compare(self) -> None:
         """Let the database check its indexes of files and documents, once for each run. Raises IndexMismatch for
@@ -268,9 +270,11 @@ class Journal(Rows):
 
     def execute(self, query: str, values: Any = (), /) -> Any:
         """Run a statement. The first one that writes begins a transaction; reads before it need none."""
-        if self._transaction is None and query.lstrip().startswith("SELECT"):
+        reads = query.lstrip().startswith("SELECT")
+        if self._transaction is None and reads:
             with self._database.reading() as transaction:
-                return _Rows(transaction.execute(query, values).fetchall())
+                rows = transaction.execute(query, values).fetchall()
+                return _Rows(rows)
         with self._database.named_errors():
             return self.begin().execute(query, values)
 
@@ -314,9 +318,14 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
 def _within(path: Path) -> tuple[bytes, bytes, bytes]:
     """Return the parameters of `_WITHIN`: the path itself, and the range of the paths in that folder."""
     whole = os.fsencode(path)
-    inside = whole.rstrip(os.fsencode(os.sep)) + os.fsencode(os.sep)
-    return whole, inside, inside[:-1] + bytes([inside[-1] + 1])
+    folder = whole.rstrip(_SEPARATOR)
+    return whole, folder + _SEPARATOR, folder + _AFTER_SEPARATOR
 
 
 def _path(data: bytes) -> Path:
     return Path(os.fsdecode(data))
+
+
+def _file_in(row: tuple[str, bytes, str]) -> JournalFile:
+    label, place, stamp = row
+    return JournalFile(label, _path(place), stamp)

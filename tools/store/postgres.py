@@ -106,7 +106,12 @@ def _translated(statement: str) -> bytes:
 
 
 def _stored(values: Sequence[Any]) -> list[Any]:
-    return [storable(value) if isinstance(value, str) else value for value in values]
+    stored = []
+    for value in values:
+        if isinstance(value, str):
+            value = storable(value)
+        stored.append(value)
+    return stored
 
 
 class PostgresDatabase:

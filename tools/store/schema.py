@@ -147,6 +147,9 @@ CACHE = (
 
 def beginning(epoch: int, manifest: str) -> list[tuple[str, tuple[object, ...]]]:
     """Return the statements that make an empty index, with their parameters."""
+    statements: list[tuple[str, tuple[object, ...]]] = []
+    for table in (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH):
+        statements.append((table, ()))
     state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, ?)"
-    tables = (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)
-    return [*((table, ()) for table in tables), (state, (VERSION, epoch, manifest))]
+    statements.append((state, (VERSION, epoch, manifest)))
+    return statements

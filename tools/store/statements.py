@@ -55,7 +55,8 @@ class Rows:
 
     def _column(self, query: str, *values: object) -> list[Any]:
         """Return the first column of all rows."""
-        return [value for (value,) in self._run(query, values).fetchall()]
+        rows = self._run(query, values).fetchall()
+        return [value for (value,) in rows]
 
     def _columns(self, query: str, *values: object, width: int) -> list[list[Any]]:
         """Return the columns of all rows, of which there are `width`.

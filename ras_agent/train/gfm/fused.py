@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from ras_agent.contracts.arrays import Ints, offsets_of
+from ras_agent.contracts.arrays import offsets_of
 from ras_agent.tools.gfm.cpu_kernels import cpu_loop
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages
 from ras_agent.tools.gfm.network import GraphTensors

@@ -35,6 +35,7 @@ _KEYS = (
     (ATTRIBUTES, "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 # the length of a place without further details: passage, start and end
 _PLAIN_PLACE = 3
 
@@ -302,7 +303,9 @@ def _in_one_line(text: str) -> str:
 
 def _attributes_text(triple: Triple) -> str:
     """Return the attributes of a fact as JSON, or "" if it has none."""
-    return json.dumps(dict(triple.attributes)) if triple.attributes else ""
+    if not triple.attributes:
+        return ""
+    return json.dumps(dict(triple.attributes))
 
 
 def _passages(triple: Triple) -> list[str]:
@@ -333,6 +336,5 @@ def _iri(kind: str, key: str) -> str:
 
 
 def _literal(text: str) -> str:
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-        text = text.replace(plain, escaped)
-    return f'"{text}"'
+    escaped = text.translate(_ESCAPES)
+    return f'"{escaped}"'

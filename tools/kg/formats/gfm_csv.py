@@ -81,10 +81,14 @@ def write_gfm_files(
     """
     passages = [passage_of(name) or Passage(name, "") for name in graph.documents]
     names = write_gfm_csv(graph, folder / _TABLES, passages)
-    (folder / "raw").mkdir(exist_ok=True)
-    texts = {name: passage.text for name, passage in zip(names, passages, strict=True)}
-    data = json.dumps(texts, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-    (folder / "raw" / _TEXTS[0]).write_bytes(data)
+    texts = [passage.text for passage in passages]
+    data = json.dumps(
+        dict(zip(names, texts, strict=True)), ensure_ascii=False, indent=1
+    )
+    raw = folder / "raw"
+    raw.mkdir(exist_ok=True)
+    path = raw / _TEXTS[0]
+    path.write_bytes(data.encode("utf-8", "replace"))
 
 
 def write_gfm_csv(

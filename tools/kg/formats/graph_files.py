@@ -458,8 +458,13 @@ def columns_of_facts(
         parts: the possible names of each column, best first.
     """
     filled = {name: name for name in header}
-    columns = [_first_key(filled, names) for names in parts]
-    return [column for column in columns if column] if all(columns) else []
+    columns = []
+    for names in parts:
+        column = _first_key(filled, names)
+        if not column:
+            return []
+        columns.append(column)
+    return columns
 
 
 def _is_neo4j(header: Sequence[str]) -> bool:
@@ -470,7 +475,10 @@ def _is_neo4j(header: Sequence[str]) -> bool:
 def _kind_of(column: str) -> str:
     """Return the type in a column's name: "ID" for "personId:ID(Person)", "string[]" for "names:string[]", "" without
     one."""
-    return column.rpartition(":")[2].partition("(")[0] if ":" in column else ""
+    _, colon, kind = column.rpartition(":")
+    if not colon:
+        return ""
+    return kind.partition("(")[0]
 
 
 def _space_of(column: str) -> str:

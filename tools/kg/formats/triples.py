@@ -487,8 +487,9 @@ def _name(term: Term, labels: Mapping[str, str], file: str) -> str:
 
 def _end(iri: str) -> str:
     """Return the last part of an IRI, as words."""
-    end = re.split(r"[/#]", iri.rstrip("/#"))[-1]
-    return unquote(end).replace("_", " ").strip() or iri
+    *_, end = re.split(r"[/#]", iri.rstrip("/#"))
+    words = unquote(end).replace("_", " ")
+    return words.strip() or iri
 
 
 def _unescaped(text: str) -> str:

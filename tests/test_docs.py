@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent import Passage
+from ras_agent import Passage, PassageIndex
 from ras_agent.config import registry
 from ras_agent.config.settings import Settings
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import metric_names
 from ras_agent.eval.run import begin_run, load_task, search_agent
+from ras_agent.tools.kg.build import add_triples
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PASSAGES = [
@@ -97,6 +98,30 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     task = load_task("trivia-night", data, chosen, corpus=corpus)
     run = begin_run(task, EvalAgent("run", chosen), tmp_path / "run")
     assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()
+
+
+def test_paths_are_found_and_their_hops_counted_as_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bell.tsv").write_text(
+        "Bell\tborn in\tEdinburgh\nLeith\triver of\tEdinburgh\n"
+    )
+    add_triples("my.index", ["bell.tsv"], embedder="minilm")
+    passages = PassageIndex.open("my.index").passages
+    [gold] = [passage.id for passage in passages if "Leith" in passage.text]
+    line = {
+        "id": "2hop__1",
+        "question": "Which river is in the city where Bell was born?",
+        "answers": ["Leith"],
+        "supporting_ids": [gold],
+        "hops": 2,
+    }
+    Path("questions.jsonl").write_text(f"{json.dumps(line)}\n")
+    names: dict[str, Any] = {}
+    exec(_blocks("paths.md")[-1], names)
+    assert names["predicted"].total() == 1
+    assert names["needed"] == {2: 1}
 
 
 def test_a_graph_llm_is_made_and_asked_as_the_page_shows(

@@ -80,7 +80,7 @@ from ras_agent.question_graph.disputes import Functional, not_known, with_disput
 from ras_agent.question_graph.support import (
     is_grounded,
     texts_to_judge,
-    what_is_not_borne,
+    unsupported_message,
     with_support,
 )
 from ras_agent.question_graph.times import as_of, facts_at, without_as_of
@@ -666,9 +666,9 @@ def answer(
         reply = sureness.of_answerer(reply)
         reply = with_dispute(reply, graph, passages, on_conflict, functional)
         grounded = is_grounded(reply)
-        if evidence and (unborne := what_is_not_borne(reply)):
+        if evidence and (unsupported := unsupported_message(reply)):
             reply = replace(
-                reply, failures=(*reply.failures, Failure("answerer", unborne))
+                reply, failures=(*reply.failures, Failure("answerer", unsupported))
             )
         if sureness.calibration is not None and not reply.abstained:
             spans = yield from _spans(state["question"], reply, passages, judge, hop)

@@ -151,8 +151,8 @@ def change_of(before: Result, after: Result) -> Change | None:
                 both,
                 key=lambda one: (one.step == "answer", one.hop, STEPS.index(one.step)),
             )
-            there = _told(old, new, moment.step)
-            here = _told(new, old, moment.step)
+            there = _text_of(old, new, moment.step)
+            here = _text_of(new, old, moment.step)
             return Change(
                 id=before.id,
                 question=before.question,
@@ -281,7 +281,7 @@ def _answer(result: Result) -> str:
     return result.answer
 
 
-def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
+def _text_of(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
     """Return what one run has at a step, as text, without what the other run has too."""
     if moment is None or moment.step != step:
         if moment is None or moment.step == "answer":

@@ -265,7 +265,7 @@ class GraphSearch:
             return refusal
         chosen = tool.retriever_of({RETRIEVER: retriever})
         plan = Plan("subq", text, retriever=chosen)
-        return self._decide(plan) or self._end_told()
+        return self._decide(plan) or self._end_message()
 
     def _begin_episode(self, question: Question) -> None:
         self.question = question
@@ -302,7 +302,7 @@ class GraphSearch:
             step = replace(step, new_triple_ids=tuple(self.graph.by_id))
         shown = self._shown(search_result(step, self._graph_shown(), self.passages))
         if self.stop_reason:
-            return f"{shown}\n{self._end_told()}"
+            return f"{shown}\n{self._end_message()}"
         return shown
 
     def _end(self, answer: str) -> None:
@@ -383,7 +383,7 @@ class GraphSearch:
         itself is searched if there was no search, and otherwise the loop ends. Calls after the loop's end do not count.
         """
         if self.stop_reason:
-            return self._end_told()
+            return self._end_message()
         self._calls += 1
         if left and argument.strip():
             self._followed += 1
@@ -391,14 +391,14 @@ class GraphSearch:
             return ""
         self._unfollowed += 1
         if self._unfollowed > 1:
-            return self._decide(None) or self._end_told()
+            return self._decide(None) or self._end_message()
         return self._shown(
             f"(the argument is empty: give it a text, got {argument!r:.80})"
             if left
             else _NO_LOOK_LEFT
         )
 
-    def _end_told(self) -> str:
+    def _end_message(self) -> str:
         """Return the text for a policy after its loop has ended."""
         if self.done:
             return ENDED

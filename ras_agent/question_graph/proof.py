@@ -85,21 +85,21 @@ def proof_of(
             asked.add(key)
     sentences = []
     wanted = {}
-    borne = {}
-    all_borne: set[str] = set()
+    supported = {}
+    all_supported: set[str] = set()
     for citation in cited:
         number = citation.number
         sentence = _sentence(citation, read[number], known)
         sentences.append(sentence)
         wanted[number] = _answer_in(citation, answer, known, asked)
-        borne[number] = asked.intersection(sentence.names)
-        all_borne |= borne[number]
+        supported[number] = asked.intersection(sentence.names)
+        all_supported |= supported[number]
     best: tuple[ProofStep, ...] = ()
     for way in _ways(sentences, asked, wanted):
         bears: set[str] = set()
         for step in way:
-            bears |= borne[step.citation]
-        if bears == all_borne and _rank(way) > _rank(best):
+            bears |= supported[step.citation]
+        if bears == all_supported and _rank(way) > _rank(best):
             best = way
     return best
 

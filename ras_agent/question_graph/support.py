@@ -163,7 +163,7 @@ def is_grounded(answer: Answer) -> bool:
     return any(one.supported is not False for one in answer.citations)
 
 
-def what_is_not_borne(answer: Answer) -> str:
+def unsupported_message(answer: Answer) -> str:
     """Return a message with a remedy if no citation supports the answer; "" if one does or may, or if the answer
     abstains.
     """
@@ -282,13 +282,13 @@ def _worded(
     by_term = zip(*held.values(), strict=True)
     together = list(map(_any, by_term))
     has = dict(zip(terms, together, strict=True))
-    borne = _is_borne(claim.text, has)
-    if borne is False:
+    supported = _is_supported(claim.text, has)
+    if supported is False:
         sentences = cited.values()
         if _may_be_said_otherwise(question, has, sentences):
-            borne = None
-    if not borne:
-        return dict.fromkeys(cited, borne)
+            supported = None
+    if not supported:
+        return dict.fromkeys(cited, supported)
     if not _is_chosen(question, claim.text):
         return _supporting(question, held, evidence)
     asked = _keys_asked(question)
@@ -357,7 +357,7 @@ def _may_be_said_otherwise(
     return False
 
 
-def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
+def _is_supported(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
     """Return whether enough of a claim's own terms are held: all figures, most of each name, and many other words.
 
     A claim with a figure or a name may lack one other word: "the year 1847". A claim of a few words without figures and

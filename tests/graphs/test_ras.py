@@ -358,8 +358,8 @@ def test_invented_citations_are_dropped_and_recorded(ras, enough):
         (3, "Who? B", ""),
     ]
     assert len(out["citations"][0]["triple_ids"]) == 1
-    *dropped, unborne = [failure["message"] for failure in out["failures"]]
-    assert unborne.startswith("no cited sentence supports the answer")
+    *dropped, unsupported = [failure["message"] for failure in out["failures"]]
+    assert unsupported.startswith("no cited sentence supports the answer")
     assert [message.split(": ")[1] for message in dropped] == [
         "facts t000000000000 are not in the graph",
         "passage 'nowhere' was not retrieved",

@@ -13,7 +13,7 @@ from ras_agent.contracts.records import (
 from ras_agent.question_graph.support import (
     is_grounded,
     texts_to_judge,
-    what_is_not_borne,
+    unsupported_message,
     with_support,
 )
 
@@ -203,12 +203,12 @@ def test_a_reader_is_asked_about_each_quote_and_about_all() -> None:
 
 def test_what_is_borne_by_nothing_is_said_with_its_remedy() -> None:
     wrong, unclear = Citation(1, "bell", supported=False), Citation(2, "bell")
-    assert "no cited sentence supports the answer 'London'" in what_is_not_borne(
+    assert "no cited sentence supports the answer 'London'" in unsupported_message(
         Answer("London", (wrong,))
     )
-    assert "cites nothing" in what_is_not_borne(Answer("London"))
-    assert what_is_not_borne(Answer("London", (wrong, unclear))) == ""
-    assert what_is_not_borne(Answer("I don't know.", abstained=True)) == ""
+    assert "cites nothing" in unsupported_message(Answer("London"))
+    assert unsupported_message(Answer("London", (wrong, unclear))) == ""
+    assert unsupported_message(Answer("I don't know.", abstained=True)) == ""
 
 
 def test_an_answer_is_grounded_where_a_citation_supports_it_or_may() -> None:

@@ -57,7 +57,7 @@ class Occurrences:
             notes = StringTable.of([""])
         self.notes = notes
 
-    def told_apart_by(self, *, exact: bool = False) -> StringTable:
+    def entity_keys(self, *, exact: bool = False) -> StringTable:
         """Return the key of each name. Names with the same key are one entity: the canonical keys, or the names if
         `exact`.
         """
@@ -140,7 +140,7 @@ def assemble(
     of_facts = np.isnan(found.similarities)
     alone = found.edges[of_facts]
     alike = found.edges[~of_facts & equivalences]
-    names = _Names(found.names, found.told_apart_by(exact=exact))
+    names = _Names(found.names, found.entity_keys(exact=exact))
     ends = [
         facts[:, 1],
         facts[:, 3],

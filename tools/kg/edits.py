@@ -213,7 +213,7 @@ class _Replay:
         self._documents = list(found.documents)
         self._added = list[str]()
         self._merged = MergedNames(exact=exact)
-        self._keys = found.told_apart_by(exact=exact)
+        self._keys = found.entity_keys(exact=exact)
         # by key, the written forms of the names in edits, and the number of each form; no other name is looked up
         self._forms: dict[bytes, dict[str, int]] = {}
         for edit in edits:

@@ -120,7 +120,7 @@ class Dialect:
     """
     best_last: bool = False
     """Whether the best passage is shown last."""
-    told_by_reply: bool = True
+    recognised_by_reply: bool = True
     """Whether a search in this form, in a reply to another prompt, shows that the model was trained in the dialect.
 
     It is False if models of other families write such replies too.
@@ -161,7 +161,7 @@ def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
         cut: whether the reply ended at its token limit.
     """
     for row in _dialects():
-        if not row.told_by_reply:
+        if not row.recognised_by_reply:
             continue
         reading = row.read(reply, cut, "")
         if reading is not None and reading.plan.action == "subq":
@@ -533,7 +533,7 @@ CORAG = Dialect(
     nothing="No relevant information found",
     digest="corag-answer",
     best_last=True,
-    told_by_reply=False,
+    recognised_by_reply=False,
     models=r"co[-_]?rag\b|corag",
 )
 REACT = Dialect(
@@ -545,7 +545,7 @@ REACT = Dialect(
     stop=(f"\n{OBSERVATION}",),
     around=(f"{OBSERVATION}\n", ""),
     passage="[{number}] {title}\n{text}\n",
-    told_by_reply=False,
+    recognised_by_reply=False,
 )
 THINK_ON_GRAPH = Dialect(
     "think-on-graph",
@@ -555,7 +555,7 @@ THINK_ON_GRAPH = Dialect(
     form=f"one line: {ACTION} neighbours[an entity], paths[two entities], Search[a query] or Finish[the answer]",
     stop=(f"\n{OBSERVATION}",),
     around=(f"{OBSERVATION}\n", ""),
-    told_by_reply=False,
+    recognised_by_reply=False,
 )
 TOOL_JSON = Dialect(
     "tool-json",
@@ -575,7 +575,7 @@ OWN = Dialect(
     form=FORM,
     around=(f"{FOUND}\n", ""),
     nothing="(nothing new)",
-    told_by_reply=False,
+    recognised_by_reply=False,
 )
 
 

@@ -155,7 +155,7 @@ async def ask(
     remembers its earlier turns: give `thread` and the new question. If no answer could be made, the status is 502, or
     503 if a model or an index cannot be asked; the document then has `error`, and a stream ends with it.
     """
-    return await _told(*service.ask(body, caller), body.stream, request)
+    return await _response_of(*service.ask(body, caller), body.stream, request)
 
 
 @router.post("/api/threads/{thread}/resume", tags=["Questions"])
@@ -167,12 +167,12 @@ async def resume(
     caller: Asking,
 ) -> Response:
     """Continue a run that waits for a decision, or that was cancelled or interrupted."""
-    return await _told(
+    return await _response_of(
         thread, await service.resume(thread, body, caller), body.stream, request
     )
 
 
-async def _told(thread: str, run: Run, stream: bool, request: Request) -> Response:
+async def _response_of(thread: str, run: Run, stream: bool, request: Request) -> Response:
     if stream:
         return RunStream(run, as_events(run, thread))
     ended = await ended_or_left(run, request.receive)

@@ -547,7 +547,7 @@ def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(
     monkeypatch.setattr(registry, "PLUGINS", tables)
     react = dialect("react")
     own = Dialect("mine", react.prompt, read_react, react.write, react.form)
-    registry.register("dialect", "mine", replace(own, told_by_reply=False))
+    registry.register("dialect", "mine", replace(own, recognised_by_reply=False))
     assert dialect_of_reply("Action: Search[a b]", False) is None
     registry.register("dialect", "mine", own)
     assert dialect_of_reply("Action: Search[a b]", False) == own

@@ -52,7 +52,7 @@ def named_facts(
     Args:
         edges: reads the edges from the beginning; it is called twice.
     """
-    names = told_apart(labels, edges())
+    names = distinct_names(labels, edges())
     marked = set()
     for entity, name in names.items():
         if name != labels[entity]:
@@ -75,7 +75,7 @@ def named_facts(
         yield placed((head, edge.relation, tail), edge.place, edge.attributes)
 
 
-def told_apart(
+def distinct_names(
     labels: Mapping[str, str], edges: Iterable[Edge | Skipped]
 ) -> dict[str, str]:
     """Return a distinct name for each id: its label, followed by one of its facts in parentheses if other ids share

@@ -172,7 +172,9 @@ async def resume(
     )
 
 
-async def _response_of(thread: str, run: Run, stream: bool, request: Request) -> Response:
+async def _response_of(
+    thread: str, run: Run, stream: bool, request: Request
+) -> Response:
     if stream:
         return RunStream(run, as_events(run, thread))
     ended = await ended_or_left(run, request.receive)

@@ -35,6 +35,7 @@ from ras_agent.running.confidence import (
     RiskRow,
     Signals,
     answer_of,
+    asked_in,
     cited_texts,
     signals_of_trace,
 )
@@ -367,11 +368,13 @@ def calibrated(
 
 
 def _asked_by(manifest: Mapping[str, object]) -> dict[str, str]:
+    loop = str(manifest.get("graph", ""))
     roles = manifest.get("roles")
-    asked_by = {"loop": str(manifest.get("graph", ""))}
-    if isinstance(roles, Mapping):
-        asked_by |= roles
-    return asked_by
+    settings = manifest.get("settings")
+    samples = 1
+    if isinstance(settings, Mapping):
+        samples = settings.get("samples") or 1
+    return asked_in(loop, roles if isinstance(roles, Mapping) else {}, samples)
 
 
 def _settings_hash(manifest: Mapping[str, object]) -> str:

@@ -701,6 +701,7 @@ def answer(
             "disputes": [dispute.to_dict() for dispute in reply.disputes],
             "grounded": grounded,
             "confidence": finite(reply.confidence),
+            "agreement": reply.agreement,
             "failures": failures,
             "structured_response": structured_response(
                 state.get("messages", ()),

@@ -33,7 +33,7 @@ from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.toolset import AnyTool, Toolset, toolset
 from ras_agent.prompts import prompt_names
 from ras_agent.running.budget import Limits
-from ras_agent.running.confidence import Calibration, Sureness
+from ras_agent.running.confidence import Calibration, Sureness, asked_in
 from ras_agent.running.protocols import Extractor, Linker, Retriever
 from ras_agent.running.review import Place, places
 from ras_agent.text.languages import ENGLISH
@@ -235,6 +235,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     planner = None
     if "planner" in specs:
         planner = _planner(spec, specs["planner"], options)
+    _check_samples(specs["answerer"], options)
     answerer = resolve_answerer(specs["answerer"], options)
     extractor = None
     if "extractor" in specs:
@@ -276,7 +277,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
         functional=KnownRelations(index, options.schema),
-        sureness=_sureness(settings, {"loop": graph, **players}),
+        sureness=_sureness(settings, asked_in(graph, players, options.samples)),
         role_names={role: role_name(spec) for role, spec in named.items()},
         fallbacks=_fallbacks(spec, specs, options, fallback),
         name=chosen.name,
@@ -546,6 +547,22 @@ def _is_model(role: str, spec: object) -> bool:
     return bool(colon) and name not in registered
 
 
+def _check_samples(spec: object, options: RoleOptions) -> None:
+    """Raise SettingsError if several samples are asked for that would be equal, or whose texts cannot be compared."""
+    if options.samples == 1:
+        return
+    if not _is_model("answerer", spec):
+        raise SettingsError(
+            f"samples = {options.samples}: the answerer {role_name(spec)!r} is no chat model, and its samples would be "
+            "equal; leave samples out, or name a model with --answerer"
+        )
+    if options.style == "long":
+        raise SettingsError(
+            f"samples = {options.samples}: full texts are never equal, so they cannot agree; leave samples out, or "
+            "choose another --style"
+        )
+
+
 def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
     if callable(graph.planner):
         return graph.planner(spec, options.for_role("planner"))
@@ -574,5 +591,6 @@ def role_options(settings: Settings) -> RoleOptions:
         keeps_thoughts=settings.thinking,
         language=settings.language or "",
         answer_tokens=settings.answer_tokens,
+        samples=settings.samples or 1,
         least_confidence=0.0 if settings.calibration else settings.least_confidence,
     )

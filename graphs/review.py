@@ -405,6 +405,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 "disputes": [],
                 "grounded": grounded,
                 "confidence": None,
+                "agreement": None,
                 "structured_response": structured_response(
                     last_message, reply, None, grounded=grounded
                 ),

@@ -104,6 +104,8 @@ class Outputs(TypedDict):
     """Whether a cited sentence supports the answer, or may support it; false without an answer and for one from the
     model's memory."""
     confidence: float | None
+    agreement: float | None
+    """The share of the samples that say the same as the answer; None if it was asked for once."""
     graph: JSON
     """QuestionGraph.to_dict()."""
     steps: Annotated[list[JSON], _extended]
@@ -234,6 +236,7 @@ def empty_state() -> Update:
         "disputes": [],
         "grounded": False,
         "confidence": None,
+        "agreement": None,
         "structured_response": None,
         "graph": QuestionGraph().to_dict(),
         "usage": Usage().to_dict(),

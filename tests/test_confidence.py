@@ -17,6 +17,7 @@ from ras_agent.running.confidence import (
     Calibration,
     Signals,
     Sureness,
+    asked_in,
     cited_texts,
     said_if_sure,
     signals_of,
@@ -27,7 +28,7 @@ COPY = Passage("copy", "Alexander Graham Bell was born in Edinburgh.", "Copy")
 OTHER = Passage("other", "Edinburgh is where Bell grew up, a city in Scotland.", "City")
 PASSAGES = {one.id: one for one in (BELL, COPY, OTHER)}
 QUOTE = Citation(1, "bell", "Bell", 0, 44, BELL.text, supported=True)
-PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
 
 
 def calibration(**changes: Any) -> Calibration:
@@ -194,3 +195,20 @@ def test_a_calibration_of_another_retriever_is_told(tmp_path: Path) -> None:
     assert out["failures"][-1]["message"] == (
         "the calibration was fitted to a run with retriever dense, not bm25: its bound of wrong answers does not hold here"
     )
+
+
+def test_the_agreement_of_samples_is_a_signal_and_one_sample_agrees_with_itself() -> (
+    None
+):
+    texts: dict[str, Any] = {"graph": QuestionGraph(), "passages": PASSAGES}
+    once = signals_of("Where was Bell born?", Answer("Edinburgh"), **texts)
+    half = Answer("Edinburgh", agreement=0.5)
+    sampled = signals_of("Where was Bell born?", half, **texts)
+    assert (once.agreement, sampled.agreement) == (1.0, 0.5)
+
+
+def test_a_calibration_of_several_samples_is_unlike_a_single_reply() -> None:
+    several = calibration(asked_by=asked_in("ras", {"retriever": "bm25"}, 5))
+    once = asked_in("ras", {"retriever": "bm25"}, 1)
+    assert several.unlike(once) == "samples 5, not none"
+    assert several.unlike(asked_in("ras", {"retriever": "bm25"}, 5)) == ""

@@ -82,6 +82,8 @@ class RoleOptions:
     may_abstain: bool = True
     asks_anyway: bool = False
     answer_tokens: int | None = None
+    samples: int = 1
+    """How often the answerer's model is asked; the answer that most replies agree on is kept."""
     least_confidence: float | None = None
     form: FormUse = "auto"
     schema: Schema | None = None

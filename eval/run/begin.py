@@ -50,6 +50,7 @@ _CHOICES = (
     "starts",
     "least_confidence",
     "calibration",
+    "samples",
     "dialect",
     "filter",
     "form",

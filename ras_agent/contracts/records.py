@@ -721,6 +721,8 @@ class Answer:
     """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: tuple[Dispute, ...] = ()
     """the points on which documents contradict the answer; the run fills them in"""
+    agreement: float | None = None
+    """the share of the samples that say the same as the answer; None if it was asked for once"""
 
 
 @dataclass(frozen=True)

@@ -254,6 +254,7 @@ function storyOf(run, on) {
     const { usage } = trace;
     const set = [["graph", trace.mode], ...Object.entries(trace.roles ?? {}), ["stopped", words(trace.stop_reason ?? "")],
       ["tokens in", usage?.input_tokens], ["tokens out", usage?.output_tokens],
+      ["samples that agree", trace.agreement == null ? "" : `${Math.round(100 * trace.agreement)} %`],
       ["confidence", trace.confidence == null ? "" : `${Number(trace.confidence.toPrecision(2))}, as the answerer states it (offline: the token F1 that it expects of the answer); not the chance that the answer is right`],
     ].filter(([, value]) => value);
     if (set.length) {

@@ -62,6 +62,8 @@ class Signals:
     """1 if the reader's answer is the answer, a part of it, or contains it"""
     undisputed: float
     """The answer's share of the independent documents if some disagree; else 1"""
+    agreement: float
+    """The share of the samples of the answerer that say the same as the answer; 1 if it was asked once"""
 
 
 def signals_of(
@@ -107,6 +109,7 @@ def signals_of(
         read_margin=margin / _FARTHEST,
         read_same=float(is_same),
         undisputed=min((one.share for one in answer.disputes), default=1.0),
+        agreement=1.0 if answer.agreement is None else answer.agreement,
     )
 
 
@@ -132,6 +135,7 @@ def answer_of(trace: Trace) -> Answer:
         trace.abstained,
         trace.confidence,
         disputes=trace.disputes,
+        agreement=trace.agreement,
     )
 
 
@@ -340,6 +344,15 @@ class Sureness:
         if self.least is not None:
             least = self.least
         return said_if_sure(answer, least)
+
+
+def asked_in(loop: str, components: Mapping[str, str], samples: int) -> dict[str, str]:
+    """Return how questions are asked, for `Calibration.asked_by`: the loop, the components, and the samples if there
+    are several."""
+    asked = {"loop": loop, **components}
+    if samples > 1:
+        asked["samples"] = str(samples)
+    return asked
 
 
 ANY_SURENESS = Sureness()

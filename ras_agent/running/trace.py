@@ -62,6 +62,7 @@ class Trace(Record):
         ),
         *(
             "confidence",
+            "agreement?",
             "citations",
             "stop_reason",
             "mode",
@@ -107,6 +108,8 @@ class Trace(Record):
     """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: tuple[Dispute, ...] = ()
     """the points on which other documents contradict the answer"""
+    agreement: float | None = None
+    """the share of the samples that say the same as the answer; None if it was asked for once"""
     reviews: tuple[Reviewed, ...] = ()
     """a person's decisions during the run"""
 

@@ -20,7 +20,7 @@ from ras_agent.eval.calibration import (
 from ras_agent.eval.run.result import Result
 from ras_agent.running.confidence import RiskRow, Signals
 
-PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 1, 0.4, 0, 0.2, 0, 0, 1)
+PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 1, 0.4, 0, 0.2, 0, 0, 1, 1)
 
 
 def planted(n: int, seed: int) -> tuple[list[Signals], list[float]]:

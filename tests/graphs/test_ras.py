@@ -226,7 +226,7 @@ def test_the_output_is_plain_json_under_its_documented_keys(ras, enough):
             "reviews",
             "asked",
         ),
-        *("structured_response", "suggestion", "disputes"),
+        *("structured_response", "suggestion", "disputes", "agreement"),
     }
     assert QuestionGraph.from_dict(out["graph"]).to_dict() == out["graph"]
 

@@ -37,10 +37,19 @@ from ras_agent.tools.answer.forms import (
     opens_with_answer,
     restates,
 )
+from ras_agent.tools.answer.samples import CallError, most_agreed
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    aconverse_all,
+    converse,
+    converse_all,
+    fitted,
+    repair,
+)
 from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.thoughts import without_thinking
@@ -83,6 +92,7 @@ class LLMAnswerer:
         settings: ChatSettings | None = None,
         answer_tokens: int | None = None,
         form: FormUse = "auto",
+        samples: int = 1,
     ) -> None:
         """Take the model, the form of answers and the evidence to show. Raises ValueError for an unknown style or
         layout.
@@ -107,6 +117,8 @@ class LLMAnswerer:
                 count.
             form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
                 never.
+            samples: the number of replies, of which the answer is kept that most agree on. A model of temperature 0
+                is then asked with a higher one.
         """
         if style not in FORMS:
             raise ValueError(
@@ -142,6 +154,7 @@ class LLMAnswerer:
         self._may_abstain = may_abstain
         self._asks_anyway = asks_anyway
         self._task = task
+        self._samples = samples
         self._max_tokens = MAX_TOKENS
         if answer_tokens is not None:
             reasons = _REASONS if style == "reader" else 0
@@ -165,7 +178,11 @@ class LLMAnswerer:
         nothing of them, the model is not asked, unless `asks_anyway`. Raises ModelCallError if the call fails, and
         BudgetExceeded if the run's budget forbids it.
         """
-        return converse(self._chat, self.dialogue(question, graph, passages, steps))
+        if self._samples == 1:
+            return converse(self._chat, self.dialogue(question, graph, passages, steps))
+        dialogues = self._sample_dialogues(question, graph, passages, steps)
+        samples = converse_all(self._chat, dialogues, at_once=self._samples)
+        return _kept(samples)
 
     async def aanswer(
         self,
@@ -175,9 +192,27 @@ class LLMAnswerer:
         steps: Sequence[Step],
     ) -> Answer:
         """Return the same as `answer`, as a coroutine."""
-        return await aconverse(
-            self._chat, self.dialogue(question, graph, passages, steps)
-        )
+        if self._samples == 1:
+            return await aconverse(
+                self._chat, self.dialogue(question, graph, passages, steps)
+            )
+        dialogues = self._sample_dialogues(question, graph, passages, steps)
+        samples = await aconverse_all(self._chat, dialogues, at_once=self._samples)
+        return _kept(samples)
+
+    def _sample_dialogues(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> list[Dialogue[Answer | CallError]]:
+        """Return a conversation for each sample; one that fails ends in its error."""
+        dialogues = []
+        for sample in range(1, self._samples + 1):
+            dialogue = self.dialogue(question, graph, passages, steps, sample)
+            dialogues.append(_or_error(dialogue))
+        return dialogues
 
     def dialogue(
         self,
@@ -185,8 +220,13 @@ class LLMAnswerer:
         graph: QuestionGraph,
         passages: Sequence[Passage],
         steps: Sequence[Step],
+        sample: int = 0,
     ) -> Dialogue[Answer]:
-        """Return the conversation with the model that ends in the answer."""
+        """Return the conversation with the model that ends in the answer.
+
+        Args:
+            sample: the number of the sample, from 1, which is not streamed; 0 if the model is asked once.
+        """
         everything = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
@@ -240,9 +280,11 @@ class LLMAnswerer:
         def render(asking: Asking, room: int) -> Request:
             return Request(
                 fitted_prompt(asking.prompt, room),
-                on_text if streaming() else None,
+                on_text if streaming() and not sample else None,
                 graph=graph.by_subquery(steps),
                 form=asking.form,
+                varied=sample > 0,
+                sample=sample,
                 stop=STOPS,
                 takes_part=True,
             )
@@ -275,7 +317,8 @@ class LLMAnswerer:
             failures.append(_failure(message, reply.text))
         if reply.shortfall:
             failures.append(_failure(reply.shortfall, reply.text[-200:]))
-        tokens.grow(answer.text)
+        if not sample:
+            tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 
     def _refuse(self) -> None:
@@ -390,6 +433,7 @@ def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
         settings=options.chat,
         answer_tokens=options.answer_tokens,
         form=options.form,
+        samples=options.samples,
     )
 
 
@@ -451,6 +495,21 @@ class _TokenStream:
         if added and len(added) + len(self._emitted) == len(answer):
             emit(AnswerToken(added))
             self._emitted = answer
+
+
+def _or_error(dialogue: Dialogue[Answer]) -> Dialogue[Answer | CallError]:
+    """Run a dialogue, which ends in its error if a call fails."""
+    try:
+        return (yield from dialogue)
+    except (BudgetExceeded, ModelCallError) as error:
+        return error
+
+
+def _kept(samples: Sequence[Answer | CallError]) -> Answer:
+    """Return the answer that most samples agree on, and emit it if events are streamed."""
+    answer = most_agreed(samples)
+    _TokenStream().grow(answer.text)
+    return answer
 
 
 def _failure(message: str, detail: str = "") -> Failure:

@@ -148,6 +148,7 @@ class Cached:
             "tools": list(request.tools),
             "pattern": request.form and request.form.pattern,
             "varied": request.varied,
+            "sample": request.sample,
             "stop": list(request.stop),
         }
         more = {name: value for name, value in parts.items() if value}

@@ -31,6 +31,8 @@ class Request:
     """The form that the server should force the whole reply to have; such a reply calls no tool."""
     varied: bool = False
     """Whether a model of temperature 0 is asked with a higher temperature, since it would repeat an earlier reply."""
+    sample: int = 0
+    """The number of the sample, from 1, if the same prompt is asked for several; it keeps their stored replies apart."""
     stop: tuple[str, ...] = ()
     """Texts at which the reply ends; they are not part of the reply."""
     takes_part: bool = False

@@ -236,6 +236,9 @@ class Drawing:
             look = "yellow" if answer.abstained else "bold"
             body = Text.assemble((text, look), (marks, "cyan"))
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
+        if answer.agreement is not None:
+            share = f"{answer.agreement:.0%} of the samples say so"
+            hang(self._console, Text(), Text(share, "cyan"), MARGIN)
         if answer.suggestion:
             suggested = Text(inert_lines(answer.suggestion).strip(), "yellow")
             hang(self._console, Text("perhaps", "yellow"), suggested, MARGIN)
@@ -364,6 +367,7 @@ def replayed(trace: Trace) -> Iterator[Event]:
         confidence=trace.confidence,
         failed=trace.failed,
         suggestion=trace.suggestion,
+        agreement=trace.agreement,
     )
     yield Answered(answer, trace.stop_reason, trace.grounded)
 

@@ -299,6 +299,11 @@ class Settings(BaseModel):
         None,
         "Largest number of tokens of an answer. If not set, that of the benchmark, or 2048.",
     )
+    samples: PositiveInt | None = _ANSWER(
+        None,
+        "Number of replies that the answerer's model gives. The answer that most of them agree on is kept, with their "
+        "share as agreement. If not set, 1.",
+    )
     least_confidence: _Share | None = _ANSWER(
         None,
         "Lowest confidence, 0 to 1, with which an answer is stated; an answer below it is withheld or only suggested. "

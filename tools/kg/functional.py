@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -22,105 +22,118 @@ LEAST_SUBJECTS = 20
 """The minimum number of subjects that several passages state, for a relation to be judged."""
 LEAST_SHARE = 0.95
 """The minimum share of these subjects that have only one object, for a relation to be functional."""
+MOST_SUBJECTS = 500
+"""The maximum number of subjects that are looked at, so that no question waits for a large graph. If a relation has
+more, evenly spaced ones are taken."""
 _MOST_OBJECTS = 50  # a subject with more is taken to have several
 
 
 class KnownRelations:
     """Tells which relations are functional: by a schema if it says so, else as counted in the graph of an index.
 
-    The graph is counted when a relation is first asked for, and again after the index has changed.
+    A relation is counted when it is first asked for, and again after the index has changed.
     """
 
     def __init__(self, index: object, schema: Schema | None = None) -> None:
         self._index = index
         self._schema = schema
         self._commit = ""
-        self._counted: dict[str, bool] = {}
+        self._graph: KGIndex | None = None
+        self._counted: dict[str, bool | None] = {}
 
     def __call__(self, predicate: str) -> bool | None:
         """Tell whether a subject has only one object for a predicate; None if that is not known."""
         stated = None
         if self._schema is not None:
             stated = self._schema.functional(predicate)
-        if stated is not None:
+        if stated is not None or not isinstance(self._index, PassageIndex):
             return stated
-        if isinstance(self._index, PassageIndex):
-            self._count(self._index)
-        return self._counted.get(frame_of(canonical_key(predicate)))
+        if self._index.commit != self._commit:
+            self._open(self._index)
+        if self._graph is None:
+            return None
+        frame = frame_of(canonical_key(predicate))
+        if frame not in self._counted:
+            self._counted[frame] = is_functional(self._graph, frame)
+        return self._counted[frame]
 
-    def _count(self, index: PassageIndex) -> None:
-        if index.commit == self._commit or not KGIndex.exists(index):
-            return
+    def _open(self, index: PassageIndex) -> None:
+        self._counted = {}
+        self._graph = None
         self._commit = index.commit
+        if not KGIndex.exists(index):
+            self._commit = ""  # a graph may be built later
+            return
         try:
-            self._counted = functional_relations(graph_of(index))
+            self._graph = graph_of(index)
         except RasError as error:
-            self._counted = {}
             current_ledger().note(
                 f"the relations of the graph were not counted, so grammar tells where names disagree: {error}",
                 role="answerer",
             )
 
 
-def functional_relations(graph: KGIndex) -> dict[str, bool]:
-    """Return whether each relation of a graph is functional, by the relation's frame (see `frame_of`).
+def is_functional(graph: KGIndex, frame: str) -> bool | None:
+    """Tell whether subjects have one object in a relation, which is given by its frame.
 
-    Relations with fewer than LEAST_SUBJECTS subjects that are stated in different passages are left out.
+    Only subjects count of which several passages state the relation; with fewer than LEAST_SUBJECTS of them the answer
+    is None. Objects are one if they are alike, are values that agree, or are linked by a fact.
     """
-    counts: dict[str, list[bool]] = {}
-    for frame, has_one in have_one_object(graph):
-        counts.setdefault(frame, []).append(has_one)
-    functional = {}
-    for frame, subjects in counts.items():
-        if len(subjects) >= LEAST_SUBJECTS:
-            functional[frame] = sum(subjects) >= LEAST_SHARE * len(subjects)
-    return functional
+    objects = _objects(graph, frame)
+    if len(objects) < LEAST_SUBJECTS:
+        return None
+    links = _links(graph, objects)
+    count = 0
+    for ends in objects:
+        count += len(ends) <= _MOST_OBJECTS and _are_one(graph, ends, links)
+    return count >= LEAST_SHARE * len(objects)
 
 
-def have_one_object(graph: KGIndex) -> Iterator[tuple[str, bool]]:
-    """Yield the frame of a relation, and whether a subject has only one object in it, for each subject and relation
-    that several passages state.
-
-    Objects count as one if they are alike, are values that agree, or are linked by a fact.
-    """
-    links = {frozenset(ends) for ends in graph.edges[:, [0, 2]].tolist()}
-    for frame, objects in _readings(graph):
-        has_one = len(objects) <= _MOST_OBJECTS
-        for one, other in combinations(sorted(objects), 2):
-            if not has_one:
-                break
-            is_linked = frozenset((one, other)) in links
-            has_one = is_linked or _may_be_one(graph, one, other)
-        yield frame, has_one
-
-
-def _readings(graph: KGIndex) -> list[tuple[str, set[int]]]:
-    """Return the frame of a relation and the objects of a subject, for each subject and relation that several passages
-    state.
-    """
-    frames = [frame_of(key) for key in graph.arrays.relation_keys]
-    names, frame_numbers = np.unique(frames, return_inverse=True)
-    facts = graph.edges[: len(graph.facts)].astype(np.int64)
-    group = frame_numbers[facts[:, 1]] * len(graph.entities) + facts[:, 0]
-    # only facts have sources
-    stating = group[graph.arrays.source_edges()]
-    documents = graph.arrays.sources["document"]
-    stated = np.unique(np.stack([stating, documents], axis=1), axis=0)
-    groups, passages = np.unique(stated[:, 0], return_counts=True)
-    several = groups[passages > 1]
+def _objects(graph: KGIndex, frame: str) -> list[set[int]]:
+    """Return the objects of each subject of which several passages state the relation, for at most MOST_SUBJECTS."""
+    relations = []
+    for number, key in enumerate(graph.arrays.relation_keys):
+        if frame in key and frame_of(key) == frame:
+            relations.append(number)
+    facts = graph.edges[: len(graph.facts)]
+    of_relation = np.flatnonzero(np.isin(facts[:, 1], relations))
+    starts = graph.arrays.source_starts
+    sizes = np.diff(starts)[of_relation]
+    # where the sources of each fact stand among all sources
+    before = np.cumsum(sizes) - sizes
+    places = np.arange(sizes.sum()) + np.repeat(starts[of_relation] - before, sizes)
+    documents = graph.arrays.sources["document"][places].astype(np.int64)
+    subjects = np.repeat(facts[of_relation, 0], sizes).astype(np.int64)
+    stated = np.unique(subjects * len(graph.documents) + documents)
+    several, passages = np.unique(stated // len(graph.documents), return_counts=True)
+    several = several[passages > 1]
+    step = -(-len(several) // MOST_SUBJECTS) or 1
+    chosen = np.isin(facts[of_relation, 0], several[::step])
     objects: dict[int, set[int]] = {}
-    for edge in np.flatnonzero(np.isin(group, several)).tolist():
-        objects.setdefault(int(group[edge]), set()).add(int(facts[edge, 2]))
-    readings = []
-    for number, ends in objects.items():
-        frame, subject = divmod(number, len(graph.entities))
-        if is_name(graph.entities[subject]):
-            readings.append((str(names[frame]), ends))
-    return readings
+    for subject, _, object_ in facts[of_relation[chosen]].tolist():
+        objects.setdefault(subject, set()).add(object_)
+    return [ends for one, ends in objects.items() if is_name(graph.entities[one])]
+
+
+def _links(graph: KGIndex, objects: Sequence[set[int]]) -> set[frozenset[int]]:
+    """Return the pairs of objects that an edge joins."""
+    ends = np.array(sorted(set().union(*objects)))
+    edges = graph.edges
+    among = np.isin(edges[:, 0], ends) & np.isin(edges[:, 2], ends)
+    return {frozenset((head, tail)) for head, _, tail in edges[among].tolist()}
+
+
+def _are_one(graph: KGIndex, ends: set[int], links: set[frozenset[int]]) -> bool:
+    """Tell whether all objects of a subject may be the same."""
+    for one, other in combinations(sorted(ends), 2):
+        is_linked = frozenset((one, other)) in links
+        if not is_linked and not _may_be_one(graph, one, other):
+            return False
+    return True
 
 
 def _may_be_one(graph: KGIndex, one: int, other: int) -> bool:
-    """Return whether two objects may be the same: one contains the other, or they are values that agree."""
+    """Tell whether two objects may be the same: one contains the other, or they are values that agree."""
     first = graph.entities[one]
     second = graph.entities[other]
     if value_of(first) is not None and value_of(second) is not None:

@@ -123,6 +123,8 @@ def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
     for plan in plans:
         if "dialogue" in plan:
             parts[plan["hop"]] = DialoguePart.from_dict(plan["dialogue"])
+    if not parts:
+        return steps
     return [
         replace(step, dialogue=parts.get(step.hop, step.dialogue)) for step in steps
     ]

@@ -153,6 +153,8 @@ def _disagreeing(
     cited: set[str] = set()
     for citation in answer.citations:
         cited.update(citation.triple_ids)
+    if not cited:
+        return None
     by_frame: dict[_Frame, list[_Reading]] = {}
     for fact in graph.facts:
         for reading in _readings(fact):

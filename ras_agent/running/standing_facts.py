@@ -12,7 +12,7 @@ from ras_agent.contracts.records import (
     Source,
     Triple,
 )
-from ras_agent.text.standing import Standing, fact_text
+from ras_agent.text.standing import FactText, Standing, fact_text
 
 STATED_BY = "stated: "
 """The prefix of the extractor's name for facts that came with a record instead of being extracted."""
@@ -28,30 +28,35 @@ def keep_standing(
     is a source of a fact that came with a record and is not in its text. A source in a passage outside `passages` is
     kept unchanged.
     """
-    by_id = {passage.id: passage for passage in passages}
+    cited = set().union(*[triple.passage_ids for triple in extraction.triples])
+    texts: dict[str, FactText] = {}
+    for passage in passages:
+        if passage.id in cited:
+            texts[passage.id] = fact_text(passage.text, passage.heading)
     kept: list[Triple] = []
     refused: dict[str, list[Triple]] = {}
     for triple in extraction.triples:
-        sources = tuple(_checked(triple, by_id))
+        sources = tuple(_checked(triple, texts))
         if sources == triple.sources:
             kept.append(triple)
         elif sources:
             kept.append(replace(triple, sources=sources))
         else:
             refused.setdefault(triple.sources[0].passage_id, []).append(triple)
-    failures = [_refusal(by_id[name], facts, hop) for name, facts in refused.items()]
+    failures = [
+        _refusal(name, texts[name], facts, hop) for name, facts in refused.items()
+    ]
     return replace(
         extraction, triples=tuple(kept), failures=(*extraction.failures, *failures)
     )
 
 
-def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source]:
+def _checked(triple: Triple, texts: Mapping[str, FactText]) -> Iterable[Source]:
     for source in triple.sources:
-        passage = passages.get(source.passage_id)
-        if passage is None:
+        text = texts.get(source.passage_id)
+        if text is None:
             yield source
             continue
-        text = fact_text(passage.text, passage.heading)
         standing = text.standing(triple.subject, triple.predicate, triple.object)
         if standing is Standing.STANDS:
             yield source
@@ -59,8 +64,9 @@ def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source
             yield replace(source, unchecked=True)
 
 
-def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
-    text = fact_text(passage.text, passage.heading)
+def _refusal(
+    passage_id: str, text: FactText, facts: list[Triple], hop: int
+) -> RefusedFacts:
     lines = []
     for fact in facts[:_SHOWN]:
         words = " ".join(term.text for term in text.missing(fact.subject, fact.object))
@@ -68,9 +74,9 @@ def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
         lines.append(f"“{said}” (missing: {words!r})")
     if len(facts) == 1:
         problem = (
-            f"a fact is left out, because its words are not in passage {passage.id}: "
+            f"a fact is left out, because its words are not in passage {passage_id}: "
         )
     else:
-        problem = f"{len(facts)} facts are left out, because their words are not in passage {passage.id}, such as "
+        problem = f"{len(facts)} facts are left out, because their words are not in passage {passage_id}, such as "
     message = f"{problem}{lines[0]:.300}"
     return RefusedFacts("extractor", message, hop, "\n".join(lines)[:500])

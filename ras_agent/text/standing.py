@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
+from ras_agent.text.short_cache import LONGEST_CACHED, cached_if_short
 from ras_agent.text.terms import Term, plain_letters, sign_words, terms_of
 from ras_agent.text.titles import with_title
 from ras_agent.text.words import word_set
 
 
-class Standing(Enum):
+class Standing(IntEnum):
     """Tells whether a text contains a phrase, or states a fact. A fact gets the greater value of its subject and
     object.
     """
@@ -75,6 +77,7 @@ _NATIVE_NUMBERS = re.compile(
     "[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治"
 )
 _SPACE = re.compile(r"\W+")
+_MOST_STANDINGS = 512  # phrases whose standing a text remembers
 
 
 def writing_of(text: str) -> Writing:
@@ -107,6 +110,10 @@ class Words:
     writing: Writing
     """how the words can be compared"""
     _forms: frozenset[str] = field(init=False, repr=False, compare=False)
+    _standings: dict[str, Standing] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """what is known of short phrases: a fact is looked for when it is read, when it is kept, and when it is cited"""
 
     def __post_init__(self) -> None:
         forms = (term.forms for term in terms_of(self.text))
@@ -114,6 +121,16 @@ class Words:
 
     def standing(self, phrase: str) -> Standing:
         """Return whether the text contains the content words and figures of a phrase."""
+        standing = self._standings.get(phrase)
+        if standing is None:
+            standing = self._search(phrase)
+            if len(self._standings) >= _MOST_STANDINGS:
+                self._standings.clear()
+            if len(phrase) <= LONGEST_CACHED:
+                self._standings[phrase] = standing
+        return standing
+
+    def _search(self, phrase: str) -> Standing:
         if self._has_letter_by_letter(phrase):
             return Standing.STANDS
         missing = self.missing(phrase)
@@ -153,19 +170,11 @@ class Words:
             return False
         return None
 
-    def content(self, phrase: str) -> list[Term]:
+    def content(self, phrase: str) -> tuple[Term, ...]:
         """Return the terms of a phrase that carry its meaning, or all its terms if no term does ("The Who")."""
-        terms = list(terms_of(phrase))
-        meaning = []
-        for term in terms:
-            is_small = term.text.islower() and len(term.word) < _LEAST_LETTERS
-            # there is no list of function words for these languages, so short words in lower case are skipped
-            if self.writing is Writing.LETTERS and is_small:
-                continue
-            if not term.is_empty:
-                meaning.append(term)
-        plain = [term for term in meaning if not term.is_address]
-        return plain or meaning or terms
+        if self.writing is Writing.LETTERS:
+            return _content_of_letters(phrase)
+        return _content(phrase)
 
     def _has(self, term: Term) -> bool:
         if not self._forms.isdisjoint(term.forms):
@@ -234,8 +243,9 @@ class FactText:
 
     def standing(self, subject: str, predicate: str, object_: str) -> Standing:
         """Return whether the text or the title states the fact."""
-        ends = [self.words.standing(subject), self.words.standing(object_)]
-        worst = max(ends, key=lambda end: end.value)
+        of_subject = self.words.standing(subject)
+        of_object = self.words.standing(object_)
+        worst = max(of_subject, of_object)
         if worst is not Standing.MISSING:
             return worst
         figures = filter(self.words.is_surely_missing, self.missing(subject, object_))
@@ -307,6 +317,30 @@ class FactText:
 def fact_text(text: str, title: str = "") -> FactText:
     """Return a passage prepared for the search for facts. The result is cached, so that all callers share it."""
     return FactText(text, title)
+
+
+@cached_if_short(8192)
+def _content(phrase: str) -> tuple[Term, ...]:
+    return _meaning(terms_of(phrase)) or terms_of(phrase)
+
+
+@cached_if_short(8192)
+def _content_of_letters(phrase: str) -> tuple[Term, ...]:
+    terms = terms_of(phrase)
+    # there is no list of function words for these languages, so short words in lower case are skipped
+    long = [term for term in terms if not _is_small(term)]
+    return _meaning(long) or terms
+
+
+def _is_small(term: Term) -> bool:
+    return term.text.islower() and len(term.word) < _LEAST_LETTERS
+
+
+def _meaning(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Return the terms that carry meaning, without forms of address unless there is nothing else."""
+    meaning = tuple(term for term in terms if not term.is_empty)
+    plain = tuple(term for term in meaning if not term.is_address)
+    return plain or meaning
 
 
 def _scripts(text: str) -> frozenset[str]:

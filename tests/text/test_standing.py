@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.text.standing import FactText, Standing, Writing, writing_of
+from ras_agent.text import canonical, standing
+from ras_agent.text.standing import FactText, Standing, Words, Writing, writing_of
 
 TEXT = (
     "Nora Quill is a potter who lives in Harlow. She has made 1,200 bowls since 14 March 1990. "
@@ -186,3 +187,32 @@ def test_the_sentence_of_a_fact_about_she_holds_the_object() -> None:
     start, end = NORA.sentence("Nora Quill", "has made", "bowls") or (0, 0)
     assert NORA.text[start:end].startswith("She has made")
     assert NORA.sentence("Zed Marlow", "met", "Bob Inch") is None
+
+
+def test_a_phrase_is_searched_once_in_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    canonical_key = canonical.canonical_key
+
+    def noted(phrase: str) -> str:
+        searched.append(phrase)
+        return canonical_key(phrase)
+
+    monkeypatch.setattr(standing, "canonical_key", noted)
+    text = FactText("Quill lives in Harlow.")
+    for place in ("Harlow", "Bath", "Harlow", "Bath"):
+        text.standing("Quill", "lives in", place)
+    assert [phrase for phrase in searched if phrase != text.text] == [
+        "Quill",
+        "Harlow",
+        "Bath",
+    ]
+
+
+def test_a_text_remembers_few_phrases_and_no_long_one() -> None:
+    words = Words("Quill lives in Harlow.", Writing.ENGLISH)
+    for number in range(2000):
+        assert words.standing(f"Harlow {number}") is MISSING
+    assert words.standing("Harlow " * 200) is STANDS
+    remembered = words._standings
+    assert len(remembered) <= 512
+    assert max(map(len, remembered)) < 500

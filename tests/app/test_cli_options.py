@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -14,9 +17,10 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from ras_agent.app.cli import build_program, command, program, settings_table
-from ras_agent.app.cli.command import Command, LazyGroup, Options, each_command
-from ras_agent.app.cli.program import COMMANDS, show_warning
+from ras_agent.app.cli import build_program, flags, program, settings_table
+from ras_agent.app.cli.command import Command, each_command
+from ras_agent.app.cli.flags import Options
+from ras_agent.app.cli.program import COMMANDS, LazyGroup, show_warning
 from ras_agent.config.registry import PLUGINS
 from ras_agent.config.settings import Settings, describe
 from ras_agent.contracts.errors import SettingsError
@@ -28,7 +32,7 @@ class MySettings(Settings):
     """Has two fields more than the program's own settings."""
 
     tone: Literal["dry", "warm"] = Field("dry", description="Tone of the [answer].")
-    patience: Annotated[
+    stamina: Annotated[
         int | None,
         Field(
             description="How long to wait.",
@@ -67,9 +71,8 @@ def _say(options: SayOptions) -> None:
 @pytest.fixture
 def say() -> Callable[..., str]:
     """`say("Who?", "--tone", "warm")`: a command over MySettings."""
-    app = typer.Typer(
-        cls=LazyGroup.over({"say": Command(_say, SayOptions)}, MySettings)
-    )
+    command = Command(f"{__name__}:_say", "Print the values.")
+    app = typer.Typer(cls=LazyGroup.over({"say": command}, MySettings))
     app.callback()(lambda: None)
     return lambda *arguments: (
         CliRunner().invoke(app, ["say", *arguments], catch_exceptions=False).output
@@ -106,9 +109,9 @@ def test_a_new_field_is_an_option_of_every_command_that_takes_settings(
     shown = _help(*command, model=MySettings)
     assert "--tone " in shown
     assert "Tone of the [answer]. One of dry, warm. [default: dry]" in shown
-    assert ("--patience" in shown) == (command == ("index",))
+    assert ("--stamina" in shown) == (command == ("index",))
     first = _help(*command, model=MySettings, page="--help")
-    assert ("--tone" in first, "--patience" in first) == (False, command == ("index",))
+    assert ("--tone" in first, "--stamina" in first) == (False, command == ("index",))
 
 
 def test_a_new_field_is_read_from_file_environment_and_flag(
@@ -219,19 +222,38 @@ def test_a_start_describes_the_command_that_runs_and_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     described: list[str | None] = []
-    typer_command = command.typer_command
+    typer_command = flags.typer_command
 
     def counted(
-        told: Command, model: type[Settings] = Settings, name: str | None = None
+        told: Command, model: type[Settings] | None = None, name: str | None = None
     ) -> Any:
         described.append(name)
         return typer_command(told, model, name)
 
-    monkeypatch.setattr(command, "typer_command", counted)
+    monkeypatch.setattr(flags, "typer_command", counted)
     assert "ask" in CliRunner().invoke(build_program(), ["--help"]).stdout
     assert described == []
     CliRunner().invoke(build_program(), ["kg", "build", "--help"])
     assert described == ["build"]
+
+
+def test_the_list_of_commands_imports_no_command_and_no_settings() -> None:
+    names = "import sys; from ras_agent.app.cli import build_program; build_program(); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", names], capture_output=True, text=True, check=True
+    )
+    modules = set(done.stdout.split())
+    assert "ras_agent.app.cli.command" in modules
+    commands = {command.run.__module__ for _, command in each_command(COMMANDS)}
+    assert modules.isdisjoint({"pydantic", "ras_agent.config.settings", *commands})
+
+
+@pytest.mark.parametrize(("name", "command"), list(each_command(COMMANDS)))
+def test_the_list_says_of_a_command_what_its_docstring_says(
+    name: str, command: Command
+) -> None:
+    about, _, _ = (inspect.getdoc(command.run) or "").partition("\n\n")
+    assert command.about == about.replace("\n", " ")
 
 
 def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:

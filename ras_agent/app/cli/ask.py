@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample, offline_note
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.config.settings import Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, inert_lines
 

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from ras_agent import __version__
 from ras_agent.app.cli.checks import Check, short_form
-from ras_agent.app.cli.command import Config, Options, read_place
-from ras_agent.app.cli.options import ERROR
+from ras_agent.app.cli.flags import Config, Options
+from ras_agent.app.cli.options import ERROR, read_place
 from ras_agent.app.cli.terminal import hang, inert, quantity, screen
 from ras_agent.config.address import Address
 from ras_agent.config.settings import Settings, find_config, load_settings

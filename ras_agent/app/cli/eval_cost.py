@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import AsJSON, PricesFile
+from ras_agent.app.cli.flags import Options
+from ras_agent.app.cli.options import AsJSON, PricesFile, read_place
 from ras_agent.app.cli.terminal import quantity, screen
 from ras_agent.contracts.errors import SettingsError
 

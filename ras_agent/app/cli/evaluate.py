@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import (
     INCOMPLETE,
     Engine,

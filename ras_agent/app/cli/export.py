@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options, read_place
+from ras_agent.app.cli.flags import Options
+from ras_agent.app.cli.options import read_place
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import INCOMPLETE, Compacting, Quiet
+from ras_agent.app.cli.flags import Options
+from ras_agent.app.cli.options import INCOMPLETE, Compacting, Quiet, read_place
 from ras_agent.app.cli.terminal import (
     hang,
     inert,

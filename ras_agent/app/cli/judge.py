@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.config.settings import Settings

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import INCOMPLETE, AsJSON, Compacting, IndexFolder, Quiet
+from ras_agent.app.cli.flags import Options
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    AsJSON,
+    Compacting,
+    IndexFolder,
+    Quiet,
+    read_place,
+)
 from ras_agent.app.cli.terminal import (
     hang,
     inert,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import IndexFolder, Quiet
 from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
 from ras_agent.config.address import as_argument

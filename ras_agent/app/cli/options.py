@@ -8,7 +8,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from ras_agent.app.cli.command import read_place
+from ras_agent.config.address import Address, place_of
+from ras_agent.contracts.errors import SettingsError
+
+
+def read_place(text: str) -> Path | Address:
+    """Parse the place of an index or a cache: a path, or the address of a database.
+
+    Raises BadParameter. The message does not quote the text, because it may contain a password.
+    """
+    try:
+        return place_of(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from None
+
 
 DONE = 0
 ERROR = 1

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
 from ras_agent.contracts.errors import SettingsError, UnknownName

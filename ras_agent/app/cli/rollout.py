@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import Sample
 from ras_agent.app.cli.terminal import inert_json
 from ras_agent.config.settings import Settings

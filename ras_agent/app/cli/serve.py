@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import Sample, offline_note
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import MissingExtra

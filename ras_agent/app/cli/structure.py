@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options, read_place
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import (
     INCOMPLETE,
     Engine,
@@ -18,6 +18,7 @@ from ras_agent.app.cli.options import (
     Quiet,
     RayAddress,
     Workers,
+    read_place,
 )
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.config.settings import Settings

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Command
 from ras_agent.app.cli.evaluate import QuestionOptions, RunOptions, progress
 from ras_agent.app.cli.options import INCOMPLETE, PricesFile
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 
 _VARIED = "What is varied"
 _DATA = "Questions and corpus"
-
-ABOUT = """Run a set of evaluations that differ in one thing, and compare them.
-
-Each run is a folder under OUT/runs, as `ras-agent eval` makes it: the
-same command resumes it, and `ras-agent report OUT/runs/*` shows it.
-Replies are shared: runs that send a model the same prompt send it once.
-"""
 
 
 # ---- one function for each study
@@ -303,17 +295,6 @@ def sweep(options: SweepOptions) -> None:
         ks=options.k or (),
     )
     run_and_show(design, options)
-
-
-STUDIES = {
-    "ablations": Command(ablations, QuestionOptions),
-    "abundance": Command(abundance, AbundanceOptions),
-    "extractors": Command(extractors, ExtractorsOptions),
-    "graph-pays": Command(graph_pays, GraphPaysOptions),
-    "oracles": Command(oracles, QuestionOptions),
-    "roles": Command(roles, RolesOptions),
-    "sweep": Command(sweep, SweepOptions),
-}
 
 
 # ---- steps that all studies share

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.contracts.errors import FlagError

@@ -1,0 +1,347 @@
+"""Describes the options of a command to typer: those of its dataclass, and one for each setting of its work.
+
+This happens only for the command that runs, shows its help or is completed, because pydantic and the settings take as
+long to import as all else that the list of commands needs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import typer
+from rich.markup import escape
+from typer.core import TyperCommand, TyperOption
+
+from ras_agent.app.cli.command import DEBUG, LOOK, Command
+from ras_agent.app.cli.options import read_place
+from ras_agent.app.cli.terminal import inert
+from ras_agent.config.address import refuse_address
+from ras_agent.config.registry import warn_of_old_name
+from ras_agent.config.settings import (
+    Setting,
+    Settings,
+    Work,
+    describe,
+    find_config,
+    load_settings,
+)
+from ras_agent.config.settings.fields import PLACES
+from ras_agent.config.settings.trust import (
+    refuse_code,
+    refuse_keys,
+    unnamed_destinations,
+)
+from ras_agent.contracts.errors import SettingsError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Is the base class of a command's arguments and options. Each field has typer's Argument or Option in its
+    annotation.
+
+    A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for an option
+    for each setting of this work, unless a field of the same name replaces it; it receives the settings of file,
+    environment and flags. A field `flags` receives the names of the settings that were given as flags.
+    """
+
+    work: ClassVar[Work | None] = None
+    """the kind of work, such as "answer", whose settings are options of the command"""
+
+
+def typer_command(
+    command: Command, model: type[Settings] | None = None, name: str | None = None
+) -> TyperCommand:
+    """Return a command in the form that typer runs, with the fields of the settings class `model` as options.
+
+    `name` is the command's name, by default that of its function.
+    """
+    app = typer.Typer(**LOOK)
+    app.command(name, cls=_TwoPages)(_function(command, model or Settings))
+    only = typer.main.get_command(app)
+    assert isinstance(only, TyperCommand)
+    return only
+
+
+# ---- from fields to flags
+
+
+def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
+    """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
+    work = command.options.work
+    settings = _settings_of(command, model)
+
+    def run(
+        *, debug: bool, help_all: bool, **values: Any
+    ) -> None:  # `debug` and `help_all` are handled by callbacks
+        values = {name: _as_text(value) for name, value in values.items()}
+        for value in values.values():
+            if isinstance(value, Path):
+                refuse_address(value)
+        if not work:
+            command.run(command.options(**values))
+            return
+        config = values.pop("config")
+        flags: dict[str, Any] = {}
+        for setting in settings:
+            value = values.pop(setting.name)
+            if value not in (None, []):
+                flags[setting.name] = value
+        values["settings"] = _read_settings(config, flags, model, work)
+        if _has_field(command.options, "flags"):
+            values["flags"] = frozenset(flags)
+        with _log_and_spans(values["settings"]):
+            command.run(command.options(**values))
+
+    parameters = _parameters(command, settings)
+    run.__doc__ = inspect.getdoc(command.run)
+    # typer reads the options from here; set through vars because the type of functions has no such attribute
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in parameters
+    }
+    return run
+
+
+def _settings_of(command: Command, model: type[Settings]) -> list[Setting]:
+    """Return the settings that are options of a command: those of its work, except those that a field replaces."""
+    work = command.options.work
+    if not work:
+        return []
+    settings = describe(model, work).values()
+    return [
+        setting for setting in settings if not _has_field(command.options, setting.name)
+    ]
+
+
+def _has_field(options: type[Options], name: str) -> bool:
+    return any(field.name == name for field in fields(options))
+
+
+def _parameters(command: Command, settings: list[Setting]) -> list[inspect.Parameter]:
+    """Return the parameters of the function that typer calls, each with its option in the annotation."""
+    types = get_type_hints(command.options, include_extras=True)
+    work = command.options.work
+    parameters: list[inspect.Parameter] = []
+    for field in _fields(command.options):
+        if field.name == "settings":
+            parameters += [_setting_option(setting, work) for setting in settings]
+        elif field.name != "flags":
+            default = (
+                inspect.Parameter.empty if field.default is MISSING else field.default
+            )
+            parameters.append(_parameter(field.name, types[field.name], default))
+    if work:
+        parameters.append(_parameter("config", Config, None))
+    parameters.append(_parameter("debug", _DEBUG, False))
+    parameters.append(_parameter("help_all", _HELP_ALL, False))
+    return parameters
+
+
+def _fields(options: type[Options]) -> list[Field[Any]]:
+    """Return the fields of a class: its own first, then those that it inherits."""
+    by_name = {field.name: field for field in fields(options)}
+    ordered: dict[str, Field[Any]] = {}
+    for base in options.__mro__:
+        for name in inspect.get_annotations(base):
+            if name in by_name:
+                ordered.setdefault(name, by_name[name])
+    return list(ordered.values())
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
+
+
+def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
+    """Return the command-line option of a setting. Its value is None if it is not given, so that a settings file
+    applies."""
+    about = escape(help_of(setting))
+    if setting.default not in (None, "", False):
+        default = setting.default
+        if setting.type is float:
+            default = f"{default:g}"
+        about += f" [dim]\\[default: {default}][/dim]"
+    reading: dict[str, Any] = {}
+    if setting.name in PLACES:
+        reading["parser"] = read_place
+        reading["metavar"] = "PLACE"
+    option = typer.Option(
+        *setting.flags,
+        help=about,
+        rich_help_panel=setting.panel or None,
+        hidden=work not in setting.everyday,
+        show_default=False,  # the text has the default; None only means that the flag was not given
+        **reading,
+    )
+    kind: Any = setting.type
+    if setting.repeated:
+        kind = list[str]
+    return _parameter(setting.name, Annotated[kind | None, option], None)
+
+
+def help_of(setting: Setting) -> str:
+    """Return a setting's help text, followed by the allowed values."""
+    if not setting.choices:
+        return setting.help
+    return f"{setting.help} One of {', '.join(setting.choices)}."
+
+
+def _as_text(value: Any) -> Any:
+    """Decode words of the command line as UTF-8 if Python could not decode them in a locale such as C.
+
+    Paths stay unchanged, because files are opened by their bytes. Members of an Enum stay unchanged too, because they
+    are ASCII.
+    """
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if type(value) is not str:
+        return value
+    return os.fsencode(value).decode("utf-8", "replace")
+
+
+def _read_settings(
+    config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work
+) -> Settings:
+    """Return the settings of file, environment and flags.
+
+    If a file in the working folder sends passages to a server, that is printed. Raises SettingsError if the server
+    would also get a key.
+    """
+    file = find_config(config)
+    settings = load_settings(file, flags=flags, model=model)
+    destinations = unnamed_destinations(file, config, os.environ, flags, model, work)
+    refuse_code(file, destinations)
+    refuse_keys(file, destinations, os.environ)
+    if destinations:
+        from ras_agent.tools.chat.secrets import printable
+
+        places = ", ".join(
+            f"{name} = {printable(value)}" for name, value in destinations.items()
+        )
+        typer.echo(f"ras-agent: settings of {file}: {inert(places)}", err=True)
+    return settings
+
+
+@contextmanager
+def _log_and_spans(settings: Settings) -> Iterator[None]:
+    """Write the log and send the spans inside the block. Raises SettingsError for a log that cannot be written."""
+    with ExitStack() as stack:
+        if settings.log is not None:
+            from ras_agent.logs import LOGGER, log_to
+
+            place: str | Path = settings.log
+            if settings.log.name == "-":
+                place = "-"
+            try:
+                handler = log_to(place, text=settings.log_text)
+            except OSError as error:
+                raise SettingsError(
+                    f"the log {str(place)!r} cannot be written: {error.strerror}"
+                ) from error
+            stack.callback(handler.close)
+            stack.callback(LOGGER.removeHandler, handler)
+        if settings.otel:
+            from ras_agent.telemetry import export_runs
+
+            stack.callback(export_runs())
+        yield
+
+
+# ---- two pages of help
+
+
+_ALL_PAGES = "ras_agent.help_all"
+
+
+class _TwoPages(TyperCommand):
+    """Command that lists its everyday options on --help, and all options, in panels, on --help-all."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._rare = [
+            option
+            for option in self.params
+            if isinstance(option, TyperOption) and option.hidden
+        ]
+        for option in self._rare:
+            # so that these options are completed and suggested too
+            option.hidden = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line. `--graph` is still accepted for `--loop`."""
+        if any(param.name == "loop" for param in self.params):
+            args = [_current_flag(word) for word in args]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        page = copy(self)
+        if not ctx.meta.get(_ALL_PAGES):
+            page.params = [
+                _in_one_list(param) for param in self.params if param not in self._rare
+            ]
+        super(_TwoPages, page).format_help(ctx, formatter)
+
+
+def _current_flag(word: str) -> str:
+    """Return a word of the command line with the current name of its flag. Warns about an old name."""
+    flag, equals, value = word.partition("=")
+    if flag != "--graph":
+        return word
+    warn_of_old_name("--graph", "--loop")
+    return f"--loop{equals}{value}"
+
+
+def _in_one_list(param: Any) -> Any:
+    """Return a copy of an option without its panel."""
+    plain = copy(param)
+    if isinstance(plain, TyperOption):
+        plain.rich_help_panel = None
+    return plain
+
+
+def _show_all(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL_PAGES] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        raise typer.Exit()
+
+
+def _remember_debug(ctx: typer.Context, value: bool) -> None:
+    ctx.meta[DEBUG] = value
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="Settings file; else ./ras-agent.toml, else ~/.config/ras-agent/config.toml.",
+    ),
+]
+_DEBUG = Annotated[
+    bool,
+    typer.Option(
+        "--debug",
+        callback=_remember_debug,
+        is_eager=True,
+        hidden=True,
+        help="Show tracebacks of errors.",
+    ),
+]
+_HELP_ALL = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        help="Show all options, in groups.",
+    ),
+]

@@ -19,9 +19,22 @@ TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.
 """FROM stands before the first date of a period, TO between its two dates."""
 _AS_OF = re.compile(r" \(as of (?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\)\Z")
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
-_WORD = re.compile(r"\b(?:from|between|since|until|till)\b", re.IGNORECASE)
+_WORD = re.compile(
+    r"\b(?:from|between|since|until|till)\b|\d\s*[–—-]\s*\d\d", re.IGNORECASE
+)
 _SINCE = re.compile(r"\bsince\s+(?:the\s+)?\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
+_ON = re.compile(r"\s*(?:on|onwards?)\b(?!\s+the\b)", re.IGNORECASE)
+_YEARS = r"(?P<first>[12]\d{3})\s*(?P<dash>[–—-])\s*(?P<end>[12]\d{3}|\d\d)\b(?!\s*[–—-]\s*\d)"
+_RANGE = re.compile(rf"(?:\b(?:in|during|for)\s+|\A[\s*•]*){_YEARS}", re.IGNORECASE)
+_BRACKET = re.compile(rf"\s*\(\s*{_YEARS}\s*\)")
+_LONGEST_BRACKET = 25  # years; a longer one behind a name is mostly that of a life
+_CUT = re.compile(r"[,;:]|\b(?:and|but|then)\b")
+_BETWEEN_CLAUSES = re.compile(r"[\s,;:]*")
+_BEGINS = re.compile(
+    r"(?:became|joined|(?:was )?moved to|took over|succeeded|was (?:appointed|elected|named|renamed|transferred)\b.*)"
+)
+_IN = re.compile(r"\b(?:in|on)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,15 @@ class Period:
     def holds_at(self, time: float) -> bool:
         """Tell whether a time lies in the period."""
         return self.first <= time < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A period, and the characters of a sentence that state it."""
+
+    period: Period
+    start: int
+    end: int
 
 
 def as_of(question: str, date: str) -> str:
@@ -77,8 +99,9 @@ def facts_at(
 ) -> list[Triple]:
     """Return the facts without those that are known to hold only at other times than `date`.
 
-    A fact's time is the period in the sentence in which it was read, and the period in its attributes `valid_from` and
-    `valid_until`. A fact that was read in several places is left out if none of their periods includes the date.
+    A fact's time is the period that the sentence in which it was read states for it (`period_of_fact`), and the period
+    in its attributes `valid_from` and `valid_until`. A fact that was read in several places is left out if none of
+    their periods includes the date.
     """
     time = year_of(date)
     return [fact for fact in facts if _may_hold(fact, passages, time)]
@@ -91,7 +114,7 @@ def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> boo
     for source in fact.sources:
         passage = passages.get(source.passage_id)
         said = passage.text[source.start : source.end] if passage else ""
-        periods.append(period_of(said))
+        periods.append(period_of_fact(said, fact.subject, fact.predicate, fact.object))
     if not periods:
         return True
     return any(one is None or one.holds_at(time) for one in periods)
@@ -111,39 +134,128 @@ def is_date(value: object) -> bool:
     return isinstance(value, str) and _DATE.fullmatch(value) is not None
 
 
-def period_of(sentence: str) -> Period | None:
-    """Return the period that a sentence states; None if it states no period or several.
+def periods_of(sentence: str) -> list[Period]:
+    """Return the periods that a sentence states, in its order.
 
-    >>> period_of("Ada Brenn was director from 2012 to 2018."), period_of("He has been mayor since 2015.")
-    (Period(first=2012.0, end=2018.0), Period(first=2015.0, end=inf))
-    >>> period_of("The bridge was opened in 1911."), period_of("She was mayor until 2015.")
-    (None, Period(first=-inf, end=2015.0))
+    >>> periods_of("Ada Brenn was director from 2012 to 2018."), periods_of("He has been mayor since 2015.")
+    ([Period(first=2012.0, end=2018.0)], [Period(first=2015.0, end=inf)])
+    >>> periods_of("The bridge was opened in 1911."), periods_of("She was mayor until 2015.")
+    ([], [Period(first=-inf, end=2015.0)])
     """
-    if not _WORD.search(sentence):  # most sentences; finding dates takes longer
+    return [one.period for one in _stated(sentence)]
+
+
+def period_of_fact(
+    sentence: str, subject: str, predicate: str, object_: str
+) -> Period | None:
+    """Return the period that a sentence states for a fact that was read in it; None if it states none.
+
+    Of several periods it is the one in the clause of the fact, or right behind that clause. Years in brackets right
+    behind the object are a period too, and a date is the beginning of what someone became.
+
+    >>> said = "It was published by Abril, from 1970 to 1986, then by Globo, from 1987 to 2006."
+    >>> period_of_fact(said, "It", "was published by", "Globo")
+    Period(first=1987.0, end=2006.0)
+    >>> period_of_fact("In 1999 he became mayor.", "he", "became", "mayor")
+    Period(first=1999.0, end=inf)
+    """
+    place = sentence.rfind(object_)
+    if place >= 0 and (years := _BRACKET.match(sentence, place + len(object_))):
+        period = _years(years)
+        if period is not None and period.end - period.first <= _LONGEST_BRACKET:
+            return period
+    stated = _stated(sentence)
+    if len(stated) == 1:
+        return stated[0].period
+    if stated:
+        return _in_clause(sentence, stated, (subject, object_))
+    if _BEGINS.match(predicate):
+        return _beginning(sentence)
+    return None
+
+
+def _in_clause(
+    sentence: str, stated: Sequence[_Stated], names: Sequence[str]
+) -> Period | None:
+    """Return the period in the clause that mentions the last of the names, or right behind it; None if that is not
+    clear."""
+    places = [sentence.find(name) for name in names]
+    place = max(places)
+    if place < 0:
         return None
+    begin = 0
+    end = len(sentence)
+    for cut in _CUT.finditer(sentence):
+        if any(one.start <= cut.start() < one.end for one in stated):
+            continue
+        if cut.start() < place:
+            begin = cut.end()
+        elif cut.start() >= place + len(names[places.index(place)]):
+            end = cut.start()
+            break
+    inside = [one for one in stated if begin <= one.start < end]
+    if not inside:
+        behind = [one for one in stated if one.start >= end]
+        if behind and _BETWEEN_CLAUSES.fullmatch(sentence[end : behind[0].start]):
+            inside = behind[:1]
+    return inside[0].period if len(inside) == 1 else None
+
+
+def _beginning(sentence: str) -> Period | None:
+    """Return the time from the only date of a sentence on; None without "in" or "on" before it, or with other dates."""
     dates = [figure for figure in figures_in(sentence) if figure.is_date]
-    periods = _periods(sentence, dates)
-    if len(periods) != 1:
+    if len(dates) == 1 and _IN.search(sentence[: dates[0].start]):
+        return Period(first=dates[0].order)
+    return None
+
+
+def _years(years: re.Match[str]) -> Period | None:
+    """Return the period of two years with a dash between them; None if the second is a month, or not the later one."""
+    first = years["first"]
+    end = years["end"]
+    if len(end) == 2:
+        if years["dash"] == "-":
+            return None
+        end = first[:2] + end
+    if int(end) <= int(first):
         return None
-    return periods[0]
+    return Period(float(first), float(end))
 
 
-def _periods(sentence: str, dates: Sequence[Figure]) -> list[Period]:
-    periods: list[Period] = []
+def _stated(sentence: str) -> list[_Stated]:
+    """Return the periods that a sentence states, with their places, in its order."""
+    if not _WORD.search(sentence):  # most sentences; finding dates takes longer
+        return []
+    dates = [figure for figure in figures_in(sentence) if figure.is_date]
+    stated = _in_words(sentence, dates)
+    for years in _RANGE.finditer(sentence):
+        period = _years(years)
+        if period is not None:
+            stated.append(_Stated(period, years.start(), years.end()))
+    return sorted(stated, key=lambda one: one.start)
+
+
+def _in_words(sentence: str, dates: Sequence[Figure]) -> list[_Stated]:
+    """Return the periods that "from", "since" and "until" begin or end."""
+    stated: list[_Stated] = []
     # the date after "from", until the end of its period is found
     begun: Figure | None = None
+    start = 0
     end = 0
     for date in dates:
         before = sentence[: date.start]
         between = sentence[end : date.start]
         end = date.end
         if begun is not None and TO.fullmatch(between):
-            periods.append(Period(begun.order, date.order))
+            stated.append(_Stated(Period(begun.order, date.order), start, end))
             begun = None
-        elif FROM.search(before):
+        elif opening := FROM.search(before):
             begun = date
-        elif _SINCE.search(before):
-            periods.append(Period(first=date.order))
-        elif _UNTIL.search(before):
-            periods.append(Period(end=date.order))
-    return periods
+            start = opening.start()
+            if _ON.match(sentence, end):
+                stated.append(_Stated(Period(first=date.order), start, end))
+        elif opening := _SINCE.search(before):
+            stated.append(_Stated(Period(first=date.order), opening.start(), end))
+        elif opening := _UNTIL.search(before):
+            stated.append(_Stated(Period(end=date.order), opening.start(), end))
+    return stated

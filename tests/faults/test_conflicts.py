@@ -12,6 +12,8 @@ _TOWNS = ("Varn", "Pellis", "Ostrell", "Quenne", "Dorve", "Halden")
 _FIRMS = ("Korl Works", "Aune Mills", "Brask Foundry", "Tessen Press")
 _PEOPLE = ("Ada Brenn", "Tom Vell", "Lotte Marsk", "Pavel Orin")
 
+_TO_COME = ("from 2091 to 2099", "from 2091 on", "in 2091–2099", "since 2091")
+
 
 def _asked(texts: list[Passage], question: str, **inputs: Any) -> dict[str, Any]:
     out: dict[str, Any] = create_ras_agent(index=texts).invoke(
@@ -66,9 +68,10 @@ def test_a_fact_that_is_valid_in_the_future(attack: Attack) -> None:
     for _ in attack.times(24):
         firm = attack.random.choice(_FIRMS)
         now, later = attack.random.sample(_PEOPLE, 2)
+        when = attack.random.choice(_TO_COME)
         texts = [
             Passage("a", f"{now} has been director of {firm} since 2015."),
-            Passage("b", f"{later} is director of {firm} from 2091 to 2099."),
+            Passage("b", f"{later} is director of {firm} {when}."),
         ]
         attack.random.shuffle(texts)
         out = _asked(texts, f"Who is the director of {firm}?", as_of="2024")

@@ -13,7 +13,12 @@ import numpy.typing as npt
 from ras_agent.config.address import as_argument
 from ras_agent.config.filters import ALL, Filter
 from ras_agent.contracts.errors import IndexMismatch
-from ras_agent.question_graph.times import is_date, period_of, stated_period, year_of
+from ras_agent.question_graph.times import (
+    is_date,
+    period_of_fact,
+    stated_period,
+    year_of,
+)
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
@@ -141,6 +146,7 @@ def _of_other_times(
     notes = np.array(holds, dtype=np.bool_)
     left_out: npt.NDArray[np.bool_] = ~notes[sources["note"]]
     order = np.argsort(sources["document"], kind="stable")
+    edges = graph.arrays.source_edges()
     document = -1
     text = ""
     for place in order[rows[sources["document"][order]] >= 0].tolist():
@@ -148,7 +154,13 @@ def _of_other_times(
         if number != document:
             document = number
             text = index.passages[int(rows[number])].text
-        period = period_of(text[start:end])
+        head, relation, tail = graph.edges[edges[place]].tolist()
+        period = period_of_fact(
+            text[start:end],
+            graph.entities[head],
+            graph.relations[relation],
+            graph.entities[tail],
+        )
         if period is not None and not period.holds_at(time):
             left_out[place] = True
     return left_out

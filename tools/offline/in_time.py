@@ -16,7 +16,7 @@ from ras_agent.question_graph.times import (
     FROM,
     TO,
     Period,
-    period_of,
+    periods_of,
     time_asked,
     without_as_of,
 )
@@ -44,19 +44,18 @@ def in_its_time(
     asked = _asked_in(question)
     if asked is None:
         return question, list(passages)
-    periods: dict[Sentence, Period | None] = {}
+    periods: dict[Sentence, list[Period]] = {}
     for passage in passages:
         for sentence in passage.sentences:
             if asked.is_about(sentence):
-                periods[sentence] = period_of(sentence.text)
-    dated = [one for one in periods.values() if one is not None]
-    is_told = any(period.holds_at(asked.time) for period in dated)
+                periods[sentence] = periods_of(sentence.text)
+    is_told = any(asked.is_in(some) for some in periods.values())
     left_out: dict[str, set[int]] = {}
-    for sentence, period in periods.items():
-        if period is None:
-            is_out = is_told and not asked.is_now
+    for sentence, some in periods.items():
+        if some:
+            is_out = not asked.is_in(some)
         else:
-            is_out = not period.holds_at(asked.time)
+            is_out = is_told and not asked.is_now
         if is_out:
             left_out.setdefault(sentence.passage.id, set()).add(sentence.number)
     left: list[ReadPassage] = []
@@ -73,11 +72,7 @@ def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
     asked = _asked_in(question)
     if asked is None:
         return False
-    for sentence in grounds:
-        period = period_of(sentence.text)
-        if period is not None and period.holds_at(asked.time):
-            return True
-    return False
+    return any(asked.is_in(periods_of(one.text)) for one in grounds)
 
 
 @dataclass(frozen=True)
@@ -97,6 +92,10 @@ class _Asked:
         """Return the stems of the words that are not names, such as "director"."""
         names = names_in(self.without_time)
         return self.stems - stem_set(" ".join(names))
+
+    def is_in(self, periods: Sequence[Period]) -> bool:
+        """Return whether one of the periods includes the time."""
+        return any(period.holds_at(self.time) for period in periods)
 
     def is_about(self, sentence: Sentence) -> bool:
         """Return whether a sentence, with its title, contains most of the question's words, and not only its names."""

@@ -1,5 +1,5 @@
-"""Reads and writes this package's plain format: id, question, answers, metadata of a question; id, text, title of a
-passage.
+"""Reads and writes this package's plain format of questions (id, question, answers, metadata) and passages (id,
+text, title).
 
     {"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]}
     {"id": "bell", "text": "Bell was born in Edinburgh.", "title": "Bell"}
@@ -47,9 +47,9 @@ _ANSWERS = ("answers", "ground_truths", "ground_truth", "answer")
 def plain_question(record: QuestionRecord) -> Question:
     """Return the question of a plain record, which has id, question and answers.
 
-    Without an id the row's number is its id. Optional: supporting_ids or supporting_titles, type, contexts (objects
-    with text, title, id), metadata. Keys of the metadata (decomposition, hops, choices, label, ...) may also be keys
-    of the record itself.
+    Without an id, the row's number is used. Optional are supporting_ids or supporting_titles, type, contexts
+    (objects with text, title, id) and metadata. Keys of the metadata (decomposition, hops, choices, label, ...)
+    may also be keys of the record itself.
     """
     answers_key = record.first_key(*_ANSWERS)
     answers = _answers(record, answers_key)
@@ -121,18 +121,18 @@ def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
 
 
 def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
-    """Raise IngestError for a graph that is not {"nodes": [text], "edges": [[place, text, place]]}."""
+    """Raise IngestError for a graph that is not {"nodes": [text], "edges": [[node number, text, node number]]}."""
     count = len(graph.texts("nodes"))
     for number, edge in enumerate(graph.items("edges"), 1):
         if not isinstance(edge, list) or len(edge) != 3 or not isinstance(edge[1], str):
             raise record.error(
-                f"edge {number} of 'graph' should be [place, text, place], found {edge!r:.80}"
+                f"edge {number} of 'graph' should be [node, text, node], with the nodes' numbers, found {edge!r:.80}"
             )
         if not all(
             isinstance(end, int) and 0 <= end < count for end in (edge[0], edge[2])
         ):
             raise record.error(
-                f"edge {number} of 'graph' should join places from 0 to {count - 1}, found {edge!r:.80}"
+                f"edge {number} of 'graph' should join nodes from 0 to {count - 1}, found {edge!r:.80}"
             )
 
 
@@ -149,9 +149,9 @@ def _contexts(record: QuestionRecord) -> tuple[Passage, ...]:
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the only passage of a record, in a list: its text, and its title and id if it has them.
+    """Return the passage of a record, in a list: its text, and its title and id if it has them.
 
-    Without an id the row's number is its id.
+    Without an id, the row's number is used.
     """
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):

@@ -1,6 +1,6 @@
 """Writes prime-rl's SFT data: `prompt` and `completion` as messages, and `tool_defs` as JSON.
 
-prime-rl trains on all assistant turns, including those of a prompt.
+prime-rl trains on all assistant turns, including those in the prompt.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def read_question(record: QuestionRecord) -> Question:
     """
     if isinstance(record.data["user_input"], list):
         raise record.error(
-            "'user_input' is a conversation; a question set has one text in it"
+            "'user_input' is a conversation: give one question as a text"
         )
     if record.data.get("reference_contexts"):
         texts = record.texts("reference_contexts")

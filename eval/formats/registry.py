@@ -1,8 +1,9 @@
-"""Registers the file formats of other tools: how they are read as questions and passages, and how a run is written.
+"""Registers the file formats of other tools: how they are read as questions and passages, and how a run is
+written.
 
-A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`; there is no list to
-extend. The modules of this folder are imported when needed. A format of another package is known once its module has
-been imported, or by its name if the package lists it in its entry points `ras_agent.format`.
+A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`. The modules
+of this folder are imported when needed. A format of another package is known once its module has been imported,
+or by name if the package lists it under its entry points `ras_agent.format`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ras_agent.eval.question import REST, Question, with_rest
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 
 Write = Callable[[Exported, Path], Sequence[Path]]
-"""A function that writes results or calls to a file, or to files next to it or in it as a folder, and returns their
-paths."""
+"""A function that writes results or calls to a path, as a file, as several files next to it, or as a folder. It
+returns the paths that it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,11 @@ class Format:
     owns: Callable[[Path], bool] | None = None
     """Tells whether a file is read together with other files of its folder."""
     rows: Callable[[Path, OnBad | None], Iterator[QuestionRecord]] | None = None
-    """Yields the records of such a file and the files it is read with."""
+    """Yields the records of such a file, read together with the others."""
     write_results: Write | None = None
     """Writes the results of a run."""
     write_calls: Write | None = None
-    """Writes the calls of a role with its replies."""
+    """Writes the calls of a role with their replies."""
     pairs: bool = False
     """Whether `write_calls` also takes calls with a rejected reply."""
     trains_every_turn: bool = False
@@ -97,7 +98,7 @@ def formats() -> tuple[Format, ...]:
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
     """Return the functions that write results, by the name of the format.
 
-    With `calls`, they write the calls of a role instead, and with `pairs`, pairs of calls.
+    With `calls`, return those that write the calls of a role; with `pairs`, those that write pairs of calls.
     """
     written = {}
     for form in formats():
@@ -159,7 +160,7 @@ def read_rows(
     columns: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
-    """Yield the records of a file, as `read_records` does with the same arguments.
+    """Yield the records of a file. The arguments are those of `read_records`.
 
     If a format needs other files of the same folder, these are read too.
     """
@@ -183,7 +184,7 @@ def read_question(record: QuestionRecord) -> Question | None:
         return with_rest(question, rest)
     except (ValueError, KeyError, TypeError) as error:
         raise record.error(
-            f"{REST!r} is not what an export has written ({error}): leave the key out"
+            f"{REST!r} was not written by an export ({error}): leave the key out"
         ) from error
 
 
@@ -225,7 +226,7 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
                 (passage.id for passage in read if passage.id in passages), None
             ):
                 raise record.error(
-                    f"id {twice!r} is that of {places[twice]} too; ids are unique in a file"
+                    f"the id {twice!r} is already used by {places[twice]}: give each passage its own id"
                 )
         except IngestError as error:
             if on_bad is None:
@@ -246,7 +247,7 @@ def _passages(record: QuestionRecord) -> Sequence[Passage]:
     if (form := passage_format(record)) is None or form.read_passages is None:
         keys = ", ".join(record.data)
         raise record.error(
-            f"this record fits no format of passages: its keys are {keys}; "
+            f"no format of passages has the keys of this record, {keys}; "
             "give it a key 'text', and 'id' and 'title' if it has them"
         )
     return form.read_passages(record)

@@ -1,11 +1,11 @@
-"""Writes TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements next to it.
+"""Writes TREC's two files, a run and its judgements, which trec_eval, pytrec_eval and ir_measures read.
 
     run.trec        query Q0 passage rank score name
     run.trec.qrels  query 0 passage grade
 
-A judgement has a grade of relevance, which is a whole number. A run has scores, by which evaluators sort. Passages are
-ranked hop by hop, and the scores of different hops cannot be compared, so the written score counts down by rank.
-Fields are separated by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
+A grade of relevance is a whole number. Evaluators sort a run by its scores. Passages are ranked hop by hop, and
+the scores of different hops cannot be compared, so the written score counts down by rank. Spaces separate
+fields, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def field(name: str) -> str:
 
 
 def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
-    """Yield a line of the run for each retrieved passage that has a name, at its first rank. `name` is that of the
-    run.
+    """Yield a line of the run for each retrieved passage that has a name, at its first rank. `name` is the
+    run's name.
     """
     for result in results:
         ranked = list(filter(None, dict.fromkeys(result.retrieved)))
@@ -42,14 +42,15 @@ def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
 def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
     """Yield a line for each gold passage with its grade, or 1 if the question set has no grades.
 
-    Raises RunError if a grade is not a whole number.
+    Raises:
+        RunError: if a grade is not a whole number.
     """
     for result in results:
         grades = result.relevance or dict.fromkeys(result.supporting, 1)
         for passage in filter(None, grades):
             if (grade := grades[passage]) % 1:  # also true of infinities and NaN
                 raise RunError(
-                    f"question {result.id!r}: the grade of {passage!r} is {grade}, and TREC's are whole numbers; "
+                    f"question {result.id!r}: the grade of {passage!r} is {grade}, but TREC's grades are whole numbers; "
                     "scale the grades of the question set, and ask it again"
                 )
             yield f"{field(result.id)} 0 {field(passage)} {int(grade)}\n"

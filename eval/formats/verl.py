@@ -32,14 +32,15 @@ _ABILITY = "fact-reasoning"
 # after each example of a prompt, and as the prompt's last line
 _ANSWERED = re.compile(r"\sAnswer:")
 _CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))[^\S\n]*Question:")
-"""Matches "Question:" before the question in Search-R1's prompts, where a text, a line or a sentence begins."""
+"""Matches the "Question:" before the question in Search-R1's prompts. It begins the text, a line or a
+sentence."""
 
 
 def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `prompt` and `reward_model`.
 
-    Its text is the value of `question`, in the row or in `extra_info`. Otherwise it is the text after "Question:" in
-    the last message, if this begins a line or a sentence, or else the whole message.
+    Its text is the value of `question`, in the row or in `extra_info`. Without one, it is the text after
+    "Question:" in the last message, if a line or a sentence begins with that; otherwise the whole message.
     """
     extra = _inside(record, "extra_info")
     known = known_of(_inside(record, "metadata"))
@@ -71,7 +72,7 @@ def _inside(record: QuestionRecord, key: str) -> QuestionRecord:
 
 
 def _targets(record: QuestionRecord) -> tuple[str, ...]:
-    """Return the gold answers: the ground truth, or its `target`."""
+    """Return the gold answers: the row's ground truth, or the value of its key `target`."""
     model = _inside(record, "reward_model")
     truth = unpacked(model.data.get("ground_truth"))
     if not isinstance(truth, Mapping):
@@ -81,7 +82,7 @@ def _targets(record: QuestionRecord) -> tuple[str, ...]:
 
 
 def _asked(record: QuestionRecord) -> str:
-    """Return the question in the prompt, which is a text or a list of messages whose last user message asks it."""
+    """Return the question in the prompt: a text, or the last user message in a list of messages."""
     content = said_last(record, "user", "prompt").rstrip()
     content = content.removesuffix("Answer:")
     cue = _CUE.search(content)
@@ -99,7 +100,7 @@ def _asked(record: QuestionRecord) -> str:
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:
-    """Return a result's question as a row to train on.
+    """Return a result's question as a row of training data.
 
     Args:
         result: The result.
@@ -129,8 +130,8 @@ def question_row(result: Result, place: int, source: str) -> JSON:
 def call_row(call: RoleCall) -> JSON:
     """Return a call as a conversation to train on.
 
-    A Parquet column has one type. Arguments are therefore JSON texts. Tools, which verl reads as objects, have the
-    fields of all tools, empty where a tool lacks them.
+    A Parquet column has one type. So arguments are written as JSON texts, and each tool, which verl reads as an
+    object, gets the fields of all tools, with empty values for those that it lacks.
     """
     return {
         "messages": with_json_arguments(call.messages),
@@ -155,7 +156,8 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
 def write_parquet(
     path: Path, rows: list[dict[str, Any]], *, every_column: bool = False
 ) -> list[Path]:
-    """Write rows as a table, as a whole or not at all, and return [path]. Invalid Unicode characters become "?".
+    """Write rows as a table, and return [path]. The file is written as a whole or not at all. Invalid Unicode
+    becomes "?".
 
     Args:
         path: The file.
@@ -189,7 +191,7 @@ def write_parquet(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without its empty dictionaries, since Parquet has no struct without fields."""
+    """Return a value without its empty dictionaries, because Parquet has no struct without fields."""
     if isinstance(value, list):
         return [_filled(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Scores answers from 0 to 1, as the papers do: pure functions, and metrics by name that score a question."""
+"""Scores answers from 0 to 1, as the papers do: by pure functions, and by metrics that are found by name."""
 
 from ras_agent.eval.metrics.answers import (
     exact_match,

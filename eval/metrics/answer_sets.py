@@ -1,5 +1,5 @@
-"""Scores answers to questions with several right ones, as over knowledge graphs: precision, recall, F1 and hits of
-sets.
+"""Scores lists of answers, as for questions over knowledge graphs with several right answers: precision,
+recall, F1, hits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SetScore:
 
 
 def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetScore:
-    """Return precision, recall and F1 of one set against another; a ratio whose divisor is 0 is 0.0."""
+    """Return precision, recall and F1 of `predicted` against `gold`. A ratio whose divisor is 0 is 0.0."""
     predictions = set(predicted)
     answers = set(gold)
     right = len(predictions & answers)
@@ -37,7 +37,7 @@ def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetSco
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
     """Return precision, recall and F1 of two sets of answers, compared after `normalise_answer`.
 
-    An answer of which this leaves nothing is compared unnormalised.
+    An answer that normalises to nothing is compared unnormalised.
     """
     predictions = _keys(predicted)
     return set_score(predictions, _keys(gold))
@@ -46,8 +46,8 @@ def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
 def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
     """Return the looser precision, recall and F1 that the published scripts for WebQSP and CWQ compute.
 
-    A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
-    of predictions. If one prediction contains several gold answers this could exceed 1.0, and is limited to 1.0 here.
+    A gold answer is found if the joined prediction contains it. Precision is the number of found gold answers
+    divided by the number of predictions, at most 1.0 (one prediction can contain several gold answers).
     """
     answers = list(map(normalise_answer, gold))
     joined_text = normalise_answer(" ".join(predicted))
@@ -65,12 +65,13 @@ def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
 
 
 def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """Return precision, recall and F1 by LEGO-GraphRAG's rule: an answer is right if it contains a gold answer.
+    """Return precision, recall and F1 by LEGO-GraphRAG's rule: a prediction is right if it contains a gold
+    answer.
 
-    Both are normalised as for EM, and the gold answer may begin inside a word, as in golden match. Precision counts the
-    predictions that contain a gold answer, recall the gold answers that a prediction contains. As published, repeated
-    predictions are not merged. A gold answer that normalises to "" is compared unnormalised, whereas the published rule
-    finds it in every prediction.
+    Both are normalised as for EM, and the gold answer may begin inside a word. Precision is the share of
+    predictions that contain a gold answer, recall the share of gold answers that a prediction contains. As
+    published, repeated predictions are counted again. A gold answer that normalises to "" is compared
+    unnormalised; the published rule would find it in every prediction.
     """
     predictions = list(predicted)
     answers = list(gold)
@@ -155,7 +156,7 @@ def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float 
 
 
 def _parts(answer: str) -> list[str]:
-    """Return the answers of a reply, split at bars and lines as in the published scripts."""
+    """Split a reply into answers at bars and line ends, as the published scripts do."""
     parts = re.split(r"[|\n]", answer)
     return list(filter(str.strip, parts))
 

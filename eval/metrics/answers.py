@@ -44,8 +44,8 @@ def exact_match(prediction: str, golds: Iterable[str]) -> float:
 def token_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best token F1 over the gold answers, in 0..1.
 
-    By HotpotQA's and 2WikiMultihopQA's rule, only an exact match scores if the prediction or the gold answer is yes, no
-    or noanswer.
+    As in HotpotQA and 2WikiMultihopQA, if the prediction or the gold answer is yes, no or noanswer, only an
+    exact match scores.
     """
     predicted = normalise_answer(prediction)
     best = 0.0
@@ -74,9 +74,9 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
 def golden_match(prediction: str, golds: Iterable[str]) -> float:
     """Return 1.0 if the normalised prediction contains a normalised gold answer (RAS, equation 9), else 0.0.
 
-    As published, the gold answer may begin inside a word: "Ely" is in "likely". A gold answer whose normalised text is
-    empty ("A", "!!!") is searched for unnormalised, because the empty text is in every prediction. A blank gold answer
-    never matches.
+    As published, the gold answer may begin inside a word: "Ely" is found in "likely". A gold answer that
+    normalises to an empty text ("A", "!!!") is searched for unnormalised, because every prediction contains the
+    empty text. A blank gold answer never matches.
     """
     predicted = normalise_answer(prediction)
     for gold in golds:
@@ -90,10 +90,10 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Return the share of an ambiguous question's readings whose answer the prediction contains: STR-EM of ALCE's
-    ASQA.
+    """Return STR-EM of ALCE's ASQA: the share of a question's interpretations whose answer the prediction
+    contains.
 
-    `gold_sets` has a set of equivalent short answers for each reading; without readings the share is 0.0.
+    `gold_sets` has a set of equivalent short answers for each interpretation; without any the share is 0.0.
     """
     matches = [golden_match(prediction, golds) for golds in gold_sets]
     if matches:
@@ -113,11 +113,12 @@ def _answer_coverage(question: Question, outcome: Outcome) -> float | None:
 
 @answer_metric("rouge_lsum")
 def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
-    """Return ROUGE-Lsum's F-measure, best over the references, in 0..1, as ALCE reports it for long answers.
+    """Return ROUGE-Lsum's F-measure against the best of the references, in 0..1, as ALCE reports it for long
+    answers.
 
-    The rouge-score package computes it with stemming over texts in lower case, one sentence a line. Sentences are split
-    by this package's rules; ALCE uses NLTK's, which can split a text differently. Raises MissingExtra without the
-    rouge-score package.
+    The rouge-score package computes it, with stemming, over lower-case texts with one sentence per line.
+    Sentences are split by this package's rules; ALCE uses NLTK's, which can split a text differently. Raises
+    MissingExtra without the rouge-score package.
     """
     predicted = _lines(prediction)
     scorer = rouge_scorer("rougeLsum")
@@ -164,7 +165,7 @@ def _open_f1(predicted: str, gold: str) -> float:
 
 
 def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
-    """Return the F1 of two lists of words, where a word counts as often as it occurs; 0.0 if they share no word."""
+    """Return the F1 of two lists of words; a word counts as often as it occurs. 0.0 if they share no word."""
     common = common_words(predicted, gold)
     if not common:
         return 0.0

@@ -25,10 +25,11 @@ _TRUE = frozenset({"true", "correct", "yes", "support", "supports", "supported"}
 
 
 def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
-    """Return the label of the option that an answer names; "" if it names no option, or several.
+    """Return the label of the option that an answer chooses; "" if it chooses no option, or several.
 
-    `choices` maps labels to texts. These are tried in order: a label at the beginning ("B", "(B)", "B. text", "Answer:
-    B"), "the answer is B", the whole text of one option, the text of exactly one option somewhere in the answer.
+    `choices` maps labels to texts. The answer chooses an option by, in this order: a label at its beginning
+    ("B", "(B)", "B. text", "Answer: B"); "the answer is B"; consisting of one option's text; containing the
+    text of exactly one option.
     """
     labels = {label.casefold(): label for label in choices}
     if not labels:
@@ -66,9 +67,9 @@ def _any_of(texts: Iterable[str]) -> str:
 
 
 def stated_verdict(answer: str) -> str:
-    """Return the verdict that an answer states, "true" or "false"; "" if it states none.
+    """Return the verdict that an answer states, "true" or "false"; "" if it states no verdict.
 
-    An answer that states both counts only if it begins with one of them.
+    If it states both, only one at its very beginning counts.
     """
     matches = list(_VERDICT.finditer(answer))
     if not matches:

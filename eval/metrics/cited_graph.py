@@ -1,7 +1,8 @@
-"""Checks the nodes and edges that an answer cites against the graph: G-Retriever's hallucination check (appendix F).
+"""Checks the nodes and edges that an answer cites against the graph: G-Retriever's hallucination check
+(appendix F).
 
-A model that is asked for the evidence of its answer lists nodes and edges. The answer is scored without this list, and
-the list by whether the graph contains its nodes and edges.
+A model can be asked to list nodes and edges as evidence for its answer. The answer is scored without this list.
+The list is scored by whether the graph contains its nodes and edges.
 """
 
 from __future__ import annotations
@@ -104,22 +105,25 @@ class GraphValidity:
 def read_cited_graph(reply: str) -> CitedGraph:
     """Return the nodes and edges that a reply cites, each once.
 
-    Edges in parentheses, (head; relation; tail), (S> head | P> relation | O> tail) or (head, relation, tail), and edges
-    with arrows, head --relation--> tail or head -> relation -> tail, are read anywhere. Below a line such as "Nodes:",
-    "Entities used:" or "Edges:", and after its colon, each item is a node or an edge: after a bullet or a number, on a
-    separate line, between commas, in a table, or in JSON. G-Retriever's two CSV blocks and a JSON object with `nodes`
-    and `edges` are read, too. Every item listed as a node or an edge counts: an edge that cannot be parsed gets the
-    whole text as its head, and an empty relation and tail. An edge's ends count as nodes only if they are listed as
-    nodes.
+    Anywhere in the reply, edges are read in parentheses, (head; relation; tail), (S> head | P> relation | O>
+    tail) or (head, relation, tail), and with arrows, head --relation--> tail or head -> relation -> tail.
+
+    After a heading such as "Nodes:", "Entities used:" or "Edges:", on its line and below, each item is a node
+    or an edge: after a bullet or a number, on its own line, between commas, in a table, or in JSON.
+    G-Retriever's two CSV blocks and a JSON object with `nodes` and `edges` are read, too.
+
+    Every listed item counts. An edge that cannot be parsed gets the whole text as its head, and an empty
+    relation and tail. An edge's ends count as nodes only if they are listed as nodes.
     """
     return _read(reply)[1]
 
 
 def answer_apart(reply: str) -> str:
-    r"""Return the answer in a reply, without the lists of cited nodes and edges and without the numbers of citations.
+    r"""Return the answer in a reply, without lists of cited nodes and edges and without citation numbers such as
+    [1].
 
-    The answer is the text before the list, or the text after it if there is no text before. A reply that is only a
-    list is returned as the answer.
+    The answer is the text before the list, or else the text after it. A reply that is only a list is returned
+    as the answer.
 
     >>> answer_apart("yellow [1]\n\nNodes:\n- banana")
     'yellow'
@@ -129,7 +133,7 @@ def answer_apart(reply: str) -> str:
 
 
 def apart(outcome: Outcome) -> Outcome:
-    """Return the outcome with the whole text of the answer as `reply`, and `answer` without the lists (see
+    """Return the outcome with the answer's whole text moved to `reply`, and `answer` reduced to the answer (see
     `answer_apart`).
     """
     answer = answer_apart(outcome.answer)
@@ -141,9 +145,9 @@ def graph_validity(
 ) -> GraphValidity:
     """Count which of the cited nodes and edges the graph has.
 
-    Texts are compared by canonical key, edges with their direction. A node may be cited by its whole text; a node
-    "name: banana; attribute: ..." of a scene graph also by its name, or its name with its attributes. A number before a
-    cited node ("Node 3: mill") and an explanation after a long dash may be left out.
+    Texts are compared by canonical key; an edge's direction matters. A node is cited by its whole text; a node
+    "name: banana; attribute: ..." of a scene graph also by its name, or its name with its attributes. A number
+    before a cited node ("Node 3: mill") and an explanation after a long dash are ignored.
     """
     names: set[str] = set()
     for node in nodes:
@@ -165,7 +169,7 @@ def graph_validity(
 
 
 def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
-    """Return the cited graph with row numbers replaced by the nodes that have them.
+    """Replace row numbers in the cited graph by the nodes of these rows.
 
     `shown` has the texts of the nodes in the order in which the prompt numbered them.
 
@@ -194,7 +198,7 @@ def _name_of_row(text: str, shown: Sequence[str]) -> str:
 
 
 def name_in_edges(node: str) -> str:
-    """Return the name by which an edge cites a node: of an object of a scene graph, only its `name`.
+    """Return the name by which an edge cites a node: its text, but only the `name` of a scene graph's object.
 
     >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
     ('banana', 'mill')
@@ -274,8 +278,9 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
 
 
 def _lines_and_headings(reply: str) -> Iterator[str]:
-    """Yield the lines of a reply. A heading with items that follows a sentence on the same line is yielded as a new
-    line."""
+    """Yield the lines of a reply. A heading that follows a sentence on the same line is yielded as its own
+    line.
+    """
     for line in lines_of(reply):
         begun = 0
         for end in _SENTENCE_END.finditer(line[:_LONGEST]):
@@ -334,7 +339,7 @@ def _text_of(item: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 @dataclass(slots=True)
 class _Reader:
-    """A reader of a reply's lines that keeps track of the heading it is under."""
+    """Reads the lines of a reply, and keeps track of the heading that they stand under."""
 
     nodes: list[str] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -360,7 +365,7 @@ class _Reader:
         return CitedGraph(tuple(nodes.values()), tuple(edges))
 
     def reads(self, line: str) -> bool:
-        """Read a line. Tell whether it belongs to a list and so not to the answer."""
+        """Read a line. Return whether it belongs to a list; if not, it is part of the answer."""
         text = line.strip()
         if text.startswith("```"):
             return True
@@ -491,7 +496,7 @@ class _Reader:
             self.nodes.append(cells[0])
 
     def _reads_row(self, text: str) -> bool:
-        """Read a row of a CSV block. Tell whether the line is such a row."""
+        """Read a row of a CSV block. Return whether the line is such a row."""
         cells = _cells(text)
         if self.section == "csv nodes" and len(cells) >= 2 and cells[0].isdigit():
             name = ",".join(cells[1:])
@@ -523,8 +528,9 @@ def _marked_edge(head: str, relation: str, tail: str) -> Edge:
 
 
 def _edges_of_item(text: str) -> list[Edge]:
-    """Return the edges of an item that is listed as an edge: edges as in any text, or three texts split by |, ;, tab or
-    commas."""
+    """Return the edges of an item in a list of edges: as in any text, or three texts separated by |, ;, tabs or
+    commas.
+    """
     edges = _edges_in(text)
     if edges:
         return edges
@@ -550,7 +556,9 @@ def _cells(text: str) -> list[str]:
 
 
 def _whole_edges(bare: str) -> list[Edge]:
-    """Return the edge that makes up a whole item listed as a node; [] for a node with parentheses in its text."""
+    """Return the edge if an item in a list of nodes is nothing but an edge; [] for a node with parentheses in
+    its text.
+    """
     is_edge = _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare)
     if is_edge or _ARROW.search(bare):
         return _edges_in(bare)
@@ -558,7 +566,7 @@ def _whole_edges(bare: str) -> list[Edge]:
 
 
 def _arrow_edges(text: str) -> list[Edge]:
-    """Return the edges along a line of arrows; [] if it has no arrows or other text."""
+    """Return the edges on a line of nodes and arrows; [] if the line has no arrows, or has other text."""
     parts = []
     for part in _ARROW.split(text[: _LONGEST + 1]):
         parts.append(part.strip(_WRAPPING))
@@ -583,7 +591,7 @@ def _arrow_edges(text: str) -> list[Edge]:
 
 
 def _node_of_arrow(text: str) -> str:
-    """Return the text of a node next to an arrow, without parentheses around it."""
+    """Return the text of the node at an arrow, without parentheses around it."""
     bare = text.strip(_WRAPPING)
     inner = bare[1:-1]
     if bare.startswith("(") and bare.endswith(")") and "(" not in inner:
@@ -637,7 +645,9 @@ def _names(node: str) -> Iterator[str]:
 
 
 def _readings(node: str) -> Iterator[str]:
-    """Yield the canonical keys of a cited text: unchanged, and without a number or an explanation."""
+    """Yield the canonical keys that a cited text may stand for: of the whole text, and without a number or an
+    explanation.
+    """
     yield canonical_key(node)
     for bare in (
         _NUMBERED.sub("", node, count=1),
@@ -650,7 +660,7 @@ def _readings(node: str) -> Iterator[str]:
 
 
 def _bare(text: str, mark: Mark) -> str:
-    """Return the text of a part of an edge without the mark before it."""
+    """Return a part of an edge without the mark in front of it."""
     plain = text.strip(_WRAPPING)
     return plain.removeprefix(str(mark)).strip()
 
@@ -661,5 +671,5 @@ def _has_word(text: str) -> bool:
 
 
 def _is_box(head: str) -> bool:
-    """Tell whether a triple between commas is a box (x,y,w) of a scene graph and not an edge."""
+    """Tell whether a triple separated by commas is the box (x,y,w) of a scene graph's object, and no edge."""
     return head == "x" or head.lstrip("-").isdigit()

@@ -1,4 +1,6 @@
-"""Measures how well confidences agree with how often answers are right, and how well they sort right from wrong ones."""
+"""Measures the confidences of answers: whether they match the share of right answers, and rank right above
+wrong ones.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ class ConfidenceFigures:
     """The share of wrong answers among the 1, 2, ... n answers of highest confidence."""
 
     def risk_at(self, coverage: float) -> float:
-        """Return the share of wrong answers among the `coverage` (0 to 1) of all answers that have the highest
-        confidence.
+        """Return the share of wrong answers if only the most confident answers count; `coverage` is their
+        share, 0 to 1.
         """
         count = round(coverage * self.n)
         return self.risks[max(1, count) - 1]
@@ -39,7 +41,7 @@ class ConfidenceFigures:
 def confidence_figures(
     confidences: Sequence[float], right: Sequence[float], seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return the figures of answers; None if there are no answers.
+    """Return the figures of a run's answers; None if there are no answers.
 
     Args:
         confidences: The confidence of each answer, from 0 to 1.
@@ -63,8 +65,13 @@ def calibration_error(
 ) -> float:
     """Return the expected calibration error (Guo et al. 2017, arXiv:1706.04599), from 0 to 1.
 
-    It is the mean distance between confidence and score over `bins` equally wide bins, weighted by their numbers of
-    answers. `confidences` and `worths` have the confidence and the score of each answer, from 0 to 1.
+    The answers are sorted into `bins` equally wide bins by confidence. The error is the mean distance between a
+    bin's mean confidence and mean score, weighted by the number of its answers.
+
+    Args:
+        confidences: The confidence of each answer, from 0 to 1.
+        worths: The score of each answer, from 0 to 1.
+        bins: The number of bins.
 
     >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
     0.267
@@ -102,8 +109,9 @@ def risks_by_coverage(
 def area_under_risk(
     confidences: Sequence[float] | Doubles, right: Sequence[float] | Doubles
 ) -> float:
-    """Return the mean share of wrong answers over all coverages (AURC). Lower means that confidences sort answers
-    better."""
+    """Return the mean share of wrong answers over all coverages (AURC). The lower, the better confidences rank
+    the answers.
+    """
     risks = risks_by_coverage(confidences, right)
     return float(risks.mean())
 
@@ -114,7 +122,9 @@ def _estimate(
     worth: Doubles,
     seed: int,
 ) -> Estimate:
-    """Return a measure of all answers with its interval by bootstrap: answers are drawn with replacement."""
+    """Return a measure over all answers with its bootstrap interval, for which answers are drawn with
+    replacement.
+    """
     draw = np.random.default_rng(seed)
     n = len(sure)
     values = []

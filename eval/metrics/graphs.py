@@ -37,10 +37,11 @@ def ends_score(
 def soft_triple_score(
     predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> SetScore:
-    """Return precision, recall and F1 of triples that may be right in part: a pair scores the token F1 of its words.
+    """Return precision, recall and F1 of triples with partial credit: a matched pair scores the token F1 of its
+    words.
 
-    Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
-    the predicted, then of the gold triples. A repeated triple counts once.
+    Each triple is matched at most once, the best pairs first (as CaRB does for precision). Ties follow the
+    order of the predicted, then of the gold triples. A repeated triple counts once.
     """
     predictions = list(dict.fromkeys(map(_words, predicted)))
     references = list(dict.fromkeys(map(_words, gold)))
@@ -70,11 +71,11 @@ def soft_triple_score(
 def triple_rouge(
     kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
 ) -> float:
-    """Return ROUGE's F-measure, from 0 to 1, of the words of the triples against those of the gold triples, in their
+    """Return ROUGE's F-measure, from 0 to 1, of the triples' words against the gold triples' words, in their
     order.
 
-    RAS measures text-to-triples in this way. The marks between a triple's parts are left out here, since any two lists
-    of triples share them.
+    RAS measures text-to-triples models in this way. The marks between a triple's parts are left out here,
+    because all triples have them.
 
     Args:
         kind: "rouge1", "rouge2" or "rougeL".

@@ -14,7 +14,7 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 
 
 def checkable(answer: str) -> bool:
-    """Tell whether a text could contain the answer word for word, as it could not contain a yes or a no."""
+    """Tell whether the answer can be looked up word for word in a text. A yes or a no cannot."""
     return normalise_answer(answer) not in _UNSTATED
 
 
@@ -29,7 +29,7 @@ def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
 
 @metric("citation_support")
 def _citation_support(question: Question, outcome: Outcome) -> float | None:
-    """Tell whether a citation supports the answer; None if that cannot be judged."""
+    """Return 1.0 if a citation supports the answer, else 0.0; None if that cannot be judged."""
     if outcome.abstained or not (outcome.citations or checkable(outcome.answer)):
         return None
     support = _support(question, outcome)
@@ -42,7 +42,7 @@ def _citation_support(question: Question, outcome: Outcome) -> float | None:
 
 @metric("supporting_citations")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of the citations that support the answer, among those that can be judged."""
+    """Return the share of citations that support the answer, among those that can be judged."""
     judged = []
     for support in _support(question, outcome):
         if support is not None:
@@ -71,8 +71,9 @@ def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
 
 
 def _support(question: Question, outcome: Outcome) -> list[bool | None]:
-    """Return for each citation whether it supports the answer (None: unknown): as the run recorded it, else by its
-    words."""
+    """Return for each citation whether it supports the answer: as the run recorded, or else by its words. None
+    means unknown.
+    """
     recorded = [one.supported for one in outcome.citations]
     if set(recorded) - {None}:
         return recorded

@@ -1,7 +1,8 @@
-"""Computes MAUVE (Pillutla et al., 2021): how close the distribution of a run's long answers is to human answers'.
+"""Computes MAUVE (Pillutla et al., 2021): how similar the distribution of a run's long answers is to that of
+human answers.
 
-It compares two sets of texts, so it is a score of a run and not of a question. The package mauve-text computes it from
-vectors. The vectors are made here, since the package's models are limited to GPT-2 and BERT.
+It compares two sets of texts, so it scores a run, not a question. The package mauve-text computes it from
+vectors. The vectors are made here, because that package's own models are only GPT-2 and BERT.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 PUBLISHED = "gpt2-large"
 """The language model whose vectors ALCE and RAS compare."""
 LEAST = 20
-"""The minimum number of texts. Fewer do not show a distribution; the package's authors advise thousands."""
+"""The minimum number of texts. Fewer say little about a distribution; the package's authors advise
+thousands."""
 _WORDS = 100
 _TOKENS = 512
 _BATCH = 8
@@ -58,7 +60,7 @@ def require_mauve(texts: int, model: str | Path = "") -> None:
         raise MissingExtra("MAUVE", "mauve")
     if texts < LEAST:
         raise SettingsError(
-            f"MAUVE compares distributions: ask at least {LEAST} questions, got {texts}"
+            f"MAUVE needs at least {LEAST} answers, got {texts}: ask more questions, or leave --mauve out"
         )
     if model:
         from transformers import AutoConfig

@@ -1,8 +1,9 @@
-"""Scores answers to a user's own questions: two answers are equal if a reader would take them for the same text.
+"""Scores answers to a user's own questions: two answers are equal if a reader would say that they are the same
+text.
 
-SQuAD's rule, which published figures follow, deletes ASCII punctuation everywhere: "3.5" equals "35" and "C#" equals
-"C", while an answer in curly quotes or in another Unicode form is wrong. Here punctuation is ignored only at a word's
-ends, and any script can be compared.
+SQuAD's rule, which published figures follow, deletes ASCII punctuation everywhere: "3.5" equals "35" and "C#"
+equals "C", but an answer in curly quotes or in another Unicode form is wrong. Here only punctuation at a word's
+ends is ignored, and any script can be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _SPELLINGS = str.maketrans(
         **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
     }
 )
-"""Maps characters that are typed for each other to one of them, and invisible characters to nothing."""
+"""Maps characters that people type in place of each other to one of them, and invisible characters to
+nothing."""
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _INITIALS = re.compile(r"\b(?:[a-z]\.){2,}")
@@ -34,8 +36,7 @@ _CLOSED = frozenset({("yes",), ("no",)})
 
 
 def text_tokens(text: str) -> list[str]:
-    """Return the words of an answer in the form in which they are compared. Each Chinese or Japanese character is a
-    word.
+    """Return an answer's words, normalised for comparison. Each Chinese or Japanese character is a word.
 
     >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")
     (['water', 'of', 'leith', '3000', 'm'], ['c#'], ['-5', '°c'])
@@ -72,7 +73,7 @@ def exact_text(prediction: str, golds: Iterable[str]) -> float:
 
 @answer_metric("f1_text", decides=59)
 def text_f1(prediction: str, golds: Iterable[str]) -> float:
-    """Return the best F1 of words over the gold answers, in 0..1, by the words that em_text compares.
+    """Return the best F1 of words over the gold answers, in 0..1. Words are those of `text_tokens`.
 
     If the prediction or the gold answer is yes or no, only an exact match scores.
     """
@@ -93,8 +94,7 @@ def _f1(predicted: list[str], gold: list[str]) -> float:
 
 
 def _without_punctuation(word: str) -> str:
-    """Return a word without the punctuation at its ends, except a sign of a number and marks that are part of the
-    word."""
+    """Strip punctuation from a word's ends, except a number's sign and marks that belong to the word."""
     start = 0
     end = len(word)
     while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):

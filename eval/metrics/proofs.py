@@ -1,4 +1,6 @@
-"""Measures whether the proof shown with an answer ("How the answer follows") is there and complete."""
+"""Measures whether an answer is shown with a proof ("How the answer follows"), and whether the proof is
+complete.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from ras_agent.text.canonical import canonical_key
 
 
 def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
-    """Return the citations of the proof, in its order; [] if a proof is missing, None if no proof is expected.
+    """Return the citations of the proof, in its order; [] if the proof is missing, None if no proof is
+    expected.
 
-    No proof is expected for an abstention, nor for an answer that no chain of facts leads to: yes, no, or one of the
-    things that the question names.
+    No proof is expected for an abstention, nor for an answer to which no chain of facts leads: yes, no, or one
+    of the things that the question names.
     """
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
     if outcome.abstained or not checkable(outcome.answer) or named:
@@ -34,8 +37,9 @@ def _proof_shown(question: Question, outcome: Outcome) -> float | None:
 
 @metric("proof_complete")
 def _proof_complete(question: Question, outcome: Outcome) -> float | None:
-    """Tell whether a shown proof cites every gold passage; None if no proof is shown or the gold passages are
-    unknown."""
+    """Return 1.0 if the proof cites every gold passage, else 0.0; None without a proof or without known gold
+    passages.
+    """
     proof = proof_citations(question.question, outcome)
     if not proof or not question.supporting:
         return None

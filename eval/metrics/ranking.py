@@ -40,7 +40,7 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 def ceilings(
     metrics: Iterable[str], golds: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return the highest mean score that any ranking can reach, for each `recall@k` and `all_recall@k` where it is
+    """Return the highest mean score that any ranking can reach in each `recall@k` and `all_recall@k`, if it is
     below 1.
 
     It is below 1 if questions have more than `k` gold names.
@@ -63,7 +63,9 @@ def ceilings(
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1 / rank of the first gold name, ranks from 1; 0.0 if no gold name is found. Its mean is MRR."""
+    """Return 1 / the rank of the first gold name, where ranks start at 1; 0.0 without a gold name. Its mean is
+    MRR.
+    """
     relevant = set(gold)
     for rank, name in enumerate(dict.fromkeys(ranked), 1):
         if name in relevant:
@@ -80,10 +82,10 @@ def _mrr(question: Question, outcome: Outcome) -> float | None:
 
 @metric("ndcg", of_passages=True, cutoff="optional")
 def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float | None:
-    """Score the ranking by the question's grades of relevance (BEIR's `qrels`). Without grades each gold passage has
+    """Return nDCG by the question's grades of relevance (BEIR's `qrels`). Without grades each gold passage has
     grade 1.
 
-    Järvelin and Kekäläinen (2002) with linear gains, as trec_eval's ndcg_cut and BEIR have it.
+    It is that of Järvelin and Kekäläinen (2002) with linear gains, as trec_eval's ndcg_cut and BEIR compute it.
     """
     if not question.supporting:
         return None

@@ -1,13 +1,13 @@
-"""Registers metrics by name. A metric is a function under a decorator, which registers it; there is no list to extend.
+"""Registers metrics by name. A decorator registers a function as a metric:
 
     @metric("brief")
     def brief(question: Question, outcome: Outcome) -> float | None:
         return float(len(outcome.answer.split()) <= 5) if outcome.answer else None
 
-A metric scores one question's outcome in 0..1, or returns None if it does not apply; a run averages the scores of the
-questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules of this folder
-register themselves. A metric of another package is known once its module has been imported, or by its name if the
-package names it in its entry points `ras_agent.metric`.
+A metric scores one question's outcome in 0..1, or returns None if it does not apply. A run's score is the mean
+over the questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules
+of this folder register themselves. A metric of another package is known once its module has been imported, or
+by name if the package lists it under its entry points `ras_agent.metric`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds an agent's answer with its evidence: all that a metric reads."""
+    """Holds everything that a metric reads: an agent's answer and its evidence."""
 
     answer: str
     abstained: bool = False
@@ -42,7 +42,7 @@ class Outcome:
     hops: int = 0
     stop_reason: str = ""
     reply: str = ""
-    """The answer with the nodes and edges that it lists, if the model was asked for them; otherwise ""."""
+    """The model's whole reply, if it was asked to list nodes and edges with its answer; otherwise ""."""
     shown_nodes: tuple[str, ...] = ()
     """The texts of the nodes that a prompt showed with row numbers, in order."""
 
@@ -65,8 +65,8 @@ class Outcome:
         )
 
     def ranked(self, question: Question) -> list[str]:
-        """Return the names of the retrieved passages, each once: titles or ids, as the question names its gold
-        passages.
+        """Return the names of the retrieved passages, each once: titles or ids, whichever the question's gold
+        passages use.
         """
         names = question.names(self.passages)
         return list(dict.fromkeys(names))
@@ -89,8 +89,8 @@ class Metric:
     of_passages: bool = False
     """Whether it needs only the retrieved passages, so that it can score a search without an answer."""
     decides: int | None = None
-    """Its rank among the metrics that can decide whether an answer is right; None if it cannot. Reports use the metric
-    of the run with the lowest rank."""
+    """Its rank among the metrics that can decide whether an answer is right; None if it cannot. Of a run's
+    metrics, reports use the one with the lowest rank."""
     cutoff: Cutoff = "none"
     """Whether its name may or must have a cutoff, as in `recall@5`, which is passed to `score` as `k`."""
 
@@ -104,7 +104,8 @@ def metric(
 ) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of question and outcome as the metric `name`.
 
-    The other arguments are those of Metric. The decorator raises ValueError if a built-in metric has this name.
+    The other arguments are fields of Metric. The decorator raises ValueError if a built-in metric has this
+    name.
     """
 
     def registered(function: _Function) -> _Function:
@@ -125,7 +126,7 @@ def answer_metric(
 ) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of an answer and the gold answers as the metric `name`.
 
-    The metric applies to questions with gold answers. An abstention scores 0.0.
+    The metric applies only to questions with gold answers. An abstention scores 0.0.
     """
 
     def registered(rule: _Function) -> _Function:
@@ -146,10 +147,11 @@ def answer_metric(
 def ranking_metric(
     name: str, *, decides: int | None = None
 ) -> Callable[[_Function], _Function]:
-    """Return a decorator that registers a function of k, ranked names and gold names as the metrics `name@k` and
-    `name`.
+    """Return a decorator that registers a function of k, ranked names and gold names as the metrics `name@k`
+    and `name`.
 
-    Without `@k` all ranks count. The metric applies to questions that name gold passages. `decides` is as for Metric.
+    `name` counts all ranks. The metrics apply only to questions that name gold passages. `decides` is as for
+    Metric.
     """
 
     def registered(rule: _Function) -> _Function:
@@ -198,7 +200,7 @@ def find_metric(name: str) -> Metric:
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return all names of metrics, sorted; `@k` stands for any cutoff."""
+    """Return the names of all metrics, sorted; `@k` in a name stands for any cutoff."""
     _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
@@ -231,8 +233,7 @@ def score(
 
 @cache
 def _own_names() -> frozenset[str]:
-    """Import the modules of this folder, so that their metrics are registered, and return the names of these
-    metrics."""
+    """Import the modules of this folder, which registers their metrics, and return the names of these metrics."""
     registry.import_modules_of(_FOLDER)
     table = registry.PLUGINS["metric"].items()
     names = []
@@ -246,7 +247,7 @@ _FOLDER = __name__.rpartition(".")[0]
 
 
 def _is_own(function: Callable[..., Any]) -> bool:
-    """Tell whether a function, or the function of a partial, is defined in this folder."""
+    """Tell whether a function is defined in this folder. Of a `partial`, its function is checked."""
     if isinstance(function, partial):
         function = function.func
     module = getattr(function, "__module__", "")

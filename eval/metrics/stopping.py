@@ -1,4 +1,6 @@
-"""Measures when the planner stops: with enough evidence, too early or too late. A stop by a limit is not judged."""
+"""Measures whether the planner stops with enough evidence, too early or too late. A stop by a limit is not
+judged.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ _OWN_STOPS = ("sufficient", "no_retrieval")
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
     """Return whether a planner stopped "early", "on_time" or "late", compared with the number of gold hops.
 
-    Return None for a stop by a limit, or if the number of gold hops is unknown. A stop because the facts suffice is
-    early after fewer searches than the question has gold hops, and late after more. A plan to answer without retrieval
-    is also a stop, at hop 0. One search may find the facts of two hops, so use `sufficient_evidence` too: it says
-    whether the gold passages had been retrieved.
+    A stop because the facts suffice is early after fewer searches than gold hops, and late after more. A plan
+    to answer without retrieval is a stop at hop 0. Return None for a stop by a limit, or if the number of gold
+    hops is unknown.
+
+    One search may find the facts of two hops, so also read `sufficient_evidence`, which says whether the gold
+    passages had been retrieved.
     """
     if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None
@@ -46,7 +50,9 @@ def _stopped_late(question: Question, outcome: Outcome) -> float | None:
 
 @metric("sufficient_evidence")
 def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
-    """Return 1.0 if all gold passages had been retrieved when the planner stopped by itself."""
+    """Return 1.0 if all gold passages had been retrieved when the planner itself decided to stop, else 0.0;
+    None without such a stop.
+    """
     if outcome.stop_reason not in _OWN_STOPS or not question.supporting:
         return None
     return all_recalled_at(

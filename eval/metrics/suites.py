@@ -1,5 +1,5 @@
-"""Computes the metrics of FanOutQA, MultiHop-RAG and GraphRAG-Bench, as the benchmarks' programs do without a judge
-model.
+"""Computes the metrics of FanOutQA, MultiHop-RAG and GraphRAG-Bench that need no judge model, as the
+benchmarks' programs do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSUFFICIENT = "insufficient information"
 
 
 def reference_texts(reference: Any) -> list[str]:
-    """Return the texts in a reference answer: keys and values of a mapping, items of a list, "yes" for True."""
+    """Return the texts in a reference answer: a mapping's keys and values, a list's items, "yes" for True."""
     if isinstance(reference, dict):
         return reference_texts([*reference, *reference.values()])
     if isinstance(reference, list | tuple):
@@ -35,7 +35,9 @@ def reference_texts(reference: Any) -> list[str]:
 
 
 def reference_text(reference: Any) -> str:
-    """Return a reference answer as one text: a line for each item, "key - value" for a mapping."""
+    """Return a reference answer as one text, with a line for each item, or "key - value" for each entry of a
+    mapping.
+    """
     if isinstance(reference, dict):
         lines = [f"{key} - {reference_text(reference[key])}" for key in reference]
         return "\n".join(lines)
@@ -71,7 +73,7 @@ def _normal(text: str) -> str:
 
 @metric("fanout_loose", decides=50)
 def _fanout_loose(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of the answer's parts, as names and numbers, that the reply holds."""
+    """Return the share of the reference answer's texts that the reply contains."""
     if "reference" not in question.metadata:
         return None
     if outcome.abstained:
@@ -81,7 +83,7 @@ def _fanout_loose(question: Question, outcome: Outcome) -> float | None:
 
 @metric("fanout_strict")
 def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of questions with no part of the answer missing in the reply."""
+    """Return 1.0 if the reply contains all texts of the reference answer, else 0.0."""
     share = _fanout_loose(question, outcome)
     if share is None:
         return None
@@ -93,7 +95,7 @@ def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
 
 @metric("fact_hit", of_passages=True, cutoff="required")
 def _fact_hit(question: Question, outcome: Outcome, k: int) -> float | None:
-    """Return the share of questions with a passage among the first k that holds a gold fact, letter for letter."""
+    """Return 1.0 if one of the first k passages contains a gold fact, letter for letter, else 0.0."""
     rank = _fact_mrr(question, outcome, k)
     if rank is None:
         return None
@@ -102,7 +104,7 @@ def _fact_hit(question: Question, outcome: Outcome, k: int) -> float | None:
 
 @metric("fact_mrr", of_passages=True, cutoff="required")
 def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
-    """Return how early the first passage comes that holds a gold fact: 1 / its rank, 0 behind rank k."""
+    """Return 1 / the rank of the first passage that contains a gold fact; 0 if there is none among the first k."""
     facts = _facts(question)
     if not facts:
         return None
@@ -114,10 +116,10 @@ def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
 
 @metric("fact_map", of_passages=True, cutoff="required")
 def _fact_map(question: Question, outcome: Outcome, k: int) -> float | None:
-    """Return MultiHop-RAG's MAP@k: for each rank, new facts in its passage / rank, over the number of gold facts.
+    """Return MultiHop-RAG's MAP@k: the sum over the ranks of (new facts in the passage / rank), divided by the
+    gold facts.
 
-    A passage that holds several facts counts several times, so the best value is above 1 where facts share passages;
-    it is cut to 1 here.
+    A passage with several facts counts several times, so the sum can exceed 1; the score is limited to 1 here.
     """
     facts = _facts(question)
     if not facts:
@@ -149,9 +151,11 @@ def _letters(text: str) -> str:
 
 @metric("multihop_accuracy", decides=45)
 def _multihop_accuracy(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of answers that have a word in common with the gold answer, as MultiHop-RAG's program counts.
+    """Return 1.0 if the answer has a word in common with the gold answer, as MultiHop-RAG's program counts,
+    else 0.0.
 
-    An abstention is the answer "insufficient information", which is gold for its questions without an answer.
+    An abstention is read as the answer "insufficient information", which is the gold answer of its unanswerable
+    questions.
     """
     if not question.answers:
         return None
@@ -173,9 +177,11 @@ def _multihop_accuracy(question: Question, outcome: Outcome) -> float | None:
 
 @answer_metric("rouge_l", decides=70)
 def rouge_l(prediction: str, references: Sequence[str]) -> float:
-    """Return ROUGE-L's F-measure of the rouge-score package, stemmed, best over the references, in 0..1.
+    """Return ROUGE-L's F-measure against the best of the references, in 0..1, stemmed, by the rouge-score
+    package.
 
-    Raises MissingExtra without the package.
+    Raises:
+        MissingExtra: without the package.
     """
     if not prediction.strip():
         return 0.0

@@ -1,7 +1,8 @@
-"""Compares an answer's citations with the gold evidence, as multi-hop sets score it.
+"""Compares an answer's citations with the gold evidence, by the metrics of multi-hop sets.
 
-MuSiQue scores paragraphs (support F1). HotpotQA and 2WikiMultihopQA score sentences (supporting-fact EM and F1), and
-sentences and answer together (joint EM and F1). An agent states its supporting evidence by its citations.
+MuSiQue scores paragraphs (support F1). HotpotQA and 2WikiMultihopQA score sentences (supporting-fact EM and
+F1), and sentences together with the answer (joint EM and F1). The citations of an answer are its supporting
+evidence.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def _sp_em(question: Question, outcome: Outcome) -> float | None:
 
 @metric("joint_f1")
 def _joint_f1(question: Question, outcome: Outcome) -> float | None:
-    """Return HotpotQA's joint F1, computed from the products of precision and of recall of answer and supporting
-    facts."""
+    """Return HotpotQA's joint F1: precisions of answer and supporting facts are multiplied, recalls too, and F1
+    is taken of the products.
+    """
     facts = _supporting_facts(question)
     if not facts or not question.answers:
         return None
@@ -105,8 +107,9 @@ def _supporting_facts(question: Question) -> set[Hashable]:
 
 
 def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
-    """Return the (title, sentence number) pairs that citations overlap. Sentences are counted from 0, as in the
-    benchmarks."""
+    """Return the (title, sentence number) pairs of the sentences that citations overlap, counted from 0 as in
+    the benchmarks.
+    """
     ends_of = question.metadata.get("sentence_ends") or {}
     titles = {passage.id: passage.title for passage in outcome.passages}
     cited: set[Hashable] = set()
@@ -123,7 +126,7 @@ def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
 
 
 def _of_answer(question: Question, outcome: Outcome) -> _Pair:
-    """Return the precision and recall of the answer's words against the gold answer that gives the best F1."""
+    """Return precision and recall of the answer's words against the gold answer that gives the best F1."""
     if outcome.abstained:
         return 0.0, 0.0
     best = max(question.answers, key=lambda gold: token_f1(outcome.answer, [gold]))

@@ -1,9 +1,9 @@
 """Compares two runs of the same questions, and finds the step at which each question's runs first differ.
 
-A question is followed hop by hop: the plan, the hits of the search, the facts that were read, and at the end the
-answer. Later steps follow from the first difference, so they are not compared, except for whether the answer turned
-right or wrong: questions whose answer did are listed first. If either run has no trace of a question, only the
-retrieved passages and the answer are compared.
+A question is followed hop by hop: the plan, the hits of the search, the facts that were read, and at the end
+the answer. After the first difference later steps are not compared, because they follow from it, but it is
+noted whether the answer turned right or wrong. If either run has no trace of a question, only the retrieved
+passages and the answer are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = 3  # hits or facts of one side of a difference
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Holds the first difference between a question's two runs."""
+    """Holds the first difference between the two runs of a question."""
 
     id: str
     question: str
@@ -59,9 +59,9 @@ class Changes:
     equal: int
     """The number of questions without a difference at any step."""
     only_there: int
-    """The number of questions that the later run lacks or has with another text."""
+    """The number of questions that the later run does not have, or has with another text."""
     only_here: int
-    """The number of questions that the earlier run lacks or has with another text."""
+    """The number of questions that the earlier run does not have, or has with another text."""
     differences: tuple[Versus, ...]
     """The paired differences in the metrics that were compared."""
     metric: str = ""
@@ -78,7 +78,7 @@ class Changes:
 
 
 class _Moment(NamedTuple):
-    """A step of a question: `value` is compared, and `texts` are shown."""
+    """Holds a step of a question: `value` is compared, and `texts` are shown."""
 
     step: StepName
     hop: int
@@ -220,7 +220,7 @@ def _turns(found: Changes) -> str:
 
 
 def _shown(change: Change, found: Changes) -> str:
-    """Return the lines of a change: its step, and what each run has there."""
+    """Return a change as lines of text: its step, and what each run has at that step."""
     place: str = change.step
     if change.hop:
         place = f"{place}, hop {change.hop}"
@@ -236,7 +236,9 @@ def _shown(change: Change, found: Changes) -> str:
 
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
-    """Yield the steps of a question from its trace. If not `traced`, yield its retrieved passages and its answer."""
+    """Yield the steps of a question from its trace; if not `traced`, only its retrieved passages and its
+    answer.
+    """
     trace: JSON = {}
     if traced and result.trace:
         trace = result.trace

@@ -127,7 +127,7 @@ class RunFigures:
     right: RightAnswers
     """The number of right answers, and the cost of one."""
     repeats: RepeatFigures | None = None
-    """How far the repeats agree; None if the run was not repeated."""
+    """How much the repeats agree; None if the run was not repeated."""
     confidence: ConfidenceFigures | None = None
     """How well confidences separate right answers from wrong ones; None if there are no confidences."""
 
@@ -150,7 +150,7 @@ class Versus:
 
 
 def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
-    """Read the runs in `folders`. Runs with the same name get a number each.
+    """Read the runs in `folders`. Runs with equal names get a number added.
 
     Args:
         folders: The folders of the runs.
@@ -225,7 +225,9 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
-    """Return the one or two metrics of narrow tables: `deciding`, and another one of `names`, preferably an F1."""
+    """Return the one or two metrics for narrow tables: `deciding`, and another one of `names`, preferably an
+    F1.
+    """
     others = [name for name in names if name != deciding]
     others.sort(key=lambda name: "f1" not in name.lower())
     return list(filter(None, [deciding, *others[:1]]))
@@ -279,7 +281,7 @@ def models_of(runs: Iterable[RunFigures]) -> dict[str, Tokens]:
 
 
 def kinds_of(runs: Iterable[RunFigures]) -> list[str]:
-    """Return the kinds by which questions of any run are grouped, such as "type"."""
+    """Return the kinds by which questions are grouped in at least one run, such as "type"."""
     kinds: dict[str, None] = {}
     for run in runs:
         kinds.update(dict.fromkeys(run.groups))
@@ -287,7 +289,7 @@ def kinds_of(runs: Iterable[RunFigures]) -> list[str]:
 
 
 def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]:
-    """Return the reasons why loops stopped, and for each run how often each reason occurred, as texts."""
+    """Return the reasons for which loops stopped, and for each run how often each reason occurred, as texts."""
     reasons: dict[str, None] = {}
     for run in runs:
         reasons.update(dict.fromkeys(run.stop_reasons))
@@ -301,8 +303,8 @@ def stop_counts(runs: Sequence[RunFigures]) -> tuple[list[str], list[list[str]]]
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     """Compare each later run with the first in each metric, on their common questions.
 
-    Two runs share a question if its id, text, gold answers and gold passages are equal: with other gold, the scores
-    would differ even if the runs did not.
+    A question is common if its id, text, gold answers and gold passages are equal in both runs. With other gold
+    data the scores would differ even if the runs did not.
     """
     rows: list[Versus] = []
     for run in runs[1:]:
@@ -376,7 +378,7 @@ def _distribution(values: Sequence[float]) -> Distribution:
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
-    """Return the points of the recall curve up to the longest ranked list, at most 50."""
+    """Return the recall curve for k up to the length of the longest ranked list, at most 50."""
     longest = 0
     for result in results:
         longest = max(longest, len(result.retrieved))

@@ -68,10 +68,10 @@ _OF_FIRST_SEARCH = "Passages come in the order of the searches, so that it is mo
 
 
 def explained(metrics: Iterable[str]) -> dict[str, str]:
-    """Return each metric, and then each other figure of a report, with its meaning in plain words.
+    """Return the meaning of each metric and of each other figure of a report, in plain words.
 
-    A metric of another package is explained by the first paragraph of its function's docstring, and left out if it has
-    none.
+    A metric of another package is explained by the first paragraph of its docstring, and left out if it has no
+    docstring.
     """
     words = {name: about for name in metrics if (about := _about(name))}
     return words | _FIGURES

@@ -1,7 +1,8 @@
-"""Writes a report as one self-contained HTML page: figures, plots, and a browser of questions with their traces.
+"""Writes a report as one self-contained HTML page: figures, plots, and a browser of questions with their
+traces.
 
-A trace is stored in the page as gzip in base64, about a third of the size of its JSON. The browser's
-DecompressionStream unpacks it when its question is opened.
+A trace is stored in the page as gzip in base64, about a third of the size of its JSON. When a question is
+opened, the browser's DecompressionStream unpacks it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def make_report(
     Args:
         runs: The runs; the others are compared with the first.
         prices: The prices of model calls.
-        metric: The metric that decides whether an answer is right; by default the best suited one of the runs
-            (`Metric.decides`).
+        metric: The metric that decides whether an answer is right; by default the run's metric with the lowest
+            `Metric.decides`.
         plots: Whether plots are drawn.
     """
     metrics = metric_names(runs)
@@ -87,8 +88,8 @@ def report_html(
     Args:
         report: The report.
         traces: Whether the runs' traces can be opened in the page.
-        workers: The number of processes that draw the traces.
-        progress: Is called with the number of traces that are drawn, and the number of all.
+        workers: The number of processes that lay out the traces.
+        progress: Is called with the number of finished traces, and the number of all.
     """
     style = page_file("report.css")
     script = page_file("report.js")
@@ -119,7 +120,9 @@ def report_html(
 def _pack_traces(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
-    """Return the packed traces by run number and the place of the result in its run. Unreadable traces are left out."""
+    """Return the packed traces by run number and position of the result in its run. Unreadable traces are left
+    out.
+    """
     traces = {}
     for number, run in enumerate(runs):
         for place, result in enumerate(run.results):
@@ -130,7 +133,7 @@ def _pack_traces(
 
 
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
-    """Return the data for the page's browser of questions: each question once, with the result of each run."""
+    """Return the data for the page's browser of questions: each question once, with its result in each run."""
     questions: dict[str, JSON] = {}
     traced = []
     for number, run in enumerate(report.runs):

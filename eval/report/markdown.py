@@ -58,7 +58,7 @@ SURENESS_HEADS = (
 
 
 def sureness_cells(run: RunFigures) -> list[str]:
-    """Return the cells of a run in the columns SURENESS_HEADS, about its confidences; dashes if it has none."""
+    """Return the cells of a run under SURENESS_HEADS, about its confidences; dashes if it has no confidences."""
     figures = run.confidence
     if figures is None:
         return [run.name, *["–"] * (len(SURENESS_HEADS) - 1)]
@@ -69,7 +69,7 @@ def sureness_cells(run: RunFigures) -> list[str]:
 
 
 def percent(value: float | None) -> str:
-    """Return a share as percent with one decimal, without the sign; a dash for None."""
+    """Return a share in percent with one decimal, without the percent sign."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}"
@@ -101,7 +101,7 @@ def difference_text(comparison: Comparison | None) -> str:
 
 
 def ceiling_note(ceilings: Mapping[str, float]) -> str:
-    """Return a sentence on the highest scores that any ranking can reach, as `ceilings` computes them."""
+    """Return a sentence about the highest scores that any ranking can reach, as `ceilings` computes them."""
     bounds = []
     for name, bound in ceilings.items():
         bounds.append(f"{name} {percent(bound)}")
@@ -140,8 +140,9 @@ def markdown_table(
 
 
 def _cell(text: str) -> str:
-    """Return the text of a cell, escaped so that it cannot end the cell or begin markup: names come from users and
-    files."""
+    """Escape the text of a table cell so that it cannot end the cell or begin markup: names come from users and
+    files.
+    """
     line = " ".join(text.split())
     line = line.replace("\\", "\\\\")
     line = line.replace("|", "\\|")
@@ -184,7 +185,8 @@ def difference_cells(difference: Versus, gap: str) -> list[str]:
 
 
 def at_once_text(count: int, queued: float) -> str:
-    """Return a note on how many questions were asked at the same time, for a cell of seconds; "" for one or if unknown.
+    """Return a note on how many questions were asked at the same time, for a cell of seconds; "" if it was one
+    or is unknown.
 
     Args:
         queued: the mean of the seconds that a question waited for its turn.

@@ -1,4 +1,4 @@
-"""Builds HTML in which all text is escaped: `el("td", name)` shows `name` as text, whatever it holds."""
+"""Builds HTML in which all text is escaped: `el("td", name)` shows `name` as text, whatever it contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ _VOID = frozenset({"input", "br", "hr", "meta"})
 
 
 class Html(str):
-    """Is a string of markup, made by `el` or an SVG of this package. Every other string is treated as text."""
+    """Marks a string as HTML markup. `el` and this package's SVGs make it; any other string is treated as text
+    and escaped.
+    """
 
     __slots__ = ()
 
@@ -33,7 +35,7 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
 
 
 def join(children: Iterable[str | Html]) -> Html:
-    """Return the children joined, with text escaped."""
+    """Join the children to one piece of markup, with text escaped."""
     escaped = map(_escaped, children)
     return Html("".join(escaped))
 
@@ -51,10 +53,11 @@ def table(
     caption: str,
     texts: int = 1,
 ) -> Html:
-    """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others are figures.
+    """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others are
+    figures.
 
-    A first cell that is a <th> element is used unchanged. A cell that is None is left out, for a row that a cell above
-    spans.
+    A first cell that is already a <th> element is used unchanged. A cell that is None is left out, because a
+    cell of a row above spans it.
     """
 
     def cells(tag: str, row: Iterable[str | Html | None]) -> Html:

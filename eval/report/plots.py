@@ -1,7 +1,7 @@
-"""Draws the plots of a report by matplotlib, as SVG elements that take their colours from the page's style sheet.
+"""Draws the plots of a report with matplotlib, as SVG elements whose colours come from the page's style sheet.
 
-Colours become CSS classes, so that a plot follows the page's light and dark modes and has no inline styles that a
-Content-Security-Policy would refuse. Names are drawn as plain text, never as formulas or markup.
+Colours become CSS classes, so that a plot follows the page's light and dark modes, and has no inline styles,
+which a Content-Security-Policy would refuse. Names are drawn as plain text, never as formulas or markup.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def drawn_plots(
 
 @contextmanager
 def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figure]:
-    """Yield an empty figure of `width` by `height` inches. `style` holds inside the block: draw and save there.
+    """Yield an empty figure of `width` by `height` inches. Draw and save inside the block, where `style`
+    applies.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -159,7 +160,7 @@ _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def svg_of(figure: Figure) -> str:
-    """Return a figure as the text of an SVG file; the same figure gives the same text."""
+    """Return a figure as the text of an SVG file. Equal figures give equal texts."""
     file = io.StringIO()
     with warnings.catch_warnings():
         # a name may have characters that matplotlib's font lacks: it draws a box for each, and warns
@@ -320,7 +321,7 @@ def _seconds(
 
 
 def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
-    """Return the matplotlib style of run `number`. Runs also differ by marker, so that colour is not needed."""
+    """Return the matplotlib style of run `number`. Runs differ by marker as well as by colour."""
     place = number % len(_SERIES)
     look = {
         "color": _SERIES[place],
@@ -347,7 +348,9 @@ def _short(name: str) -> str:
 
 
 def _inline(figure: Figure, name: str, caption: str) -> str:
-    """Return the figure as an <svg> element without style sheets or foreign namespaces. Its ids begin with `name`."""
+    """Return the figure as an <svg> element without style sheets or foreign namespaces. Its ids are prefixed
+    with `name`.
+    """
     root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
@@ -376,7 +379,7 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
 def _plain(element: ElementTree.Element, name: str) -> None:
     """Turn an element's inline styles into attributes and classes.
 
-    Its references are changed to point into this plot, and the namespace of its tag is dropped.
+    Its references get the prefix of this plot's ids, and the namespace of its tag is dropped.
     """
     element.tag = element.tag.removeprefix(_SVG)
     rules = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.attrib.pop("style", "")))
@@ -403,7 +406,9 @@ def _plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:
-    """Return the attributes for one rule of a style. Rules of typefaces give none, as the page chooses its typeface."""
+    """Return the attributes for one rule of a style. Rules about typefaces give none, because the page chooses
+    its typeface.
+    """
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
         if size:

@@ -186,7 +186,7 @@ def _definitions(meanings: Mapping[str, str | Html]) -> Html:
 
 
 def _verdicts(report: Report) -> Html:
-    """Return a bar for each run that shows how many questions were right, wrong, abstained or ended in an error."""
+    """Return a bar for each run that shows how many answers were right, wrong, abstentions or errors."""
     bars = []
     for number, run in enumerate(report.figures, 1):
         rects = []
@@ -296,7 +296,9 @@ def _kinds(report: Report) -> Html:
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
-    """Return a sort key that puts numbers first, in numeric order, then names, then "not given"."""
+    """Return a sort key for the kinds of questions: numbers first, in numeric order, then names, then "not
+    given".
+    """
     number = 0
     if name.isdecimal():
         number = int(name)
@@ -367,8 +369,9 @@ def _manifests(report: Report) -> Html:
 
 
 def _manifest_value(value: Any) -> Html | str:
-    """Return a value of the manifest as text; a mapping of more than 8 entries, such as the hashes of all prompts, is
-    folded."""
+    """Return a value of the manifest as text. A mapping of more than 8 entries, such as the prompts' hashes,
+    can be unfolded.
+    """
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
     entries = {}
@@ -389,7 +392,7 @@ def _plain(value: Any) -> str:
 
 
 def _repeats(report: Report) -> Html:
-    """Return tables of how far the repeats of runs agree; empty if no run was repeated."""
+    """Return tables that show how much the repeats of runs agree; empty if no run was repeated."""
     rows = []
     names = []
     repeated = []
@@ -475,8 +478,9 @@ def _effort(report: Report) -> Html:
 
 
 def _price_table(report: Report) -> Html:
-    """Return a table of the models with their tokens and fields for their prices; the page's script computes the
-    costs."""
+    """Return a table of the models with their tokens, and input fields for prices from which the page's script
+    computes costs.
+    """
     models = models_of(report.figures)
     if not models:
         return Html("")
@@ -584,6 +588,6 @@ def _figure(report: Report, name: str) -> Html:
 
 
 def _pair(first: Html, second: Html) -> Html:
-    """Return two elements side by side where there is room. An empty element is left out."""
+    """Return two elements that are shown side by side if there is room. An empty element is left out."""
     elements = filter(None, (first, second))
     return el("div", *elements, class_="pair")

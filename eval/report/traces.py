@@ -1,7 +1,8 @@
-"""Packs the traces for a report's page: the data of each trace page as gzip in base64, made in several processes.
+"""Packs the traces for a report's page: the data of each trace page as gzip in base64, computed in several
+processes.
 
-Laying out a question's graph takes 0.1 s, so that several processor cores help with five hundred of them. Each process
-imports this module before numpy, so it must not import numpy itself: see `_use_one_thread`.
+Laying out a question's graph takes 0.1 s, so for hundreds of questions several processor cores help. Each
+process imports this module before numpy, so it must not import numpy itself: see `_use_one_thread`.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def packed_traces(
 
     Args:
         traces: The traces, as `Trace.to_dict()` returns them.
-        workers: The number of processes. With several, the program that calls this must be importable, as
-            multiprocessing requires.
-        progress: Is called with the number of traces that are done, and the number of all.
+        workers: The number of processes. With more than one, multiprocessing must be able to import the calling
+            program.
+        progress: Is called with the number of finished traces, and the number of all.
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:

@@ -1,12 +1,13 @@
-"""Runs evaluations: an agent is asked the questions of a task, each result is written to disk, and a killed run
-resumes.
+"""Runs evaluations: it asks an agent the questions of a task and writes each result to disk, so that a killed
+run can resume.
 
     settings = Settings(llm="openai:gpt-4o-mini")
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
 
-A task has questions, a corpus or graphs to search, and metrics; an agent is any async function from a question to an
-output; a scorer is a function from both to metrics. docs/evaluation.md shows how to write each of them.
+A task has questions, a corpus or graphs to search, and metrics. An agent is any async function from a question
+to an output. A scorer is a function from a question and an output to metrics. docs/evaluation.md shows how to
+write each of them.
 """
 
 from __future__ import annotations

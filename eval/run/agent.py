@@ -51,7 +51,7 @@ NO_ANSWER: Mapping[str, Any] = {
 
 
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return an async function that asks the agent described by `settings` a question of the task."""
+    """Return an async function that asks the agent described by `settings` one question of the task."""
     parts = resolve_parts(
         settings.loop, settings=settings, index=task.index, task=task.instruction_text
     )
@@ -64,10 +64,11 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
-    """Search for the task's first question, so that a retriever loads before seconds are counted.
+    """Search for the task's first question, so that loading the retriever does not count in the seconds of a
+    question.
 
-    Returns the passage that was found, in a tuple. An error is ignored here: it occurs again when a question is asked,
-    and is reported then.
+    Returns the found passage, in a tuple. An error is ignored here, because it is reported when a question is
+    asked.
     """
     if not task.questions or task.questions[0].metadata.get("graph"):
         return ()
@@ -78,10 +79,10 @@ def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
 
 
 def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) -> None:
-    """Plan, extract and answer once, so that these roles load before seconds are counted.
+    """Plan, extract and answer once, so that loading these roles does not count in the seconds of a question.
 
-    Chat models are not asked, as the limits admit no call. An error is ignored here: it occurs again when a question
-    is asked, and is reported then.
+    Chat models are not called, because the limits here allow no call. An error is ignored here, because it is
+    reported when a question is asked.
 
     Args:
         parts: The roles.
@@ -135,7 +136,7 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {
     "settings": settings_answerer,
     "search": search_answerer,
 }
-"""The makers of agents that another process can call, by the name that is sent to it."""
+"""Functions that make an agent, which worker processes call by the name that is sent to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ class EvalAgent:
     """Its name in reports."""
     settings: Settings
     make: MakeAnswerer = settings_answerer
-    """Takes the task and the settings, with the run's pace and cache, and returns the function that answers."""
+    """Makes the function that answers, from the task and the settings, which include the run's rate limits and
+    cache."""
     graph: str | None = None
     """The name of the loop in the manifest, in place of the one in `settings`."""
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -164,9 +166,9 @@ class EvalAgent:
 
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent that asks an async function from a question to an output.
+        """Return an agent whose answers come from an async function from a question to an output.
 
-        `described` has other fields of the agent; its `roles` name the model or rule of each role.
+        `described` has other fields of EvalAgent; its `roles` name the model or rule of each role.
         """
         return cls(
             name,
@@ -184,7 +186,8 @@ class EvalAgent:
 def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
     """Return an agent that searches with the retriever of `settings` and does not answer.
 
-    `Task.for_search` returns the task without the metrics of answers. `described` has other fields of EvalAgent.
+    Use it with `Task.for_search`, which leaves out the metrics of answers. `described` has other fields of
+    EvalAgent.
     """
     return EvalAgent(name, settings, search_answerer, graph="none", **described)
 
@@ -226,9 +229,10 @@ def baseline_agent(
 def graph_answerer(
     agent: Agent, inputs: Callable[[Question], Inputs] | None = None
 ) -> AnswerQuestion:
-    """Return an async function that asks a compiled agent. It raises ModelRefused, which ends the run.
+    """Return an async function that asks a compiled agent.
 
-    ModelRefused means that a model refuses every call, so that other questions could not be answered either.
+    It raises ModelRefused if a model refuses every call. This ends the run, because other questions would fail
+    too.
 
     Args:
         agent: The agent.
@@ -247,7 +251,8 @@ def graph_answerer(
 def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
     """Return the input of an agent: the question, and the passages that the benchmark gives with it.
 
-    `graph` is the name of the agent's loop. A loop without a static mode gets the passages for its first hop.
+    `graph` is the name of the agent's loop. If the loop does not accept static passages, they are given for the
+    first hop.
     """
     inputs = task.benchmark.inputs(question)
     if "static_passages" in inputs and not graph_spec(graph).static:

@@ -61,7 +61,7 @@ _CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Is a run that has begun; `finish` asks the questions that have no result yet."""
+    """Holds a run that has begun; `finish` asks the questions that have no result yet."""
 
     task: Task
     pool: Pool
@@ -153,7 +153,7 @@ def begin_run(
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
         raise SettingsError(
-            "this run asks an agent that other processes cannot make; leave --engine out"
+            "this run's agent cannot be made in other processes: leave --engine out"
         )
     settings = with_benchmark_defaults(agent.settings, task.benchmark)
     graph = agent.graph or settings.loop
@@ -200,9 +200,10 @@ def begin_run(
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
-    """Return the settings, completed by the benchmark's form and length of answers.
+    """Return the settings with the form and length of answers that the benchmark expects, unless they set their
+    own.
 
-    A loop may have its own form for short answers, as IRCoT has.
+    A loop, such as IRCoT, may have its own form for short answers.
     """
     form = benchmark.style
     if form == "short":
@@ -217,7 +218,7 @@ def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Setting
 
 
 def with_default_cache(settings: Settings, folder: RunFolder) -> Settings:
-    """Return the settings with replies cached in the run's folder, unless they name another place."""
+    """Return the settings with model replies cached in the run's folder, unless they already name a cache."""
     if settings.cache:
         return settings
     return settings.model_copy(update={"cache": folder.replies_path.resolve()})
@@ -230,9 +231,9 @@ def remote_questions(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Set up in another process what `begin_run` sets up in this one: its own index and clients.
+    """Set up the agent in a worker process as `begin_run` does in this one, with its own index and clients.
 
-    All arguments are plain values that can be sent to it.
+    All arguments are plain values that can be sent to another process.
 
     Args:
         task: The arguments of `load_task`.
@@ -339,8 +340,9 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
 
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:
-    """Return the fingerprint of the index's knowledge graph; None without a graph, or if the retriever does not use
-    it."""
+    """Return the fingerprint of the index's knowledge graph; None if there is no graph, or the retriever does
+    not use it.
+    """
     if not reads_graph(settings.retriever) or not KGIndex.exists(task.index):
         return None
     return KGIndex.open(task.index).fingerprint

@@ -1,14 +1,13 @@
-"""Keeps an evaluation run on disk: a folder with a manifest, the results, one line for each question, and their
-summary.
+"""Keeps an evaluation run on disk: a folder with a manifest, one line for each result, and a summary.
 
     manifest.json   which system was asked which questions; a run is resumed only under the same manifest
     results.jsonl   one `Result` a line, in the order in which the questions ended
-    replies.sqlite  the models' replies, so that a question cut off halfway does not ask for them again
-    summary.json    always re-computable from results.jsonl
-    questions.jsonl the questions, where they were given as rows and not as a file
+    replies.sqlite  the models' replies, so that a question cut off halfway does not call models for them again
+    summary.json    can always be computed from results.jsonl
+    questions.jsonl the questions, if they were given as rows and not as a file
 
-A question counts as done when its line is on disk. A crash may leave an incomplete last line: it is removed when the
-run is resumed, and its question is asked again.
+A question counts as done when its line is on disk. A crash may leave an incomplete last line: it is removed
+when the run is resumed, and its question is asked again.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _QUESTIONS = ("questions", "questions_sha256")
 
 
 class RunFolder:
-    """Reads and writes the folder of a run. Thread safe. Only one process at a time can write, which `writing`
-    ensures.
+    """Reads and writes the folder of a run. Thread safe. `writing` ensures that only one process writes at a
+    time.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -83,12 +82,12 @@ class RunFolder:
         Args:
             path: The folder.
             manifest: The manifest of the run.
-            asked: The texts of the questions by id. A run that was begun with some of these questions is continued with
-                all of them, and its manifest is updated.
+            asked: The texts of the questions by id. If the folder's run has only some of these questions, it
+                continues with all of them, and its manifest is updated.
 
         Raises:
-            RunError: If another configuration began the folder (the message names the differences), the folder holds
-                something else, or another process writes to it.
+            RunError: If another configuration began the folder (the message names the differences), the folder
+                holds something else, or another process writes to it.
         """
         folder = cls(path)
         folder._check_content()
@@ -105,8 +104,8 @@ class RunFolder:
                     )
                 elif changes:
                     raise RunError(
-                        f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with the "
-                        "configuration it has, or give this run a folder of its own with --out"
+                        f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with that "
+                        "configuration, or give this run its own folder with --out"
                     )
                 folder._note_sitting(manifest)
             else:
@@ -117,7 +116,7 @@ class RunFolder:
     def _has_more_questions(
         self, changes: Sequence[str], asked: Mapping[str, str]
     ) -> bool:
-        """Tell whether the only difference is that questions were added to those that have a result."""
+        """Tell whether the manifests differ only because questions were added to those that have a result."""
         if any(change.partition(":")[0] not in _QUESTIONS for change in changes):
             return False
         return all(asked.get(result.id) == result.question for result in self.results())
@@ -151,7 +150,7 @@ class RunFolder:
         there = set(self.path.iterdir()) if self.path.is_dir() else set()
         if repeat_folders(self.path):
             raise RunError(
-                f"{self.path} holds repeats of a run: go on with --repeat, or name another folder"
+                f"{self.path} holds repeats of a run: continue them with --repeat, or name another folder"
             )
         if self.manifest_path not in there and there - half_begun:
             raise RunError(
@@ -182,7 +181,9 @@ class RunFolder:
         return data
 
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
-        """Add the current versions to the manifest if they differ from those of the run's last sitting."""
+        """Add the current versions of packages and code to the manifest if they differ from those of the last
+        resumption.
+        """
         manifest = self.manifest()
         last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
         changed = {}
@@ -200,13 +201,17 @@ class RunFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the folder's lock in the block. Raises RunError if another process has it; a crash releases it."""
+        """Hold the folder's lock inside the block. A crash releases it.
+
+        Raises:
+            RunError: if another process holds it.
+        """
         with sole_writer(self.lock_path):
             self._cut_off_half_a_line()
             yield
 
     def append(self, result: Result) -> None:
-        """Write a result's line, and return when it is on disk."""
+        """Write a result's line to disk, and return when it is stored there."""
         line = _json(result.to_dict()) + b"\n"
         with (
             self._lock,
@@ -238,9 +243,10 @@ class RunFolder:
                     ) from error
 
     def rows(self) -> list[JSON]:
-        """Return the results as rows of a table, with a column for each score and lists as JSON, without traces.
+        """Return the results as rows of a table, with a column for each score and lists as JSON, without
+        traces.
 
-        `ras-agent export RUN --to csv` or `parquet` writes a file of them.
+        `ras-agent export RUN --to csv` or `--to parquet` writes them to a file.
         """
         return table_rows(tuple(self.results()))
 
@@ -304,7 +310,8 @@ def repeat_folders(path: Path) -> list[Path]:
 
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Encode a value as JSON in UTF-8 that every parser accepts: lone surrogates become "?", NaN and infinities
-    null."""
+    become null.
+    """
     try:
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, indent=indent, default=str

@@ -1,8 +1,10 @@
-"""Asks the questions of a run again: replays the run, or forks it at a hop from which other roles decide.
+"""Asks the questions of a run again: replays the whole run, or forks it at a hop, from which other roles
+decide.
 
-Before the fork, planner and extractor are those of the run, and answer only from its cached replies. Retrieval and
-offline roles do their work again, since its result is the same each time. From the fork on the new roles decide. A call
-with the same words as a call of the run gets the run's reply, so that the two runs differ only by the new roles.
+Before the fork, planner and extractor are those of the run, and reply only from its cached replies. Retrieval
+and offline roles run again, because their results are the same each time. From the fork on the new roles
+decide. If one of their calls equals a call of the run, it gets that call's reply, so that the two runs differ
+only by the new roles.
 """
 
 from __future__ import annotations
@@ -42,15 +44,15 @@ class Fork:
         """Return the settings of the run, as far as its manifest has them.
 
         Raises:
-            RunError: If the run has no settings of an agent, or is a fork itself, so that its manifest lacks the roles
-                before its hop.
+            RunError: If the run has no settings of an agent, or is itself a fork, because a fork's manifest
+                does not have the roles before its hop.
         """
         manifest = self.folder.manifest()
         variant = manifest.get("variant") or {}
         if variant.get("from_hop") is not None:
             first = variant.get("replay_of")
             raise RunError(
-                f"{self.folder.path} is a fork of the run {first!r} and knows none of its roles before hop "
+                f"{self.folder.path} is a fork of the run {first!r} and does not record the roles before hop "
                 f"{variant['from_hop']}; ask {first!r} again"
             )
         roles: Mapping[str, Any] = manifest.get("roles") or {}
@@ -80,7 +82,7 @@ class Fork:
         corpus: Path | None = None,
         embedder: str | None = None,
     ) -> Task:
-        """Return the task of the questions that have a result in the run.
+        """Return a task of those questions that have a result in the run.
 
         Args:
             settings: The settings; an index in them replaces the run's corpus.
@@ -104,12 +106,12 @@ class Fork:
                 questions.append(question)
         if not questions:
             raise RunError(
-                f"{self.folder.path} has results of no question in {task.data}; name the data it was run on"
+                f"{self.folder.path} has no results of questions in {task.data}; name the data that the run was asked"
             )
         return replace(task, questions=questions)
 
     def agent(self, name: str, settings: Settings) -> EvalAgent:
-        """Return the agent that asks again. `settings` describe the roles from the fork on."""
+        """Return the agent that asks again. `settings` describe the new roles."""
         variant: JSON = {
             "replay_of": str(self.folder.manifest().get("name", "")),
             "from_hop": self.from_hop,
@@ -146,8 +148,9 @@ class Fork:
 
 
 class _FromHop:
-    """A role that is one role before a hop and another from that hop on. Outside a run, attributes are the later
-    role's."""
+    """Plays one role before a hop and another from that hop on. Outside a run, attributes are those of the
+    later role.
+    """
 
     def __init__(self, before: Any, after: Any, hop: int) -> None:
         self._before = before

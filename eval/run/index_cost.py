@@ -1,7 +1,8 @@
-"""Compares two costs of extracting facts: from the whole corpus in advance, and from each question's passages.
+"""Compares the costs of two ways to extract facts: from the whole corpus in advance, or from each question's
+passages.
 
-RAS (arXiv 2502.10996, appendix G) compares the two by rough ranges. Here they are counted: passages and tokens from
-the calls of a run, or tokens estimated if no model read passages.
+RAS (arXiv 2502.10996, appendix G) compares the two by rough ranges. Here passages and tokens are counted from
+the calls of a run; if no model read passages, tokens are estimated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class ReadingCost:
-    """Counts the effort of reading passages for facts: passages, calls and tokens."""
+    """Counts the cost of reading passages for facts: passages, calls and tokens."""
 
     passages: float = 0.0
     calls: float = 0.0
@@ -38,7 +39,7 @@ class ReadingCost:
     """Whether the tokens were counted from calls and not estimated."""
 
     def times(self, factor: float) -> ReadingCost:
-        """Return the effort of `factor` times as many passages."""
+        """Return the cost of `factor` times as many passages."""
         return ReadingCost(
             self.passages * factor,
             self.calls * factor,
@@ -48,17 +49,19 @@ class ReadingCost:
         )
 
     def cost(self, price: Price) -> float:
-        """Return the cost in money, as if the provider cached no tokens."""
+        """Return the cost in money, assuming that the provider cached no tokens."""
         return price.cost(round(self.input_tokens), round(self.output_tokens))
 
     def to_dict(self) -> JSON:
-        """Return the effort as JSON."""
+        """Return the counts as JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """Compares the effort of reading the corpus in advance with that of reading passages as questions need them."""
+    """Compares the cost of reading the whole corpus in advance with that of reading passages when questions
+    need them.
+    """
 
     questions: int
     static: ReadingCost
@@ -72,7 +75,7 @@ class CostComparison:
 
     @property
     def break_even(self) -> int:
-        """Return the number of questions that take as many tokens as reading the whole corpus; 0 if questions take no
+        """Return how many questions use as many tokens as reading the whole corpus does; 0 if questions use no
         tokens.
         """
         each = self.per_question.input_tokens + self.per_question.output_tokens
@@ -93,13 +96,14 @@ class CostComparison:
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
-    """Return the mean effort of a passage. `calls` has the calls about each of several passages.
+    """Return the mean cost of reading a passage. `calls` has, for each of several passages, the calls that read
+    it.
 
     Raises:
         ValueError: If there are no passages.
     """
     if not calls:
-        raise ValueError("no passage has been measured")
+        raise ValueError("no passage was read: give the calls of at least one passage")
     every = list(chain.from_iterable(calls))
     total = ReadingCost(
         len(calls),
@@ -119,14 +123,14 @@ def compare(
     output_ratio: float = 1.0,
     by_title: bool = False,
 ) -> CostComparison:
-    """Compare the effort of reading the corpus in advance with that of reading the passages of a run's questions.
+    """Compare the cost of reading the whole corpus in advance with that of reading the passages of a run's
+    questions.
 
     Args:
         results: The results of the run.
         corpus: The passages by id, or by title with `by_title`, as results name passages.
-        measured: The effort of one passage; by default the mean usage of the run's extractor, or else an estimate: the
-            prompt and the passage at four characters a token, and `output_ratio` tokens of facts for each token of the
-            passage.
+        measured: The cost of one passage; by default the mean usage of the run's extractor. If the run has
+            none, it is estimated: four characters of prompt and passage per token, and `output_ratio`.
         output_ratio: Tokens of facts for each token of a passage, for the estimate.
         by_title: Whether results name passages by title.
 
@@ -134,7 +138,7 @@ def compare(
         RunError: If the run has no results, or was over another corpus.
     """
     if not results:
-        raise RunError("the run has no results yet")
+        raise RunError("the run has no results yet: finish it with `ras-agent eval`")
     passages_of_results = []
     for result in results:
         passages_of_results.append(_passages_of(result, corpus, by_title))
@@ -197,7 +201,7 @@ def _passages_of(
 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
-    """Return the mean usage of the run's extractor for one passage, including replayed calls; None without calls."""
+    """Return the run's extractor's mean usage per passage, including replayed calls; None if it made no calls."""
     used: Counter[str] = Counter()
     for result in results:
         used.update(result.usage.get("by_role", {}).get("extractor", {}))

@@ -1,4 +1,6 @@
-"""Writes manifests of runs: everything that the figures of a run depend on, before the first question is asked."""
+"""Writes manifests of runs. A manifest records, before the first question, everything that the run's figures
+depend on.
+"""
 
 from __future__ import annotations
 
@@ -94,10 +96,11 @@ def manifest_of(
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the differences between two manifests that would change results, each as "key: ... there, ... here".
+    """Return the differences between two manifests that would change results, each as "key: ... there, ...
+    here".
 
-    Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data are ignored, because
-    a run may be finished on another machine. Its manifest then lists these changes under "resumed".
+    Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data are ignored,
+    because a run may be finished on another machine; its manifest then lists such changes under "resumed".
     """
     there = _flat(_as_json(before))
     here = _flat(_as_json(now))
@@ -115,9 +118,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def apart_from_role(
     manifest: Mapping[str, Any], other: Mapping[str, Any], role: str
 ) -> list[str]:
-    """Return the differences between two runs other than the model or rule of `role`.
+    """Return the differences between two runs, except the model or rule of `role`.
 
-    They are in other roles and their prompts, the retriever, settings, limits, corpus and graph.
+    They can be in other roles and their prompts, the retriever, settings, limits, corpus and graph.
     """
     apart = []
     for line in differences(manifest, other):
@@ -133,7 +136,7 @@ _PROMPTS = {
     "answerer": ("answer", "may-", "must-", "corag-answer", "reader"),
     "extractor": ("triples", "text2triple", "mentions"),
 }
-"""How the names of each role's prompts begin."""
+"""The beginnings of the names of each role's prompts."""
 
 
 def _is_apart(difference: str, role: str) -> bool:
@@ -149,9 +152,9 @@ def _is_apart(difference: str, role: str) -> bool:
 
 
 def file_sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal.
+    r"""Return the SHA-256 of a file's content in hexadecimal.
 
-    The kind of its line ends, and blank lines at its end, do not matter.
+    Line ends count as "\n", and blank lines at the end of the file are ignored.
     """
     digest = hashlib.sha256()
     ends = 0
@@ -167,7 +170,9 @@ def file_sha256(path: str | Path) -> str:
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each prompt by name. Prompts in `directory` replace or extend the packaged ones."""
+    """Return the SHA-256 of each prompt by name. Prompts in `directory` replace the packaged ones, or are added
+    to them.
+    """
     hashes = {}
     for name in prompt_names(directory):
         hashes[name] = hashlib.sha256(
@@ -179,9 +184,10 @@ def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the checkout that this package runs from, with "+changes" if tracked files were changed.
+    """Return the commit of the checkout that this package runs from, with "+changes" if tracked files were
+    changed.
 
-    Returns None for an installed package, or if git cannot be run.
+    Return None for an installed package, or if git cannot be run.
     """
     folder = Path(ras_agent.__file__).resolve().parent
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:

@@ -1,8 +1,9 @@
-"""Searches the graph that comes with a question: a small index in memory, made when the question is asked.
+"""Searches the graph that comes with a question, by a small index in memory that is made when the question is
+asked.
 
-Each question of GraphQA and the Freebase benchmarks has its own graph, and nothing else is searched for it. An
-`OwnGraphs` takes the place of the index: its retrievers search the graph of the question that `asking` sets, in
-whatever thread or task they are called.
+Each question of GraphQA and the Freebase benchmarks has its own graph, and only that is searched for it. An
+`OwnGraphs` is used in place of an index: its retrievers search the graph of the question that `asking` sets,
+whatever thread or task calls them.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ _ONE_FACT = Question(
 
 
 def graph_passages(question: Question) -> list[Passage]:
-    """Return the facts of a question's graph as passages, one or more for each head, then the nodes without facts.
+    """Return the facts of a question's graph as passages, one or more for each head, then the nodes without
+    facts.
 
-    The facts are in the passages' metadata, so that an extractor is not needed. A fact is left out if one of its parts
-    has no visible character.
+    The facts are also in the passages' metadata, so that no extractor is needed. A fact is left out if one of
+    its parts has no visible character.
     """
     graph = question.graph
     of_nodes = chain.from_iterable(map(_of_object, graph.nodes))
@@ -66,9 +68,9 @@ def graph_passages(question: Question) -> list[Passage]:
 
 
 def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
-    """Yield facts from the text of an object of a scene graph, "name: mill; attribute: old, white; (x,y,w,h): ...".
+    """Yield facts from the text of a scene graph's object, "name: mill; attribute: old, white; (x,y,w,h): ...".
 
-    In these facts its name and attributes are entities, so that a question can find the object by them. Other texts
+    In these facts its name and attributes are entities, by which a question can find the object. Other texts
     give no facts.
     """
     if not node.startswith("name: "):
@@ -80,7 +82,9 @@ def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
 
 
 class QuestionGraphIndex:
-    """Holds the index and knowledge graph of one question's graph, made when first needed, and their retrievers."""
+    """Searches the graph that comes with one question. Each retriever is made, with its index, when first
+    needed.
+    """
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -110,9 +114,10 @@ class QuestionGraphIndex:
         return retriever_over(index, name, **options)
 
     def _mentions(self, graph: KGIndex) -> Any:
-        """Return a function that finds names of the graph in a query.
+        """Return a function that finds the names of graph entities in a query.
 
-        For the text of the question it returns the question's entities, if the benchmark names them.
+        If the query is the question itself, these are the question's entities that the benchmark names, if it
+        does.
         """
         question = self._question
 
@@ -152,34 +157,33 @@ def asking(question: Question) -> Iterator[None]:
 
 
 class OwnGraphs(PassageIndex):
-    """Stands in for an index, for questions with their own graphs. It holds no passages itself."""
+    """Stands in for an index if questions have their own graphs. It has no passages itself."""
 
     @classmethod
     def embedded_by(cls, embedder: object = None) -> Self:
-        """Return a new instance whose passages, entities and relations `embedder` embeds; without it, only words are
-        compared.
+        """Return a new instance with an embedder for passages, entities and relations; without it, only words
+        are compared.
         """
         graphs = cls.in_memory()
         graphs._embedder = resolve_embedder(embedder) if embedder is not None else None
         return graphs
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return this index, as its questions' graphs cannot be filtered.
+        """Return this index unchanged. A filter is refused, because the questions' graphs cannot be filtered.
 
         Raises:
             FilterError: If a filter is given.
         """
         if Filter.of(filter):
             raise FilterError(
-                "questions that bring their own graphs are asked without a filter: leave --filter out"
+                "questions with their own graphs cannot be filtered: leave --filter out"
             )
         return self
 
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
-        """Return the retriever `name` over the graph of the question that is being asked.
+        """Return the retriever `name`, which searches the graph of the question that is being asked.
 
-        An unknown name, or an option that the retriever does not have, raises an error here, before any question is
-        asked.
+        An unknown name or option raises an error already here, before any question is asked.
         """
         try:
             QuestionGraphIndex(_ONE_FACT).retriever(name, self._embedder, options)
@@ -192,7 +196,7 @@ class OwnGraphs(PassageIndex):
 
 
 class _OfTheQuestion:
-    """A retriever over the graph of the question that is being asked."""
+    """Searches the graph of the question that is being asked."""
 
     def __init__(
         self, name: str, embedder: Embedder | None, options: dict[str, Any]
@@ -205,7 +209,7 @@ class _OfTheQuestion:
         question = _ASKED.get()
         if question is None:
             raise RunError(
-                "no question is being asked: put the call into `with asking(question)`"
+                "no question is being asked: call this inside `with asking(question)`"
             )
         return question.retriever(self.name, self._embedder, self._options).retrieve(
             query, k

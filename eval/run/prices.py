@@ -1,8 +1,8 @@
 """Computes the cost of model calls from the user's table of prices.
 
-No prices are built in, since they change and differ by contract. The file is JSON, `model -> {"input", "output",
-"cached"}` per million tokens, all in one currency; keys that begin with "_" are notes. eval/run/prices.json is such a
-file without any model.
+No prices are built in, because they change and differ by contract. The file is JSON, `model -> {"input",
+"output", "cached"}` per million tokens, all in one currency. Keys that begin with "_" are notes.
+eval/run/prices.json is such a file without any model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Price:
 class Tokens:
     """Counts the tokens of model calls.
 
-    Replayed calls count too: the run would cost that much without cached replies.
+    Replayed calls count too, because without cached replies the run would cost that much.
     """
 
     calls: int = 0
@@ -66,7 +66,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Holds a sum in the currency of the price table, and the models without a price, which the sum leaves out."""
+    """Holds a sum in the currency of the price table, and the models that are missing in it because they have
+    no price.
+    """
 
     total: float = 0.0
     unpriced: tuple[str, ...] = ()
@@ -80,7 +82,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Holds a table of prices. A model is looked up by its whole name, then by the part after its provider or
+    """Holds a table of prices. A model is looked up by its whole name, else by the part after its provider or
     endpoint.
     """
 
@@ -107,7 +109,7 @@ def load_prices(path: str | Path | None = None) -> Prices:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise SettingsError(f"{where}: not JSON ({error})") from error
+        raise SettingsError(f"{where}: not JSON ({error}); correct the file") from error
     if not isinstance(data, dict):
         raise SettingsError(
             f'{where}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}'
@@ -156,7 +158,7 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
 
 
 def model_tokens(usage: Mapping[str, Any]) -> dict[str, Tokens]:
-    """Return the tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
+    """Return the tokens of each model from a result's `usage` (see ras_agent.eval.run.result.token_use)."""
     tokens = {}
     for model, used in (usage.get("by_model") or {}).items():
         tokens[model] = Tokens(

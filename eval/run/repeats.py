@@ -1,10 +1,11 @@
-"""Asks an agent the same task several times, and measures how far the runs agree.
+"""Asks an agent the same task several times, and measures how much the runs agree.
 
     runs/mine/repeat-1, repeat-2, ...   ordinary runs, each with its own cached replies, to resume, export and compare
-    runs/mine/summary.json              all of them together
+    runs/mine/summary.json              the summary of all of them
 
-A question's score is its mean over the repeats, so that the interval is still over questions. The spread is that of
-the repeats' means. pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
+A question's score is its mean over the repeats, so the interval is still one over questions. The spread is that
+of the repeats' means. pass^k is the probability that k repeats of a question are all right (Yao et al., 2024,
+tau-bench).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ras_agent.eval.run.task import Task
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
 
 WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
-"""A function that is called with each run that begins. The function that its context yields is called with each
-result."""
+"""A function that takes a run when it begins, and returns a context manager. The function that the context
+manager yields is called with each result."""
 
 _OF_QUESTIONS = (
     "questions",
@@ -42,12 +43,12 @@ _OF_QUESTIONS = (
     "at_coverage",
     "confidence",
 )
-"""The parts of a summary that are computed over questions. The other parts are computed over all repeats of them."""
+"""The parts of a summary that are computed over questions. All other parts are computed over all repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Holds the mean of a metric over the repeats, and how far the repeats' means differ."""
+    """Holds the mean of a metric over the repeats, and how much the repeats' means differ."""
 
     mean: float
     deviation: float
@@ -60,7 +61,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class RepeatFigures:
-    """Holds how far repeats agree, over the questions that all of them have asked."""
+    """Holds how much repeats agree, over the questions that have a result in all of them."""
 
     count: int
     """The number of repeats."""
@@ -68,7 +69,7 @@ class RepeatFigures:
     """The metric that decides whether an answer is right."""
     scores: Mapping[str, Spread]
     all_right: Mapping[int, float]
-    """pass^k by k, from 1: the chance that k repeats of a question are all right."""
+    """pass^k by k, from 1: the probability that k repeats of a question are all right."""
 
 
 def ask_repeatedly(
@@ -90,14 +91,14 @@ def ask_repeatedly(
         task: The questions.
         agent: The agent that is asked.
         out: The folder of the repeats.
-        times: How many repeats there are at the end.
+        times: The number of repeats, including those that the folder already has.
         prices: The prices for the cost in the summary.
         mauve: As for `Run.finish`.
         watch: Shows each run's progress.
         options: Further arguments of `begin_run`.
 
     Raises:
-        SettingsError: If the settings cache replies in one place, so that all repeats would be the same.
+        SettingsError: If the settings name one cache of replies, which would make all repeats equal.
         RunError: If the folder holds something else, or more repeats.
     """
     _check(agent, out, times)
@@ -143,8 +144,9 @@ def read_repeats(path: Path) -> list[list[Result]]:
 def summarise_repeats(
     repeats: Sequence[Sequence[Result]], prices: Prices | None = None
 ) -> JSON:
-    """Return the content of summary.json: scores by question, effort over all repeats, and how far the repeats
-    agree."""
+    """Return the content of summary.json: scores by question, costs over all repeats, and how much the repeats
+    agree.
+    """
     merged = merge_repeats(repeats)
     asked = list(chain.from_iterable(repeats))
     summary = summarise(asked, prices)
@@ -157,10 +159,10 @@ def summarise_repeats(
 
 
 def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
-    """Return one result for each question that all repeats have asked.
+    """Return one result for each question that has a result in all repeats.
 
-    Scores and seconds are means over the repeats, calls are summed, and the error is the first of any repeat. The other
-    fields are from the first repeat.
+    Scores and seconds are means over the repeats, calls are summed, and the error is the first one of any
+    repeat. The other fields are those of the first repeat.
     """
     merged = []
     for group in _groups(repeats):
@@ -180,7 +182,7 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
 def figures_of_repeats(
     repeats: Sequence[Sequence[Result]], metric: str = ""
 ) -> RepeatFigures:
-    """Return how far the repeats agree.
+    """Return how much the repeats agree.
 
     `metric` decides whether an answer is right; by default the best suited one of the run.
     """
@@ -206,7 +208,8 @@ def figures_of_repeats(
 def all_right(right: Sequence[int], times: int) -> dict[int, float]:
     """Return pass^k for k from 1 to `times`; {} without questions.
 
-    pass^k is the chance that k randomly drawn repeats of a question are all right, averaged over the questions.
+    pass^k is the probability that k randomly drawn repeats of a question are all right, averaged over the
+    questions.
 
     Args:
         right: For each question, the number of its repeats that are right.
@@ -222,7 +225,7 @@ def all_right(right: Sequence[int], times: int) -> dict[int, float]:
 
 
 def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
-    """Return, for each question that all repeats have asked, its results, in the order of the first repeat."""
+    """Return the results of each question that has a result in all repeats, in the order of the first repeat."""
     by_id = []
     for results in repeats:
         by_id.append({result.id: result for result in results})
@@ -237,7 +240,7 @@ def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
 
 
 def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:
-    """Return the spread of the repeats' means; None if a repeat lacks the metric."""
+    """Return the spread of the repeats' means; None if a repeat has no score in the metric."""
     means = []
     for repeat in zip(*groups, strict=True):
         scores = score_columns(repeat).get(metric)

@@ -1,4 +1,4 @@
-"""Defines the result of one question, a line of results.jsonl, and makes it from an agent's output."""
+"""Defines the result of one question, which is a line of results.jsonl, and makes it from an agent's output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_SERVERS = frozenset(
         "TimeoutError",
     }
 )
-"""How the message of a failure begins if a server caused it, and not a role or its model."""
+"""The beginnings of a failure's message if a server caused the failure, not a role or its model."""
 
 
 _PLAIN_COLUMNS = (
@@ -44,7 +44,7 @@ _LIST_COLUMNS = ("answers", "supporting", "retrieved")
 
 
 class _Failure(TypedDict):
-    """A problem that did not end the run of a question."""
+    """Describes a problem that did not end the run of a question."""
 
     role: str
     message: str
@@ -70,7 +70,7 @@ class Result:
     answer: str = ""
     abstained: bool = False
     confidence: float | None = None
-    """The answer's confidence, 0..1, also of an answer that was withheld; None if the answerer does not state it."""
+    """The answer's confidence, 0..1, also if the answer was withheld; None if it has no confidence."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """Metric to score in 0..1."""
     retrieved: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Result:
     """The grade of each judged passage if the question set has grades (BEIR); otherwise each passage of `supporting`
     counts as 1."""
     suggestion: str = ""
-    """For an abstention: the answer that its citations suggest without being sure."""
+    """For an abstention: the answer that the citations suggest, but not with enough certainty."""
 
     @property
     def tokens(self) -> int:
@@ -129,9 +129,10 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result whose line is `data`. Unknown keys and null scores are ignored.
+        """Return the result of a line of results.jsonl. Unknown keys and null scores are ignored.
 
-        Raises ValueError, which names the field, if a value has the wrong type.
+        Raises:
+            ValueError: if a value has the wrong type; the message names the field.
         """
         known = dict(data)
         scores = data.get("scores")
@@ -222,8 +223,8 @@ def mean_scores(results: Iterable[Result]) -> dict[str, float]:
 
 
 def table_rows(results: Sequence[Result]) -> list[JSON]:
-    """Return the results as rows of a table: the same columns in each, one for each score, lists as JSON, without
-    traces.
+    """Return the results as rows of a table without traces. All rows have the same columns, one for each score;
+    lists are JSON.
     """
     names = list(score_columns(results))
     rows = []
@@ -247,7 +248,7 @@ def error_dict(error: BaseException) -> JSON:
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
-    """Return the sums of the tokens of model calls (`Call.to_dict()`): in total, by role and by model.
+    """Return the summed tokens of model calls (`Call.to_dict()`): in total, by role and by model.
 
     `replayed` is how many calls were answered from cached replies; their tokens are counted too.
     """
@@ -260,8 +261,9 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
 
 
 def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
-    """Return the answerer's failure in an agent's output, which makes the result an error and not an abstention; else
-    None."""
+    """Return the answerer's failure in an agent's output, which makes the result an error, not an abstention;
+    None without one.
+    """
     if not out.get("failed"):
         return None
     messages = []
@@ -275,10 +277,10 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
 
 
 def _server_failure(out: Mapping[str, Any]) -> JSON | None:
-    """Return the first failure in an agent's output that a server caused; None if there is none.
+    """Return the first failure in an agent's output that a server caused; None without one.
 
-    The answer does not show what the system can do then, so the result is an error, and the question can be asked
-    again.
+    Such a result is an error, because its answer does not show what the system can do, and the question can be
+    asked again.
     """
     for failure in out.get("failures") or ():
         if str(failure["message"]).partition(":")[0] in _OF_SERVERS:

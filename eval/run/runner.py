@@ -1,11 +1,11 @@
-"""Asks the questions of a benchmark, many at a time, and writes each result to disk as it ends.
+"""Asks the questions of a benchmark, many at a time, and writes each result to disk as soon as it exists.
 
     folder = RunFolder.begin("runs/x", manifest)
     evaluate(Here(question_work(graph_answerer(agent), metric_scorer(["em"]))), questions, folder, concurrency=32)
 
-A question that fails gives a result with an error. The same call resumes an interrupted or killed run: questions with a
-line in the folder are not asked again. If the models' replies are cached in `folder.replies_path`, no call that had a
-reply is repeated for the other questions.
+A question that fails gives a result with an error. The same call resumes an interrupted or killed run:
+questions with a line in the folder are not asked again. If the models' replies are cached in
+`folder.replies_path`, the other questions also reuse the replies that they already got.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ras_agent.tools.workers.pool import Pool, Work, run_all
 _ALLOCATIONS = 20_000
 
 Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
-"""A function from a question and an agent's output to metric -> score in 0..1. The output of a failed question is
-`NO_ANSWER`."""
+"""A function from a question and an agent's output to scores in 0..1 by metric. The output of a failed question
+is `NO_ANSWER`."""
 
 
 def metric_scorer(metrics: Sequence[str], *, cites: bool = False) -> Scorer:
@@ -46,7 +46,7 @@ def metric_scorer(metrics: Sequence[str], *, cites: bool = False) -> Scorer:
 
     Args:
         metrics: The names of the metrics.
-        cites: Whether the answers were asked to list the nodes and edges they are based on. If so, the answer and the
+        cites: Whether the answers were asked to list the nodes and edges behind them. If so, the answer and the
             list are scored separately.
     """
 
@@ -65,7 +65,7 @@ def question_work(
     roles: Mapping[str, str] | None = None,
     traces: bool = True,
 ) -> Work:
-    """Return a function that turns a Question into its Result, for a pool of this process or of others.
+    """Return a function that turns a Question into its Result, for a pool in this process or in others.
 
     An exception while answering becomes the error of the result; only ModelRefused is raised.
 
@@ -118,7 +118,7 @@ def question_work(
 def _trace_of(
     output: Mapping[str, Any], mode: str, roles: Mapping[str, str]
 ) -> JSON | None:
-    """Return the trace of an output, or of the passages of a search; None if the output has no question."""
+    """Return the trace of an output, or of a search's passages; None if the output has no question."""
     if "question" in output:
         return Trace.from_state(output, mode, roles).to_dict()
     if "searched" in output:
@@ -140,7 +140,7 @@ def evaluate(
 ) -> list[Result]:
     """Ask the questions that have no result in the folder, and return all results, in the order of `questions`.
 
-    KeyboardInterrupt and ModelRefused leave a run that can be resumed.
+    After KeyboardInterrupt or ModelRefused the run can be resumed.
 
     Args:
         pool: Asks the questions.
@@ -170,7 +170,7 @@ def evaluate(
             count = len(remaining(questions, folder))
             message = f"{len(questions) - count:,} of {len(questions):,} questions are done and stored"
             raise ModelRefused(
-                f"{error}; {message}, and the same command goes on from there"
+                f"{error}; {message}, and the same command continues the run"
             ) from error
         ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
@@ -203,7 +203,9 @@ async def run_questions(
     concurrency: int,
     on_end: Callable[[Result], None] | None = None,
 ) -> None:
-    """Ask all `questions`, at most `concurrency` at once, and append each result to the folder as it ends."""
+    """Ask all `questions`, at most `concurrency` at the same time, and append each result to the folder when it
+    exists.
+    """
 
     async def store(result: Result) -> None:
         timed = replace(result, at_once=concurrency)
@@ -219,9 +221,7 @@ def _check_ids(questions: Iterable[Question]) -> None:
     for name, count in Counter(question.id for question in questions).items():
         if count > 1:
             raise RunError(
-                f"{count} questions have the id {name!r}; results are kept by id, so give each its own"
+                f"{count} questions have the id {name!r}, but results are kept by id: give each question its own"
             )
         if reason := not_unicode(name):
-            raise RunError(
-                f"the id {name!r} {reason}; results are kept by id, so give the question another"
-            )
+            raise RunError(f"the id {name!r} {reason}: give the question another id")

@@ -1,4 +1,4 @@
-"""Computes the summary of a run from its results. The same results give the same summary."""
+"""Computes the summary of a run from its results. Equal results give equal summaries."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens
 def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
     """Return the content of summary.json.
 
-    A question that ended in an error counts with its scores, which are the scores of an empty answer. `retrieved` is
-    the number of passages of a question. `cost` is None if no call has a price; otherwise it lists the models without
-    one.
+    A question that ended in an error counts with the scores of an empty answer. `retrieved` is the mean number
+    of passages for a question. `cost` is None if no call has a price; otherwise it lists the models without a
+    price.
     """
     seconds = [result.seconds for result in results]
     names = list(score_columns(results))
@@ -75,7 +75,9 @@ def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
 
 
 def _sureness(figures: ConfidenceFigures | None) -> JSON | None:
-    """Return the figures of confidences, with the share of wrong answers among the surest quarter, half and so on."""
+    """Return the figures of confidences, with the share of wrong answers among the most confident quarter, half
+    and so on.
+    """
     if figures is None:
         return None
     risks = {}
@@ -93,10 +95,12 @@ _COVERAGES = (0.5, 0.8)
 
 
 def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return the mean scores of the most confident 50 % and 80 % of all answers; {} if no answer has a confidence.
+    """Return the mean scores of the most confident 50 % and 80 % of all answers; {} if no answer has a
+    confidence.
 
-    These are the scores if only those answers were given. Withheld answers come last, and before them answers without a
-    confidence; with `--least-confidence 0` no answer is withheld. Equal confidences are ordered by question.
+    These would be the scores if only those answers were given. Answers without a confidence come after all
+    others, and withheld answers last of all; with `--least-confidence 0` no answer is withheld. Ties are
+    ordered by question.
     """
     if not any(result.confidence is not None for result in results):
         return {}
@@ -116,7 +120,7 @@ def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
-    """Return counts of the problems inside runs, the most frequent first, by "role: message" without passage ids."""
+    """Count the problems inside runs by "role: message" without passage ids, the most frequent first."""
     messages: Counter[str] = Counter()
     for result in results:
         for failure in result.failures:
@@ -160,8 +164,8 @@ def _gold_hops(result: Result) -> str:
 def _kind_of_answer(result: Result) -> str:
     """Return "yes or no" or "open"; "" without gold answers.
 
-    Scores are also given by this kind, since guessing gets half of the yes-or-no questions right, but hardly any open
-    one.
+    Scores are also given by this kind, because guessing answers half of the yes-or-no questions but hardly any
+    open one.
     """
     gold = {normalise_answer(answer) for answer in result.answers}
     if not gold:
@@ -172,7 +176,7 @@ def _kind_of_answer(result: Result) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean; 0.0 of no values."""
+    """Return the mean; 0.0 if there are no values."""
     if not values:
         return 0.0
     return fmean(values)
@@ -194,7 +198,7 @@ def _tokens(results: Sequence[Result]) -> JSON:
 
 
 def summed_usage(results: Sequence[Result]) -> JSON:
-    """Return the model calls of several results, summed, in the form of a result's `usage`."""
+    """Return the summed model calls of several results, in the form of a result's `usage`."""
     total = {name: _sum(results, name) for name in _COUNTED}
     return {
         **total,

@@ -1,4 +1,6 @@
-"""Defines tasks of an evaluation: questions, the index that is searched for them, the instruction, and the metrics."""
+"""Defines a task of an evaluation: questions, the index that is searched for them, the instruction, and the
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Holds questions over an index, which are the same for all agents that are compared."""
+    """Holds the questions, index and metrics that are the same for all agents that are compared."""
 
     benchmark: Benchmark
     """Defines how the files are read, and how a question is asked and scored."""
@@ -40,13 +42,14 @@ class Task:
     instruction: str = "answer"
     """The name of the benchmark's instruction that the answerer gets."""
     context_use: str | None = None
-    """The use of the questions' contexts that replaces the benchmark's; None if not chosen."""
+    """How the questions' contexts are used, in place of the benchmark's `context_use`; None for the
+    benchmark's."""
     skipped: tuple[IngestError, ...] = ()
     """The errors of records that were left out because they could not be read."""
     rows: tuple[JSON, ...] = ()
     """The questions as plain JSON if they were given as rows; otherwise ()."""
     without_evidence: int = 0
-    """The number of questions with a gold passage that the index lacks, so that a search cannot find all their gold
+    """The number of questions with a gold passage that is not in the index, so that no search can find all gold
     passages."""
 
     @property
@@ -107,17 +110,17 @@ def load_task(
         name: The benchmark's name.
         data: A file, a pandas DataFrame, or a list of rows.
         settings: The settings; they name the index if neither `corpus` nor the questions have passages.
-        corpus: A file of passages, or BEIR's folder; by default that of the folder `data`, if it has one and the
-            questions have no passages.
+        corpus: A file of passages, or BEIR's folder; by default that of the folder `data`, if it has one and
+            the questions have no passages.
         embedder: The embedder of the questions' passages or graphs, or of `corpus`; without one, only words are
             compared.
         instruction: The name of the benchmark's instruction that the answerer gets.
-        context_use: The use of the questions' contexts, in place of the benchmark's.
+        context_use: How the questions' contexts are used, in place of the benchmark's `context_use`.
         first: The number of the first question to read, from 1.
         limit: The maximum number of questions.
         metrics: The names of metrics that replace the benchmark's.
-        strict: Whether a record that cannot be read raises an error; otherwise it is left out, and its error listed in
-            `skipped`.
+        strict: Whether a record that cannot be read raises an error; otherwise it is left out, and its error
+            listed in `skipped`.
 
     Raises:
         RasError: If a file cannot be read, or a name is unknown.
@@ -140,7 +143,7 @@ def load_task(
     if corpus is not None:
         corpus = corpus_file(corpus)
     if not everything:
-        raise SettingsError(f"{data}: no questions in them; give one row at least")
+        raise SettingsError(f"{data} hold no questions: give at least one row")
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(
@@ -148,7 +151,7 @@ def load_task(
         )
     if embedder and corpus is None and settings.index is not None:
         raise SettingsError(
-            f"{settings.index} has its own embedder; leave --embedder out"
+            f"{settings.index} already has an embedder: leave --embedder out"
         )
     index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
     lacking = count_without_evidence(questions, index)
@@ -172,7 +175,7 @@ def load_task(
 
 
 def _context_use(name: str) -> ContextUse:
-    """Return the use of contexts called `name`.
+    """Check the name of a use of contexts, and return it.
 
     Raises:
         UnknownName: there is no such use.
@@ -184,8 +187,9 @@ def _context_use(name: str) -> ContextUse:
 
 
 def _corpus_beside(data: Path, questions: Iterable[Question]) -> Path | None:
-    """Return the corpus in the folder of the questions, as in BEIR's format; None if a question has passages or a
-    graph."""
+    """Return the corpus in the folder of the questions, as in BEIR's format; None if a question has passages or
+    a graph.
+    """
     found = corpus_file(data)
     if found == data:
         return None
@@ -252,9 +256,10 @@ def _row(row: Any, number: int) -> Mapping[str, Any]:
 
 
 def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -> int:
-    """Return the number of questions with a gold passage that is not in the index. All passages are read once.
+    """Return the number of questions with a gold passage that is not in the index. All passages of the index
+    are read once.
 
-    Questions with their own graph are left out, as that graph is searched for them.
+    Questions with their own graph are not counted, because the index is not searched for them.
     """
     searched = []
     for question in questions:
@@ -281,7 +286,9 @@ def _index(
     questions: Sequence[Question],
     on_bad: OnBad | None,
 ) -> tuple[PassageIndex, str]:
-    """Return the index and its digest: made from a file, stored, or made from the questions' passages or graphs."""
+    """Return the index and its digest. The index is made from `corpus`, opened, or made from the questions'
+    passages or graphs.
+    """
     from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
     from ras_agent.tools.index.store import PassageIndex
 

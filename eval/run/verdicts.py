@@ -1,4 +1,6 @@
-"""Decides whether an answer is right, by the run's best suited metric, and computes the cost of a right answer."""
+"""Decides whether an answer is right, by the best suited metric of a run, and computes the cost of a right
+answer.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def deciding_metric(names: Sequence[str]) -> str:
 
 
 def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:
-    """Count the right answers by a metric, and divide the tokens and the cost of all questions by their number."""
+    """Count the right answers by a metric, and divide the tokens and the cost of all questions by that number."""
     verdicts = [verdict(result, metric) for result in results]
     count = verdicts.count("right")
     tokens = sum(result.tokens for result in results)
@@ -72,9 +74,10 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
 def confidence_of(
     results: Iterable[Result], metric: str, seed: int = 0
 ) -> ConfidenceFigures | None:
-    """Return how well confidences separate right from wrong answers; None without confidences.
+    """Return how well confidences separate right from wrong answers; None without confidences. Abstentions are
+    ignored.
 
-    Abstentions are left out. `metric` decides whether an answer is right.
+    `metric` decides whether an answer is right.
     """
     confidences = []
     right = []
@@ -94,7 +97,7 @@ def _each(total: float | None, count: int) -> float | None:
 
 
 def _rank(name: str) -> int | None:
-    """Return the metric's rank among those that decide; None if it has none or is not installed."""
+    """Return the metric's rank among those that decide; None if it has no rank or is not installed."""
     with suppress(UnknownName):
         return find_metric(name).decides
     return None

@@ -1,4 +1,4 @@
-"""Chooses the processes that do a command's work: `--engine` and `--workers`."""
+"""Chooses the processes that do a command's work, by `--engine` and `--workers`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALLS = 2  # by default, concurrent calls to one endpoint for each concurrent i
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """Chooses the processes that do the work."""
+    """Says which processes do the work."""
 
     engine: str = "here"
     """One of ENGINES."""
@@ -34,7 +34,7 @@ class WorkerPlan:
             raise UnknownName("engine", self.engine, ENGINES)
         if self.engine == "here" and self.workers:
             raise SettingsError(
-                "--workers share the work only with --engine processes or --engine ray"
+                "--workers needs other processes: add --engine processes or --engine ray"
             )
 
     @property
@@ -49,8 +49,8 @@ class WorkerPlan:
 
         Args:
             spec: The work.
-            caches: The places of the caches "replies" and "facts". Workers that cannot reach a file get another place,
-                by the argument of `spec` with the name of the cache.
+            caches: The places of the caches "replies" and "facts". If workers cannot reach a cache's file, they
+                get another place, as the argument of `spec` that has the cache's name.
         """
         if self.engine == "processes":
             from ras_agent.tools.workers.processes import Processes
@@ -65,10 +65,10 @@ class WorkerPlan:
         return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
-        """Return the settings with enough calls in flight for `concurrency` questions, and each worker's share of the
-        rates.
+        """Return the settings with enough calls in flight for `concurrency` questions, and the rates divided
+        among the workers.
 
-        The rates are divided because a limiter only knows its own process.
+        The rates are divided because each process limits only its own calls.
 
         Raises:
             SettingsError: If there are rates, but the number of workers is unknown.

@@ -1,4 +1,4 @@
-"""Makes studies: sets of evaluation runs that differ in one thing, and show how much it contributes."""
+"""Runs studies: sets of evaluation runs that differ in one thing, to show how much it contributes."""
 
 from ras_agent.eval.study.ablations import ablations_design
 from ras_agent.eval.study.abundance import abundance_design

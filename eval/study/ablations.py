@@ -1,4 +1,4 @@
-"""Measures the contribution of each part of the loop (RAS, Table 2, inference) by runs without the part."""
+"""Measures how much each part of the loop contributes, by runs without that part (RAS, Table 2, inference)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ WITH_PASSAGES = "full loop, passages beside the triples"
 def ablations_design(task: Task, settings: Settings) -> Design:
     """Return a design with the full loop, and runs that each lack one part of it.
 
-    The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The other
-    runs are without planning (one search with the question), with raw text instead of triples, without retrieval, and,
-    if the answerer takes graph tokens, without them. Another run shows the passages with the triples. In all runs the
-    answerer is asked to answer from its model's knowledge if there is no evidence, as without retrieval, so that the
-    runs differ only in the part that is missing.
+    In the full loop planner and answerer are shown each sub-query with its triples and no passages, as in RAS.
+    The other runs are: no planning (one search with the question), raw text instead of triples, no retrieval,
+    and, if the answerer takes graph tokens, no graph tokens. One more run shows the passages with the triples.
+    In all runs the answerer answers from its model's knowledge if there is no evidence, as it must without
+    retrieval, so that the runs differ only in the missing part.
     """
     reads_facts = "extractor" in role_specs(settings)
     if reads_facts:
@@ -136,7 +136,7 @@ def _without_planning(roles: AgentParts) -> AgentParts:
 
 
 def without_triples(roles: AgentParts) -> AgentParts:
-    """Return the agent's roles with an extractor that returns each sentence as one fact, in place of triples."""
+    """Return the agent's parts with an extractor that returns each sentence as one fact, in place of triples."""
     return replace(roles, extractor=SentencesAsFacts())
 
 
@@ -148,7 +148,7 @@ def _without_retrieval(roles: AgentParts) -> AgentParts:
 def _without_graph_tokens(roles: AgentParts) -> AgentParts:
     if not isinstance(roles.answerer, TakesGraphTokens):
         raise TypeError(
-            f"the answerer {role_name(roles.answerer)} takes no graph tokens"
+            f"the answerer {role_name(roles.answerer)} takes no graph tokens: give one with without_graph_tokens"
         )
     if isinstance(roles.planner, TakesGraphTokens):
         planner = roles.planner.without_graph_tokens()
@@ -180,7 +180,7 @@ class NeverRetrieves:
 
 
 class ReadsNothing:
-    """Is an extractor that finds no facts."""
+    """Plays an extractor that finds no facts."""
 
     name = "none"
 
@@ -190,16 +190,18 @@ class ReadsNothing:
 
 
 class SentencesAsFacts:
-    """Is an extractor that returns each sentence unchanged as one fact of its passage.
+    """Plays an extractor that returns each sentence unchanged as one fact of its passage.
 
-    The loop stays the same, and roles that read only facts see the retrieved text instead of triples. Roles on a chat
-    model are shown the passages.
+    So the loop stays the same, and roles that read only facts are shown the retrieved text instead of triples.
+    Roles on a chat model are shown the passages.
     """
 
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return (title or first words | text | sentence) for each sentence, with its position."""
+        """Return a fact (title or first words | text | sentence) for each sentence, with the sentence's
+        position.
+        """
         facts = []
         for passage in passages:
             text = passage.text
@@ -212,8 +214,8 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """Is a planner or answerer that reads an encoding of the graph before its text, and can do without it."""
+    """Describes a planner or answerer that can read an encoding of the graph before its text."""
 
     def without_graph_tokens(self) -> Any:
-        """Return the same role, which reads the graph only as text."""
+        """Return the same role reading the graph only as text."""
         ...

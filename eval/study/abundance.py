@@ -1,8 +1,10 @@
-"""Measures graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of the triples.
+"""Measures graph abundance (RAS, Fig. 4): after one run of the loop, its answerer answers again from fewer
+triples.
 
-With the evidence "facts", as in RAS, the answerer sees each sub-query with its triples and no passages, also in the
-full loop. In all runs it is asked to answer from its model's knowledge if there are no triples to show. With orders
-instead of shuffles the study shows which order finds the triples that an answer needs.
+With the evidence "facts", as in RAS, the answerer is shown each sub-query with its triples and no passages,
+also in the full loop. In all runs it answers from its model's knowledge if there are no triples to show.
+Triples are dropped by random shuffles, or in given orders; orders show which of them puts the triples that an
+answer needs first.
 """
 
 from __future__ import annotations
@@ -61,20 +63,21 @@ def abundance_design(
     evidence: ShownEvidence = "facts",
     seed: int = 0,
 ) -> Design:
-    """Return a design with the full loop, and a run for each share and shuffle or each share and order.
+    """Return a design with the full loop, and a run for each share and shuffle, or for each share and order.
 
     Args:
         task: The questions.
         settings: The settings of the agent.
-        out: The study's folder, which has the traces of the full loop.
-        shares: The shares of a graph's triples, each over 0 and at most 1.
+        out: The study's folder, which holds the traces of the full loop.
+        shares: The shares of a graph's triples to keep, each above 0 and at most 1.
         shuffles: The number of random orders for each share.
         orders: The orders that replace the shuffles (ras_agent.tools.graph_tokens.fact_orders).
-        evidence: The text that the answerer sees next to the remaining triples.
+        evidence: The text that the answerer is shown with the remaining triples.
         seed: The seed of the shuffles.
 
     Raises:
         UnknownName: If there is no such order.
+        SettingsError: If a share is out of range.
     """
     layout = "evidence"
     if evidence == "facts":
@@ -84,7 +87,7 @@ def abundance_design(
     shares = tuple(sorted(set(shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
         raise SettingsError(
-            f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}"
+            f"shares of the triples must be above 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}"
         )
     metrics = extended(task.metrics, "answer_in_facts")
     scored = task.scored_by(metrics)
@@ -145,7 +148,7 @@ def _traces(out: Path) -> Mapping[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A maker of agents that answer from a share of the facts that the full loop has read."""
+    """Makes an agent that answers from a share of the facts that the full loop has read."""
 
     share: float
     seed: str
@@ -160,7 +163,7 @@ class _Part:
         async def ask(question: Question) -> Mapping[str, Any]:
             if question.id not in traces:
                 raise RunError(
-                    "the full loop ended in an error for this question; --retry-errors asks it again"
+                    "the full loop ended in an error for this question: ask it again with --retry-errors"
                 )
             trace = Trace.from_dict(traces[question.id], question.id)
             if self.order is None:
@@ -189,7 +192,9 @@ class _Part:
 def _again(
     roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]
 ) -> Agent:
-    """Return an agent that repeats the hops of `trace`, and finds in them only the facts of `graph` and `passages`."""
+    """Return an agent that repeats the hops of `trace`, but finds only the given passages and the facts of
+    `graph`.
+    """
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
     limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
@@ -211,7 +216,9 @@ def _again(
 
 
 class _Replay:
-    """A planner, retriever and extractor that repeats a finished run once."""
+    """Plays planner, retriever and extractor by repeating a finished run, with only some of its facts and
+    passages.
+    """
 
     name = "replay"
 
@@ -236,7 +243,7 @@ class _Replay:
         return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return the hits of the next hop whose passages are kept."""
+        """Return the hits of the run's next hop, without passages that were not kept."""
         step = next(self._remaining, None)
         if step:
             hits = step.hits
@@ -267,7 +274,9 @@ def _show(
     headline: str,
     evidence: str,
 ) -> Shown:
-    """Return a row for each order and share: the mean over its shuffles, and their lowest and highest score."""
+    """Return a table with a row for each order and share: the mean over its shuffles, and their lowest and
+    highest score.
+    """
     rows: list[JSON] = []
     for (order, share), shuffles in sorted(names.items(), key=lambda item: item[0][0]):
         row: JSON = {
@@ -354,13 +363,16 @@ def _spread(scores: Mapping[str, float] | None) -> str:
 
 
 def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
-    """Return the ids of the first `share` (over 0, at most 1) of the graph's facts, in an order shuffled by `seed`.
+    """Return the ids of the first `share` (above 0, at most 1) of the graph's facts, in an order shuffled by
+    `seed`.
 
-    Their number is rounded up. With the same seed a smaller share is always part of a larger one. The order in which
-    the facts were found does not matter.
+    Their number is rounded up. With the same seed, the facts of a smaller share are always among those of a
+    larger one. The order in which the facts were found does not matter.
     """
     if not 0 < share <= 1:
-        raise ValueError(f"a share of the triples is over 0 and at most 1, got {share}")
+        raise ValueError(
+            f"a share of the triples must be above 0 and at most 1, got {share}"
+        )
     names = sorted(graph.by_id)
     random.Random(seed).shuffle(names)
     return _first(names, share)
@@ -372,7 +384,7 @@ def _first(names: list[str], share: float) -> list[str]:
 
 
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
-    """Return a graph with only the facts whose ids are `ids`, each with all its readings."""
+    """Return a graph with only the facts whose ids are in `ids`, each with all its readings."""
     id_set = frozenset(ids)
     return QuestionGraph(
         tuple(reading for reading in graph.readings if reading.id in id_set)
@@ -382,14 +394,14 @@ def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
 def kept_passages(
     graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence
 ) -> list[Passage]:
-    """Return the passages that an answerer sees together with `graph`, in order.
+    """Return the passages that an answerer is shown together with `graph`, in order.
 
     Args:
         graph: The graph that is left.
         passages: All passages of the run, by id.
         evidence: "facts" for no passages, as in RAS, whose answerer reads only triples. "all" for all passages,
-            including those of facts that the graph lacks. "kept" for the passages in which facts of the graph were
-            read, with all other sentences blanked, so that the positions of the facts stay the same.
+            including those of facts that are not in the graph. "kept" for the passages in which facts of the
+            graph were read, with all other sentences blanked, so that the positions of the facts stay the same.
     """
     if evidence == "facts":
         return []

@@ -1,6 +1,6 @@
 """Compares retrievers, and agents with them, on a public question set, in one table with published figures.
 
-The files of a set are checked by their digests, so that two people who name the same set have asked the same questions
+The files of a set are checked by their digests, so that two people who name the same set ask the same questions
 over the same passages. `arena.json` lists the sets and the published figures.
 """
 
@@ -37,7 +37,7 @@ _HEADLINE = "recall@5"
 _DEPTH = 5
 """The minimum number of passages that are compared."""
 _ANSWERS = "answers over "
-"""How the name of a run with answers begins."""
+"""The beginning of the name of a run with answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SetFiles:
 
 @cache
 def public_sets() -> Mapping[str, PublicSet]:
-    """Return the sets whose files are known by digests, by name."""
+    """Return the sets with known digests of their files, by name."""
     text = Path(__file__).with_name("arena.json").read_text("utf-8")
     sets = {}
     for name, described in json.loads(text).items():
@@ -89,8 +89,8 @@ def public_sets() -> Mapping[str, PublicSet]:
 
 
 def find_set(name: str, data: Path) -> PublicSet:
-    """Return the public set called `name`, if `data` is a folder; otherwise a set of the user's file for that
-    benchmark.
+    """Return the public set called `name` if `data` is a folder; if it is a file, a set of that file, read by
+    the benchmark `name`.
 
     Raises:
         UnknownName: If there is no such set or benchmark.
@@ -119,9 +119,7 @@ def set_files(public: PublicSet, data: Path, corpus: Path | None = None) -> SetF
         questions = benchmark(public.benchmark).file_in(data)
         return SetFiles(questions, None if found == data else found, is_checked=False)
     if corpus:
-        raise SettingsError(
-            f"{public.name} has passages of its own: leave --corpus out"
-        )
+        raise SettingsError(f"{public.name} already has passages: leave --corpus out")
     for name, expected in public.digests.items():
         _check(public, data / name, expected)
     return SetFiles(data / public.questions, data / public.corpus, is_checked=True)
@@ -148,7 +146,8 @@ def git_digest(content: bytes) -> str:
 def set_passages(public: PublicSet, files: SetFiles) -> list[Passage]:
     """Return the passages of a set, each once.
 
-    The passages of a set with digests get ids made from title and text, like passages that come with questions.
+    If the set has digests, a passage's id is made from its title and text, as for passages that come with
+    questions.
     """
     source = benchmark(public.benchmark)
     if files.corpus is None:
@@ -184,7 +183,7 @@ def arena_design(
         retrievers: The names of the retrievers; the first is the base of the comparison.
         answers: Whether the agent answers, too.
         prices: The prices of model calls.
-        built: What the index took to build, if it was built for this arena.
+        built: What it took to build the index, if it was built for this comparison.
 
     Raises:
         SettingsError: If nothing can be measured.
@@ -197,7 +196,7 @@ def arena_design(
     has_gold = any(question.supporting for question in task.questions)
     if not has_gold and not answers:
         raise SettingsError(
-            f"{task.data} names no gold passages; without them only --answers can be scored"
+            f"{task.data} names no gold passages, so that only answers can be scored: add --answers"
         )
     if has_gold:
         scored = task.scored_by(extended(found_metrics, "answer_in_passages"))
@@ -300,7 +299,7 @@ def _published(published: Sequence[JSON], ceilings: Mapping[str, float]) -> str:
 def _published_score(
     score: float | None, ceilings: Mapping[str, float], metric: str
 ) -> str:
-    """Return a published score as text, with a remark if no search over these questions can reach it."""
+    """Return a published score as text. It says so if no search over these questions can reach that score."""
     if score is None:
         return "–"
     ceiling = ceilings.get(metric, 1.0)

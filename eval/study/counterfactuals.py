@@ -1,9 +1,9 @@
-"""Tests whether an answer depends on its displayed proof: each sentence of it is removed, and the answerer asked
-again.
+"""Tests whether an answer depends on its displayed proof: it removes one sentence of the proof at a time, and
+asks again.
 
-If the answer stays the same without a sentence of its proof, it did not follow from it: another passage says the same,
-or the answerer never needed the sentence. As a control, a sentence that is not cited is removed; the answer should
-stay.
+If the answer stays the same without a sentence of its proof, it did not depend on it: another passage says the
+same, or the answerer never needed the sentence. As a control, a sentence that is not cited is removed, after
+which the answer should stay.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Removal:
 
 
 def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
-    """Ask again without each sentence of a run's proof, and without a control, and return the results.
+    """Ask again without each sentence of a run's proof, then without an uncited sentence as a control. Return
+    the results.
 
-    `answerer` is the run's answerer or another. It first answers with the whole evidence, and its later answers are
-    compared with this answer. The result is [] if the run shows no proof.
+    `answerer` is the run's answerer or another. It first answers from the whole evidence, and its later answers
+    are compared with that answer. Return [] if the run shows no proof.
     """
     outcome = Outcome(
         trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id
@@ -62,9 +63,11 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
 
 
 def without(trace: Trace, citation: Citation) -> Trace:
-    """Return a trace without a citation's characters in its passages, and without the facts that were read only there.
+    """Return a trace without a citation's characters in its passage, and without the facts that were read only
+    there.
 
-    The characters are replaced by blanks, so that all other positions stay. A passage that becomes blank is dropped.
+    The characters are replaced by blanks, so that other positions stay valid. A passage that becomes blank is
+    dropped.
     """
     passage = trace.passages[citation.passage_id]
     blank = " " * (citation.end - citation.start)

@@ -1,4 +1,6 @@
-"""Combines two choices in every way: planners with answerers (RAS, Fig. 3), and hop limits with k."""
+"""Runs every combination of two choices: planners with answerers (RAS, Fig. 3), or hop limits with numbers of
+passages k.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def roles_design(
 ) -> Design:
     """Return a design with a run for each pair of a planner and an answerer.
 
-    All runs have the same extractor: the one in the settings, or else the default one for the first planner.
+    All runs have the same extractor: that of the settings, or else the default one for the first planner.
     """
     specs = role_specs(settings)
     planners = tuple(dict.fromkeys(planners)) or (specs.get("planner", "offline"),)

@@ -1,4 +1,4 @@
-"""Defines designs of studies: the runs of a study and the agents that they ask."""
+"""Defines the design of a study: its runs, each a task and the agent that is asked."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Holds the outcome of a study.
+    """Holds the tables and pictures of a study.
 
-    Pictures are drawn when their function is called, so that tables can be made without the plotting library.
+    A picture is drawn only when its function is called, so that tables can be made without the plotting
+    library.
     """
 
     markdown: str
@@ -47,12 +48,14 @@ class Shown:
 
 
 Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
-"""A function that makes tables and pictures from the results of each run, given by the run's name."""
+"""A function that makes tables and pictures from the results of the runs, by run name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Lists the runs of a study in order, each a task with its agent. A later run may start from an earlier one."""
+    """Lists the runs of a study in order, each a task with its agent. A later run may read the results of an
+    earlier one.
+    """
 
     study: str
     runs: tuple[tuple[Task, EvalAgent], ...]
@@ -62,7 +65,7 @@ class Design:
     base: str = ""
     """The run with which the other runs are compared; "" if no run is."""
     left_out: tuple[LeftOut, ...] = ()
-    """Runs that cannot be done with this task or these settings."""
+    """Runs that are impossible with this task or these settings."""
 
 
 def on_task(
@@ -73,18 +76,18 @@ def on_task(
 
 
 def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
-    """Return the names of metrics with more names added, each once."""
+    """Return the names of metrics with `more` added, each once."""
     return tuple(dict.fromkeys((*metrics, *more)))
 
 
 def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> AgentParts:
-    """Return the roles of the settings' agent, unchanged.
+    """Return the parts of the agent that the settings describe, unchanged.
 
     Args:
         task: The task.
         settings: The settings of the agent.
-        asks_anyway: Whether the answerer is asked to answer from its model's knowledge if a search found nothing to
-            show. A study that compares agents with and without evidence needs this: otherwise they would differ in
+        asks_anyway: Whether the answerer answers from its model's knowledge if a search found nothing to show.
+            A study that compares agents with and without evidence needs this: otherwise they would differ in
             whether they answer at all.
     """
     preset: Preset | str | None = settings.preset
@@ -107,14 +110,14 @@ def unchanged(roles: AgentParts) -> AgentParts:
 def asked_anyway(
     change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True
 ) -> MakeAnswerer:
-    """Return the `make` of an EvalAgent for the settings' agent with roles that `change` has changed.
+    """Return the `make` of an EvalAgent for the settings' agent with parts that `change` has changed.
 
     Its answerer is asked even if no search found evidence.
 
     Args:
-        change: Returns the roles, changed.
-        seeded: Whether the agent gets the passages that a benchmark gives with its questions, as the unchanged agent
-            does.
+        change: Returns the changed parts.
+        seeded: Whether the agent gets the passages that a benchmark gives with its questions, as the unchanged
+            agent does.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
@@ -132,8 +135,8 @@ def replaced_for_each(
 ) -> MakeAnswerer:
     """Return the `make` of an EvalAgent that changes the settings' agent for each question.
 
-    `prepare` gets the task, and returns the function that returns the changed roles for a question. An exception in
-    this function becomes the error of the question's result.
+    `prepare` takes the task, and returns the function that returns the changed parts for a question. An
+    exception in that function becomes the error of the question's result.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:

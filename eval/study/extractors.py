@@ -1,4 +1,6 @@
-"""Compares extractors (RAS, Table 3): their triples with gold triples, their speed, and the scores of the loop."""
+"""Compares extractors (RAS, Table 3): their triples with gold triples, their speed, and the scores of the loop
+with each.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,11 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Read a question from a record with `text` and `triples`, and optional `id` and `title`, the heading of the text.
+    """Return a question from a record with `text` and `triples`, and optional `id` and `title` (the heading of
+    the text).
 
-    Annotations by models also contain lists of two or four parts. These are left out, and counted as `unusable`.
+    Annotations written by models also contain lists of two or four parts. These are left out, and counted as
+    `unusable`.
     """
     items = record.items("triples")
     triples = []
@@ -78,7 +82,7 @@ GOLD_TRIPLES = Benchmark(
 
 
 def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
-    """Return an async function that lets the extractor read a question's text under its title.
+    """Return an async function that lets the extractor read a question's text with its title.
 
     Its output has the triples, and the failures if there are any.
     """
@@ -114,7 +118,9 @@ def bare_triples(answer: str) -> str:
 
 
 def counted_tokens(text: str) -> int:
-    """Return the number of words and punctuation marks, so that extractors with other tokenisers are counted equally."""
+    """Return the number of words and punctuation marks, so that extractors with different tokenisers are
+    compared equally.
+    """
     return len(_TOKEN.findall(text))
 
 
@@ -131,7 +137,7 @@ def extractors_design(
     extractor.
 
     Args:
-        task: The questions; None for only gold files.
+        task: The questions; None to use only gold files.
         settings: The settings of the agent.
         extractors: The extractors.
         gold: Files of texts with gold triples.
@@ -143,7 +149,7 @@ def extractors_design(
     """
     if task is None and not gold:
         raise SettingsError(
-            "give --gold, texts with gold triples, or a benchmark with --data, or both"
+            "there is nothing to read: give --gold, texts with gold triples, or a benchmark with --data, or both"
         )
     specs = tuple(dict.fromkeys(extractors)) or (
         role_specs(settings).get("extractor", "offline"),
@@ -264,7 +270,7 @@ def _show(
 
 
 def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
-    """Return the scores, and the tokens per second of all concurrent readings together."""
+    """Return the scores, and the tokens per second of all simultaneous readings together."""
     seconds = sum(result.seconds + result.queued for result in results) / max(
         1, min(concurrency, len(results))
     )

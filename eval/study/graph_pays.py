@@ -1,9 +1,11 @@
-"""Answers whether the graph pays: one agent over retrievers with and without a graph, and a verdict in one sentence.
+"""Answers whether the graph pays: runs one agent over retrievers with and without a graph, and gives a verdict
+in one sentence.
 
-All runs have the same roles, limits and questions; only the retriever differs. Each retriever that walks the knowledge
-graph is compared, question by question, with the best retriever that does not. Since choosing among several retrievers
-favours chance, the conditions for a "yes" are strict: the whole 95 % interval of the difference is above zero, and the
-p value of the permutation test, times the number of graph retrievers tried, is below 0.05.
+All runs have the same roles, limits and questions; only the retriever differs. Each retriever that walks the
+knowledge graph is compared, question by question, with the best retriever that does not. Trying several
+retrievers makes a lucky difference more likely, so a "yes" has strict conditions: the whole 95 % interval of
+the difference is above zero, and the p value of the permutation test, times the number of graph retrievers
+tried, is below 0.05.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class GraphRow:
 
     @property
     def spent(self) -> Spent:
-        """Return the cost of a question."""
+        """Return the cost of one question."""
         return self.run.spent
 
 
@@ -118,7 +120,9 @@ def without_unused(settings: Settings, retriever: str) -> Settings:
 
 
 def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
-    """Return the settings' agent with a retriever. `name` is the name of its run, by default that of the retriever."""
+    """Return the settings' agent with another retriever. `name` names its run; by default it is that of the
+    retriever.
+    """
     variant = {"retriever": retriever}
     own = without_unused(settings, retriever)
     searching = own.model_copy(update=variant)
@@ -127,7 +131,7 @@ def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Holds the seconds that an index and its graph took to build; close to zero if they already existed."""
+    """Holds how many seconds it took to build an index and its graph; close to zero if they already existed."""
 
     passages: int
     index_seconds: float
@@ -140,9 +144,10 @@ class Built:
 def index_with_graph(
     place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings
 ) -> Built:
-    """Build an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
+    """Build an index of the passages with vectors and a knowledge graph, or complete one whose building was
+    interrupted.
 
-    The graph is extracted by the settings' extractor or llm, else by the offline extractor.
+    The graph is extracted by the extractor or llm of the settings, else by the offline extractor.
 
     Raises:
         RunError: the folder holds an index of other passages, which is left unchanged.
@@ -160,7 +165,7 @@ def index_with_graph(
             given = passages.get(own.id)
             if given is None or given.text != own.text:
                 raise RunError(
-                    f"{place} is the index of another corpus: give the study a folder of its own with --out"
+                    f"{place} is the index of another corpus: give the study its own folder with --out"
                 )
         index.upsert(passages.values())
     indexed = perf_counter()
@@ -195,8 +200,9 @@ def rows_of(
     walking: Sequence[str],
     prices: Prices | None = None,
 ) -> list[GraphRow]:
-    """Return a row for each run. Each run in `walking`, whose retriever walks a graph, is compared with the best other
-    run.
+    """Return a row for each run. Each run in `walking` is compared with the best run that is not.
+
+    `walking` names the runs whose retriever walks a graph.
     """
     plain = [name for name in runs if name not in walking]
     base = max(plain, key=lambda name: _mean(runs[name], headline), default="")
@@ -214,7 +220,9 @@ def rows_of(
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
-    """Return a sentence that says whether the best retriever with a graph beats the best without, and at which cost."""
+    """Return a sentence that says whether the best retriever with a graph beats the best one without, and at
+    which cost.
+    """
     with_graph = [row for row in rows if row.difference]
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:
@@ -245,7 +253,7 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
 
 
 def _hidden(comparison: Comparison, tried: int) -> str:
-    """Return a remark on how large a difference would have to be for the study to detect it."""
+    """Return a remark on the smallest difference that this study can detect."""
     if comparison.differing:
         gap = comparison.difference
         return f"; a difference of less than about {50 * (gap.high - gap.low):.0f} points would not show here"
@@ -264,7 +272,8 @@ def _is_better(row: GraphRow) -> bool:
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
-    """Return the cost of one more point, in a unit known for both runs: money, else tokens, else seconds of a question.
+    """Return the cost of gaining one point, in a unit known for both runs: money, else tokens, else seconds of
+    a question.
 
     Seconds are left out if other questions were asked at the same time.
     """

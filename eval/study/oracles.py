@@ -1,10 +1,10 @@
-"""Shows which role loses the points: oracle roles, which know the gold annotation, replace one or several roles.
+"""Shows which role loses the points, by replacing roles with oracles, which know the gold annotation.
 
     planner     asks the gold decomposition, with #k replaced by the gold answer of step k
     retriever   finds the gold passages
-    answerer    gives the gold answer if the evidence holds it word for word, else abstains
+    answerer    gives the gold answer if the evidence contains it word for word, else abstains
 
-With one oracle, the points that are still lost are lost by the other, real roles.
+Points that are still lost with an oracle are lost by the other, real roles.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OWN = "own roles"
 
 
 def oracles_design(task: Task, settings: Settings) -> Design:
-    """Return a design with runs that combine real roles and oracle roles in every way.
+    """Return a design with a run for every combination of real roles and oracle roles.
 
     There are two oracle answerers: one looks for the gold answer in the triples, the other in the passages.
     """
@@ -158,7 +158,9 @@ def _oracles(
 
 
 def _without_early_stops(limits: Limits) -> Limits:
-    """Return the limits without the stops at a hop that adds nothing, so that the gold plan is followed to its end."""
+    """Return the limits without the early stop at a hop that adds nothing, so that the gold plan is followed to
+    its end.
+    """
     return replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
 
 
@@ -169,9 +171,10 @@ def _show(
     headline: str,
     left_out: Sequence[LeftOut],
 ) -> Shown:
-    """Return the scores of all questions, of those whose answer a text can state, and by number of gold hops.
+    """Return tables of the scores: of all questions, of those whose answer a text can contain, and by number of
+    gold hops.
 
-    The second table is shown because an oracle answerer cannot get any other question right.
+    The second table is there because an oracle answerer can be right only on those questions.
     """
     parts: list[str] = []
     figures: dict[str, Any] = {}
@@ -205,10 +208,11 @@ def _states_gold(result: Result) -> bool:
 
 
 def decomposed(question: Question) -> list[str]:
-    """Return the gold sub-questions, with #1, #2 ... replaced by the gold answers of earlier steps.
+    """Return the gold sub-questions, with #1, #2 ... replaced by the gold answers of earlier steps; [] if there
+    are none.
 
-    Return [] if the question has no gold sub-questions. Raises RunError if a reference is not to an earlier step, or
-    to a step without an answer.
+    Raises:
+        RunError: if a reference is not to an earlier step, or to a step without an answer.
     """
     searches: list[str] = []
     answers: list[str] = []
@@ -217,8 +221,8 @@ def decomposed(question: Question) -> list[str]:
         number = int(reference[1])
         if not 0 < number <= len(answers) or not answers[number - 1]:
             raise RunError(
-                f"{question.id}: step {len(answers) + 1} of the decomposition refers to {reference[0]}, which no "
-                "earlier step answers"
+                f"{question.id}: step {len(answers) + 1} of the decomposition refers to {reference[0]}, but no "
+                "earlier step has this answer: correct the decomposition"
             )
         return answers[number - 1]
 
@@ -229,7 +233,7 @@ def decomposed(question: Question) -> list[str]:
 
 
 class OraclePlanner:
-    """Plans the gold sub-questions in order, then stops as sufficient.
+    """Plans the gold sub-questions in order, then stops because the facts suffice.
 
     As for every planner, the loop's first sub-query is the question itself.
     """
@@ -237,11 +241,15 @@ class OraclePlanner:
     name = "oracle"
 
     def __init__(self, question: Question) -> None:
-        """Raises RunError if the question has no gold decomposition."""
+        """Take the question whose gold sub-questions are planned.
+
+        Raises:
+            RunError: if it has no gold decomposition.
+        """
         self._searches = decomposed(question)
         if not self._searches:
             raise RunError(
-                f"{question.id}: no gold decomposition, so there is no oracle planner for it"
+                f"{question.id}: no gold decomposition, which an oracle planner needs: add one, or leave this planner out"
             )
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
@@ -269,7 +277,7 @@ class OracleRetriever:
         """
         if not query.strip() or k < 1:
             raise ValueError(
-                f"a search needs words and a k of at least 1, got {query!r} and {k}"
+                f"a search needs a query that is not blank and a k of at least 1, got {query!r} and {k}"
             )
         hits = []
         for rank, passage in enumerate(self._gold[:k], start=1):
@@ -278,13 +286,14 @@ class OracleRetriever:
 
 
 class OracleAnswerer:
-    """Answers with a gold answer if the evidence contains it as whole words, normalised, and otherwise abstains.
+    """Answers with a gold answer if the evidence contains it as whole words, normalised, and otherwise
+    abstains.
 
-    An answer that no text states, such as yes or no, is never found. The score is therefore the share of questions
-    whose evidence contains the answer: the best score that a reader of this evidence can reach.
+    An answer that no text contains, such as yes or no, is never found. The score is therefore the share of
+    questions whose evidence contains the answer: the best score that a reader of this evidence can reach.
 
     Args:
-        within: The evidence: "facts", the graph's triples, or "passages", the retrieved texts.
+        within: The evidence to search: "facts" for the graph's triples, "passages" for the retrieved texts.
     """
 
     def __init__(self, question: Question, within: str = "facts") -> None:
@@ -303,7 +312,7 @@ class OracleAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Answer:
-        """Return the first gold answer that the evidence contains, with a citation of its first place."""
+        """Return the first gold answer that the evidence contains, and cite the first place that contains it."""
         for gold in self._golds:
             if self._within == "facts":
                 passages_with_answer = _in_facts(gold, graph, passages)
@@ -315,7 +324,7 @@ class OracleAnswerer:
 
 
 def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
-    """Return passages by the names that gold annotations may use: title, or id and document id.
+    """Return passages by the names that gold annotations use: title, or id and document id.
 
     Several passages may share a name.
     """
@@ -332,14 +341,15 @@ def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passa
 def gold_passages(
     question: Question, corpus: Mapping[str, Sequence[Passage]]
 ) -> list[Passage]:
-    """Return the question's gold passages, from the corpus (see `by_name`) or else from the question's contexts.
+    """Return the question's gold passages, from the corpus (see `by_name`) or else from the question's
+    contexts.
 
     Raises:
-        RunError: If the question has no gold passages, or a gold passage is in neither place.
+        RunError: If the question names no gold passages, or one is in neither place.
     """
     if not question.supporting:
         raise RunError(
-            f"{question.id}: no gold passages are named, so there is no oracle retriever for it"
+            f"{question.id}: no gold passages, which an oracle retriever needs: add them, or leave this retriever out"
         )
     contexts = by_name(question.contexts, question.by_title)
     gold: list[Passage] = []

@@ -1,8 +1,8 @@
-"""Runs a study in a folder: its runs one after the other, each resumable, then their comparison.
+"""Runs a study in a folder: its runs one after the other, each resumable, then the comparison.
 
-study.json       which study, which runs, which ones did not apply
-runs/NAME/       a folder for each run (see ras_agent.eval.run.folder), resumed as any run
-replies.sqlite   model replies, shared: if two runs ask in the same words, the model is asked once
+study.json       the study's kind, its runs, and the runs that were left out
+runs/NAME/       a folder for each run (see ras_agent.eval.run.folder), which can be resumed
+replies.sqlite   model replies, shared: if two runs make the same call, the model is called once
 index/           the index of a study that makes its own (graph-pays)
 tables.md        the comparison; tables.json holds the same figures, *.svg the pictures
 """
@@ -34,13 +34,13 @@ VERSION = 1
 Watch = Callable[
     [str, int, Run], AbstractContextManager[Callable[[Result], None] | None]
 ]
-"""A function that is called with the name, number and run of each run that begins. The function that its context yields
-is called with each new result."""
+"""A function that takes a run when it begins, with its name and number, and returns a context manager. The
+function that the context manager yields is called with each new result."""
 
 
 class StudyFolder:
-    """Reads and writes the folder of a study: its design, the cached replies of models, and a folder for each of its
-    runs.
+    """Reads and writes the folder of a study: its design, the cached replies of models, and a folder for each
+    run.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -68,7 +68,7 @@ class StudyFolder:
 
     @property
     def built_path(self) -> Path:
-        """Return the file in which a study notes what its index took to build."""
+        """Return the path of the file in which a study records what it took to build its index."""
         return self.path / "built.json"
 
     @classmethod
@@ -80,8 +80,8 @@ class StudyFolder:
         left_out: Sequence[LeftOut] = (),
         **description: Any,
     ) -> Self:
-        """Return the folder of a new study, or of a study of the same kind that was begun there. study.json lists the
-        runs again.
+        """Return the folder of a new study, or of a study of the same kind that was begun there. study.json is
+        written again.
 
         Whether a run can be resumed depends on the run's own manifest.
 
@@ -163,7 +163,7 @@ class StudyFolder:
         return data
 
     def runs(self) -> dict[str, RunFolder]:
-        """Return the folders of the study's runs by name, whether the runs have begun or not."""
+        """Return the folder of each of the study's runs, by name, also of runs that have not begun."""
         ended = {}
         for run in self.study()["runs"]:
             ended[run["name"]] = RunFolder(self.path / run["folder"])
@@ -182,7 +182,9 @@ class StudyFolder:
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
-    """Return the name of a folder for each run, in letters, digits, dots and dashes; equal folder names are numbered."""
+    """Return a folder's name for each run, made of letters, digits, dots and dashes. Equal folder names get a
+    number.
+    """
     names_of: dict[str, str] = {}
     used: set[str] = set()
     for name in names:
@@ -219,13 +221,15 @@ def run_study(
 ) -> Finished:
     """Ask the questions that have no result yet in the runs in `out`, then write tables and pictures there.
 
-    The runs share cached model replies in the study's folder, unless the settings name a cache. Raises RunError if
-    another process writes there, and as `begin_run` does.
+    The runs share cached model replies in the study's folder, unless the settings name a cache.
+
+    Raises:
+        RunError: if another process writes there, and as for `begin_run`.
     """
     names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RunError(
-            f"several runs would be called {twice[0]!r}: their roles have the same printed name; give them to separate studies"
+            f"several runs would be called {twice[0]!r}, as their roles have the same name: put them into separate studies"
         )
     StudyFolder(out).check_content()
     out.mkdir(parents=True, exist_ok=True)

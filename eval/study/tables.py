@@ -1,4 +1,6 @@
-"""Makes tables and pictures of studies: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
+"""Makes the tables and pictures of studies: runs side by side or crossed, as Markdown, JSON, heat maps and
+curves.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ class Spent:
 
 
 def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
-    """Return the cost of a question of a run; 0 if the run has no results."""
+    """Return the cost of one question of a run; 0 if the run has no results."""
     if not results:
         return Spent(0.0, 0.0, None)
     tokens = [result.tokens for result in results]
@@ -72,7 +74,7 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
 
 
 def unit_of(spent: Sequence[Spent]) -> Unit:
-    """Return a unit in which the cost of all runs is known: "money", else "tokens", else "seconds"."""
+    """Return the first unit in which the cost of all runs is known: "money", "tokens" or "seconds"."""
     if all(each.money is not None for each in spent):
         return "money"
     if any(each.tokens for each in spent):
@@ -100,7 +102,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrix:
-    """Holds one metric for each pair of a row's choice and a column's choice. A cell without scores is None."""
+    """Holds one metric for each row and column of a table of crossed runs. A cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]
@@ -156,7 +158,8 @@ def compared(
 
 def _scores_by_id(results: Sequence[Result], metric: str) -> dict[str, float]:
     """Return the score of each question, sorted by id so that resampling does not depend on the order of the
-    results."""
+    results.
+    """
     scores = {}
     for result in sorted(results, key=lambda result: result.id):
         if metric in result.scores:
@@ -171,9 +174,8 @@ def matrix(
     row_title: str = "",
     column_title: str = "",
 ) -> ScoreMatrix:
-    """Return one metric over crossed runs.
-
-    `cells` has the name of the run by (row, column), in the order of the matrix.
+    """Return one metric over crossed runs. `cells` has the run's name by (row, column), in the order of the
+    matrix.
     """
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
@@ -247,14 +249,15 @@ def cost_cells(spent: Spent, unit: Unit) -> dict[str, str]:
 
 
 def table_of(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return a Markdown table of rows, each a mapping from the headings to its cells."""
+    """Return a Markdown table. `columns` maps each heading to the cells of its column."""
     cells = [list(row.values()) for row in rows]
     return markdown_table(list(rows[0]), cells)
 
 
 def _bounds(rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
-    """Return the note on the highest reachable scores, after a blank line; "" without any, or if the runs differ in
-    them."""
+    """Return the note on the highest reachable scores, after a blank line; "" if there are no such scores, or
+    they differ between runs.
+    """
     bounds = rows[0].ceilings
     if any(row.ceilings != bounds for row in rows):
         return ""
@@ -311,7 +314,7 @@ def side_by_side(
     columns: Sequence[str] | None = None,
     loop: bool = True,
 ) -> Shown:
-    """Return a table of the runs, and a line for each run that was left out.
+    """Return a table with a row for each run, and a line for each run that was left out.
 
     Args:
         columns: the metrics to show; by default all `metrics`.
@@ -334,9 +337,9 @@ def show_crossed(
     metrics: Sequence[str],
     titles: tuple[str, str],
 ) -> Shown:
-    """Return a matrix and a heat map for each metric that any run has.
+    """Return a matrix and a heat map for each metric that at least one run has.
 
-    `cells` has the names of the runs by row and column; `titles` are those of rows and columns.
+    `cells` has the names of the runs by row and column; `titles` are the titles of rows and columns.
     """
     parts = []
     matrices = []
@@ -352,7 +355,7 @@ def show_crossed(
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> str:
-    """Return a line for each run that was left out, after a blank line; "" if there are none."""
+    """Return a line for each run that was left out, after a blank line; "" if no run was."""
     text = ""
     for run in left_out:
         text += f"Not run: {run.name}: {run.why}.\n"
@@ -432,7 +435,7 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
 def lines(
     series: Mapping[str, Points], x_title: str, y_title: str, title: str = ""
 ) -> str:
-    """Draw a line for each name as SVG, with a band from low to high.
+    """Draw each series as a line with a band from low to high, as SVG. `series` maps names to points.
 
     Raises:
         MissingExtra: matplotlib is not installed.

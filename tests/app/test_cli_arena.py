@@ -178,9 +178,7 @@ def test_a_question_file_is_read_as_the_benchmark_s_own(
     stops = {json.loads(line)["stop_reason"] for line in results.open()}
     assert stops == {"retrieval_only"}
     done = cli("arena", "musique", "--data", sample, "--corpus", tmp_path / "c.jsonl")
-    assert says("musique has passages of its own", "leave --corpus out").match(
-        done.stderr
-    )
+    assert says("musique already has passages", "leave --corpus out").match(done.stderr)
 
 
 def test_questions_without_gold_passages_can_only_be_answered(

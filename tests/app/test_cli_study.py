@@ -657,7 +657,7 @@ def test_an_interrupted_study_is_finished(
     [
         (
             ["abundance", "--share", "1.5"],
-            "a share of the triples is over 0 and at most 1",
+            "shares of the triples must be above 0 and at most 1",
         ),
         (["ablations", "--k", "3"], "limits.k: 5 there, 3 here"),
     ],

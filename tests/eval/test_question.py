@@ -43,6 +43,6 @@ def test_a_passage_needs_a_text_and_has_its_number_where_it_has_no_id(
     file.write_text('{"id": "p", "text": "t", "title": "T"}\n{"id": "p2"}')
     with pytest.raises(
         IngestError,
-        match="line 2: this record fits no format of passages: its keys are id",
+        match="line 2: no format of passages has the keys of this record, id",
     ):
         load_passages(file)

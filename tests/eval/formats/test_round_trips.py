@@ -191,7 +191,7 @@ def test_a_grade_that_is_no_whole_number_is_no_judgement_of_trec(
     )
     with pytest.raises(
         RunError,
-        match=f"question 'q1': the grade of 'bell' is {grade}, and TREC's are whole numbers",
+        match=f"question 'q1': the grade of 'bell' is {grade}, but TREC's grades are whole numbers",
     ):
         format_to_write("trec")(Exported({}, results), tmp_path / "run.trec")
     assert list(tmp_path.iterdir()) == []

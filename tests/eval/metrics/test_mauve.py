@@ -238,7 +238,7 @@ def test_an_evaluation_computes_it_at_its_end(tmp_path: Path, tiny_llama: Path) 
             "3",
         ],
     )
-    assert "ask at least 20 questions, got 3" in few.output
+    assert "needs at least 20 answers, got 3" in few.output
 
 
 def test_a_model_that_cannot_be_loaded_is_told_before_the_first_question(
@@ -269,7 +269,7 @@ def test_questions_without_an_answer_are_no_texts(
     settings = Settings(retriever="bm25")
     task = load_task("jsonl", rows, settings, corpus=tmp_path / "corpus.jsonl")
     run = begin_run(task, search_agent("bm25", settings), tmp_path / "run")
-    with pytest.raises(SettingsError, match="at least 20 questions, got 0"):
+    with pytest.raises(SettingsError, match="at least 20 answers, got 0"):
         run.finish(mauve=str(tiny_llama))
 
 
@@ -280,7 +280,7 @@ def test_the_first_hundred_words_of_question_and_answer_count() -> None:
 
 def test_too_few_texts_are_refused_before_any_model_is_loaded() -> None:
     pytest.importorskip("mauve")
-    with pytest.raises(SettingsError, match="ask at least 20 questions, got 19"):
+    with pytest.raises(SettingsError, match="needs at least 20 answers, got 19"):
         require_mauve(19)
 
 

@@ -71,7 +71,7 @@ def test_a_measured_passage_is_the_mean_of_those_kept() -> None:
     assert mean_passage([(first, second), (second,)]) == ReadingCost(
         1, 1.5, 90, 11, True
     )
-    with pytest.raises(ValueError, match="no passage has been measured"):
+    with pytest.raises(ValueError, match="no passage was read"):
         mean_passage([])
 
 

@@ -381,6 +381,6 @@ def test_plain_questions_may_bring_a_graph(tmp_path: Path) -> None:
         [{**plain, "graph": {"nodes": ["a"], "edges": [[0, "r", 1]]}}],
     )
     with pytest.raises(
-        IngestError, match=r"edge 1 of 'graph' should join places from 0 to 0"
+        IngestError, match=r"edge 1 of 'graph' should join nodes from 0 to 0"
     ):
         load_questions(broken)

@@ -123,7 +123,7 @@ def test_what_would_be_no_repeats_is_refused(task: Task, tmp_path: Path) -> None
     ask_repeatedly(task, _agent(), tmp_path / "out", 2)
     with pytest.raises(RunError, match=r"name one, such as .*repeat-1"):
         RunFolder(tmp_path / "out").manifest()
-    with pytest.raises(RunError, match="go on with --repeat"):
+    with pytest.raises(RunError, match="continue them with --repeat"):
         RunFolder.begin(tmp_path / "out", {})
     with pytest.raises(RunError, match="one run without repeats"):
         ask_repeatedly(task, _agent(), tmp_path / "out" / "repeat-1", 2)

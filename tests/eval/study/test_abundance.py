@@ -37,7 +37,7 @@ def test_a_share_is_rounded_up(share: float, kept: int) -> None:
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.1])
 def test_an_impossible_share_is_refused(share: float) -> None:
-    with pytest.raises(ValueError, match="over 0 and at most 1"):
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
         kept_facts(GRAPH, share, "1")
 
 

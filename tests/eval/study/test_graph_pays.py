@@ -167,7 +167,7 @@ def test_an_index_of_another_corpus_is_left_as_it_is(tmp_path: Path) -> None:
     PassageIndex.create(place).add([bell])
     with pytest.raises(
         RunError,
-        match="the index of another corpus: give the study a folder of its own with --out",
+        match="the index of another corpus: give the study its own folder with --out",
     ):
         index_with_graph(
             place,

@@ -180,7 +180,7 @@ def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
     ) == [
         "b: no decomposition",
         "c: no answer",
-        "d: step 1 of the decomposition refers to #2, which no earlier step answers",
+        "d: step 1 of the decomposition refers to #2, but no earlier step has this answer: correct the decomposition",
         "e: a step names no paragraph that supports it",
         "musique f: 'none' is not a search question",
     ]

@@ -97,7 +97,7 @@ class Outputs(TypedDict):
     failed: str
     """Why no answer could be made (Answer.failed); "" if there is an answer, or if only evidence was missing."""
     suggestion: str
-    """The answer that the citations suggest without being sure, if the answer abstained; else "\""""
+    """If the answer abstained, the answer that the citations suggest; else "\""""
     disputes: list[JSON]
     """Dispute.to_dict(): the points on which other documents contradict the answer."""
     grounded: bool

@@ -1,7 +1,7 @@
-"""ras-agent: retrieval-and-structuring agents for questions that need several hops.
+"""Provides retrieval-and-structuring agents for questions that need several hops.
 
-The public names are listed in __init__.pyi and imported when they are first used, so that `import ras_agent` does not
-load langgraph (about a second).
+The public names are listed in __init__.pyi and imported when they are first used, so that `import ras_agent`
+does not load langgraph (about a second).
 """
 
 import ast

@@ -1,12 +1,13 @@
-"""Writes the log of a service: one record per node of a run, as JSON lines or through a handler of the program.
+"""Writes the log of a service, one record for each node of a run, as JSON lines or through the program's own
+handler.
 
     from ras_agent.logs import log_to
 
     log_to("ras-agent.log")  # or "-" for the standard error
 
-A record names the question by an id and holds counts, ids, seconds, tokens and failures. It holds the texts of
-questions, sub-queries, answers and errors only with `text=True`, and never those of passages. Keys are masked in every
-message before it reaches the log.
+A record names the question by an id and holds counts, ids, seconds, tokens and failures. The texts of
+questions, sub-queries, answers and errors are included only with `text=True`, those of passages never. Secret
+keys are masked in every message.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def log_to(
 ) -> logging.Handler:
     """Append the log to the file `place` as JSON lines, or write it to the standard error if `place` is "-".
 
-    If `text` is true, questions, sub-queries and answers are logged too. Returns the handler, which
-    `logging.getLogger("ras_agent").removeHandler` removes again. Raises OSError for a file that cannot be written.
+    If `text` is true, questions, sub-queries and answers are logged too. Returns the handler; remove it with
+    `logging.getLogger("ras_agent").removeHandler`. Raises OSError for a file that cannot be written.
     """
     stderr = str(place) == "-"
     handler = (
@@ -71,7 +72,9 @@ def log_to(
 
 
 def shows_text() -> bool:
-    """Tell whether a handler of the log writes texts of questions and answers; otherwise records do not contain them."""
+    """Tell whether a handler of the log wants the texts of questions and answers; otherwise records do not
+    contain them.
+    """
     formatters = (handler.formatter for handler in LOGGER.handlers)
     return any(
         isinstance(formatter, JsonLines) and formatter.text for formatter in formatters

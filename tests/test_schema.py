@@ -110,7 +110,7 @@ def test_a_model_is_shown_types_and_relations(schema: Schema) -> None:
         ),
         (
             '[relations.leads]\naliases = ["heads"]\n[relations.heads]',
-            "'heads' states 'leads' and 'heads', with ends of the same types",
+            "the predicate 'heads' could state 'leads' and 'heads', which have subjects and objects of the same types",
         ),
         ("[relations", "Expected"),
     ],

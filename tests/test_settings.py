@@ -294,7 +294,7 @@ def test_an_index_is_a_folder_or_an_address_that_shows_no_password(
 
 def test_a_wrong_address_is_refused_without_its_password() -> None:
     with pytest.raises(
-        SettingsError, match="the schema of an index is one name"
+        SettingsError, match="the schema of an index must be one name"
     ) as raised:
         load_settings(
             None, {"RAS_AGENT_INDEX": "postgresql://me:secret@host/db?schema=A-B"}

@@ -1,8 +1,9 @@
-"""Parses the address of an index that is stored in PostgreSQL: a schema that holds the index's tables.
+"""Parses the address of an index that is stored in PostgreSQL: it names a schema, which holds the index's
+tables.
 
     postgresql://user@host:5432/database?schema=handbook
 
-One database holds any number of indexes, each in a separate schema. libpq interprets all other parts of the address.
+One database can hold many indexes, each in its own schema. libpq interprets all other parts of the address.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ras_agent.config.registry import is_registered
 from ras_agent.contracts.errors import SettingsError
 
 FOLDER = "sqlite"
-"""The name of the store in a folder, which has a path and no address."""
+"""The name of the store for indexes in a folder, which have a path instead of an address."""
 _USUAL = "ras_agent"
 _SHOWN = ("host", "port", "dbname", "schema")
 # the login of an address: a run of characters before "@", matched only from its beginning, so that a long text is read
@@ -41,11 +42,13 @@ class Address:
     def parse(cls, text: str) -> Self:
         """Parse a `postgresql://` URL; without `?schema=` the schema is `ras_agent`.
 
-        Raises SettingsError if the name of the schema needs quotes in PostgreSQL, or if the URL names two schemas.
+        Raises:
+            SettingsError: if PostgreSQL would need quotes around the schema's name, or if the URL names two
+                schemas.
         """
         if not _is_address(text):
             raise SettingsError(
-                "an address of a PostgreSQL database begins with postgresql://"
+                "the address of a PostgreSQL database must begin with postgresql://"
             )
         url, _, query = text.partition("?")
         options = parse_qsl(query, keep_blank_values=True)
@@ -56,14 +59,14 @@ class Address:
         address = cls(url, next(iter(schemas), _USUAL))
         if len(schemas) > 1 or not _is_plain(address.schema):
             raise SettingsError(
-                f"{cls(address.url)}: the schema of an index is one name of small letters, digits and '_', such as "
+                f"{cls(address.url)}: the schema of an index must be one name of lower-case letters, digits and '_', such as "
                 f"?schema=handbook, got {', '.join(map(repr, schemas))}"
             )
         return address
 
     @property
     def scheme(self) -> str:
-        """The name of the store: the part of the address before `://`."""
+        """Return the name of the store: the part of the address before `://`."""
         return self.url.partition("://")[0]
 
     def __str__(self) -> str:
@@ -90,7 +93,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a text begins with the scheme of a store, and `://`."""
+    """Return whether a text begins with the scheme of a store, such as `postgresql://`."""
     scheme, mark, _ = text.partition("://")
     return bool(mark) and scheme != FOLDER and is_registered("store", scheme)
 
@@ -117,7 +120,9 @@ def without_login(text: str) -> str:
 
 
 def _masked_login(run: re.Match[str]) -> str:
-    """Return `***@` for a login: the whole run after `://`, or else a name and a password that follow a prefix."""
+    """Replace a login by `***@`: the whole text after `://`, or else a name and a password that follow a
+    prefix.
+    """
     if run.string.endswith("://", 0, run.start()):
         return "***@"
     prefix = _LOGIN_BEHIND.search(run[0])
@@ -127,7 +132,7 @@ def _masked_login(run: re.Match[str]) -> str:
 
 
 def as_argument(place: object) -> str:
-    """Return the place of an index quoted for a shell, which would otherwise interpret spaces and the `?` of a URL."""
+    """Quote the place of an index for a shell, which would otherwise interpret spaces and the `?` of a URL."""
     return shlex.quote(str(place))
 
 
@@ -136,7 +141,7 @@ def refuse_address(path: Path) -> None:
     first = path.parts[0] if path.parts else ""
     if first.endswith(":") and _is_address(f"{first}//"):
         raise SettingsError(
-            "a file or folder is needed here, and the address of a PostgreSQL database was given: name a file. Addresses can "
+            "expected a file or folder, got the address of a PostgreSQL database: name a file. Addresses can "
             "be given to `ras-agent index FILES --out ADDRESS`, `kg build ADDRESS`, --index, --cache and "
             "--triple-cache"
         )

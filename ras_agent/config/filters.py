@@ -1,15 +1,16 @@
-"""Defines filters, which restrict the passages that a question may be answered from, by metadata, documents and ids.
+"""Defines filters, which restrict the passages that a question may be answered from, by metadata, documents and
+ids.
 
     {"team": "x"}                       passages with "team": "x" in their metadata
     {"team": ["x", "y"], "year": 2019}  passages of team x or y, and of 2019
-    {"document_id": "handbook/*"}       passages of documents with an id that begins so; `id` likewise
+    {"document_id": "handbook/*"}       passages of documents whose id begins with "handbook/"; `id` likewise
     {"date": {"before": "2024-01-01"}}  an earlier date or a smaller number; `after` likewise; both may be combined
     {"team": {"not": ["x", "y"]}}       neither of these teams; `in` is the opposite
     {"date": {"exists": true}}          passages that have the field; false for those without it
     {"date": {"until": "2024-05"}}      no later date than that month; also passages without the field
 
-Every retriever applies the filter before it chooses its best k passages, so that a passage outside the filter is never
-found, shown or counted.
+Every retriever applies the filter before it chooses its best k passages, so that a passage outside the filter
+is never found, shown or counted.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from ras_agent.contracts.records import Passage
 from ras_agent.text.normal_form import storable, storable_number
 
 OWN_FIELDS = ("id", "document_id", "title")
-"""Keys that mean a field of the passage, even if the metadata has the same key."""
+"""Keys that stand for a field of the passage itself, even if the metadata has the same key."""
 _WITH_PREFIXES = ("id", "document_id")
 ASSIGNED = (*OWN_FIELDS, "file", "page", "facts")
-"""Keys that users cannot give to documents: they say which passage it is, where it comes from and which facts it
+"""Metadata keys that users cannot set. They record which passage it is, where it comes from and which facts it
 states."""
 
 Scalar = str | int | float | bool
@@ -41,9 +42,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_text(value: object) -> str | None:
-    """Return a value of the metadata as the text that filters compare: a text unchanged, any other value as JSON.
+    """Return a value of the metadata as the text that filters compare: a text unchanged, any other value as
+    JSON.
 
-    Return None for null and for an object, which no filter matches.
+    Return None for null and for an object, because no filter matches them.
     """
     if isinstance(value, str):
         return value
@@ -55,7 +57,7 @@ def as_text(value: object) -> str | None:
 
 
 Test = Literal["in", "not", "before", "after", "until", "exists"]
-"""How a field is compared with the values of a condition."""
+"""The ways to compare a field with the values of a condition."""
 _TESTS = frozenset(get_args(Test))
 _SHOWN = {"in": "=", "not": "is not"}
 _FORMS = (
@@ -82,7 +84,7 @@ class Order(NamedTuple):
 
 
 def order_of(text: str) -> Order:
-    """Read a number, or a date written as YYYY, YYYY-MM, YYYY-MM-DD or a date and time in ISO 8601.
+    """Return a text as a number or a date. A date is YYYY, YYYY-MM, YYYY-MM-DD, or a date and time in ISO 8601.
 
     A year or a month stands for its first day; a time without a zone is taken as UTC.
     """
@@ -105,8 +107,9 @@ def order_of(text: str) -> Order:
 
 
 def _end_of(text: str) -> float | None:
-    """Return the last moment of the year, month or day that a text names, in seconds since 1970; for a time, the time
-    itself."""
+    """Return the end of the year, month or day that a text names, in seconds since 1970; for a time, the time
+    itself.
+    """
     time = order_of(text).time
     if time is None or len(text) > _DAY:
         return time
@@ -127,13 +130,13 @@ def as_of_filter(date: object) -> dict[str, Any]:
     """
     if not isinstance(date, str) or order_of(date).time is None or len(date) > _DAY:
         raise FilterError(
-            f"as_of is a date such as '2016', '2016-05' or '2016-05-01', got {date!r:.80}"
+            f"as_of must be a date such as '2016', '2016-05' or '2016-05-01', got {date!r:.80}"
         )
     return {"date": {"until": date}}
 
 
 def _number_in(text: str) -> float | None:
-    """Return the finite number that a text is in JSON; None for any other text."""
+    """Return the text as a number if it is a finite number in JSON, else None."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -147,8 +150,8 @@ def _number_in(text: str) -> float | None:
 class Condition:
     """Tests the values that a passage has under `key`. A list in the metadata counts as several values.
 
-    Values are compared as texts: 2019 and "2019" are equal, 1 and true are not. `values` holds the same values in
-    their types.
+    Values are compared as texts: 2019 and "2019" are equal, 1 and true are not. `values` holds the same values
+    in their original types.
     """
 
     key: str
@@ -171,13 +174,13 @@ class Condition:
 
     @property
     def is_ordered(self) -> bool:
-        """Tell whether the condition compares order ("before", "after", "until") or existence, instead of certain
-        values.
+        """Tell whether the condition compares by order ("before", "after", "until") or existence, not by
+        equality.
         """
         return self.test in ("before", "after", "until", "exists")
 
     def holds_for(self, orders: Sequence[Order]) -> bool:
-        """Tell whether a condition on order or existence holds for values with these orders."""
+        """Tell whether a condition on order or existence holds for a passage whose values have these orders."""
         if self.test == "exists":
             return bool(orders) == (self.texts == ("true",))
         bound = order_of(self.texts[0])
@@ -189,8 +192,8 @@ class Condition:
         return any(bound.is_before(order) for order in orders)
 
     def admits(self, text: str) -> bool:
-        """Tell whether `text`, one value under the key, equals one of the condition's values or begins with one of its
-        prefixes.
+        """Tell whether `text`, one of a passage's values, equals a value of the condition or begins with one of
+        its prefixes.
         """
         return text in self.texts or any(
             text.startswith(prefix) for prefix in self.prefixes
@@ -203,8 +206,9 @@ class Condition:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Return the prefixes that ids may begin with: the values of `id` and `document_id` that end with a star,
-        without it."""
+        """Return the prefixes of ids that match: each value of `id` or `document_id` that ends with a star,
+        without the star.
+        """
         if self.key not in _WITH_PREFIXES:
             return ()
         return tuple(text[:-1] for text in self.texts if text.endswith("*"))
@@ -238,10 +242,11 @@ class Filter:
 
     @classmethod
     def of(cls, source: object) -> Self:
-        """Make a filter from its JSON object, from a list of objects that must all hold, from a Filter, or from None
-        (no filter).
+        """Make a filter from its JSON object, a list of objects that must all hold, a Filter, or None for no
+        filter.
 
-        Raises FilterError for anything else, for a key without a value, and for a value that no text can match.
+        Raises:
+            FilterError: for anything else, for a key without a value, and for a value that no text can match.
         """
         if isinstance(source, cls):
             return source
@@ -255,7 +260,7 @@ class Filter:
         if isinstance(source, Sequence) and not isinstance(source, str):
             return cls().both(*map(cls.of, source))
         raise FilterError(
-            f'a filter is a JSON object such as {{"team": "x"}}, got {source!r:.200}'
+            f'a filter must be a JSON object such as {{"team": "x"}}, got {source!r:.200}'
         )
 
     def both(self, *others: Filter) -> Self:
@@ -272,7 +277,9 @@ class Filter:
 
     @property
     def as_of(self) -> str:
-        """Return the date after which nothing is to be known, {"date": {"until": ...}}; "" without one."""
+        """Return the date of {"date": {"until": ...}}, after which the run may use nothing; "" without such a
+        condition.
+        """
         dates = []
         for condition in self.conditions:
             if condition.key == "date" and condition.test == "until":
@@ -292,10 +299,13 @@ ALL = Filter()
 
 
 def read_filter(parts: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON of a filter that is written on the command line; several values of a key are alternatives.
+    """Return the JSON of a filter that is written on the command line; several values of a key are
+    alternatives.
 
-    A part is "key=value", "key.before=value" for a test other than equality, or the JSON object itself. Raises
-    FilterError for any other text, and for one without a key.
+    A part is "key=value", "key.before=value" for a test other than equality, or the JSON object itself.
+
+    Raises:
+        FilterError: for any other text, and for one without a key.
     """
     by_key: dict[str, Any] = {}
     plain: list[str] = []
@@ -321,13 +331,18 @@ def _object_in(text: str) -> dict[str, Any]:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FilterError(f"the filter {text!r:.200} is not JSON: {error}") from error
+        raise FilterError(
+            f"the filter {text!r:.200} is not JSON ({error}): write key=value, or correct the JSON"
+        ) from error
     return dict(read)
 
 
 def _add_test(by_key: dict[str, Any], key: str, test: str, value: object) -> None:
-    """Add a test to the tests of a key. `not` may be given several times and excludes all its values; a second value of
-    any other test raises FilterError."""
+    """Add a test to the tests of a key. `not` may be repeated and then excludes all its values.
+
+    Raises:
+        FilterError: for a second value of any other test.
+    """
     tests = by_key.setdefault(key, {})
     if not isinstance(tests, dict):
         tests = by_key[key] = {"in": tests}
@@ -346,17 +361,18 @@ def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            raise FilterError(
-                f"a field is written key=value, such as team=x, got {part!r}"
-            )
+            raise FilterError(f"expected key=value, such as team=x, got {part!r}")
         by_key.setdefault(key.strip(), []).append(value)
     return by_key
 
 
 def read_metadata(source: object) -> dict[str, Any]:
-    """Read the metadata that a user gives to documents: a JSON object, or texts "key=value" as on the command line.
+    """Return the metadata that a user gives to documents, read from a JSON object or from texts "key=value".
 
-    Filters compare these values; None or an empty text removes a field. Raises FilterError.
+    Filters compare these values. None or an empty text removes a field.
+
+    Raises:
+        FilterError: for anything else.
     """
     if isinstance(source, list | tuple) and all(
         isinstance(part, str) for part in source
@@ -364,7 +380,7 @@ def read_metadata(source: object) -> dict[str, Any]:
         source = {key: _one_or_all(values) for key, values in _pairs(source).items()}
     if not isinstance(source, Mapping):
         raise FilterError(
-            f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}'
+            f'metadata must be a JSON object such as {{"team": "x"}}, got {source!r:.200}'
         )
     for key in ASSIGNED:
         if key in source:
@@ -375,7 +391,7 @@ def read_metadata(source: object) -> dict[str, Any]:
     for key, value in source.items():
         if isinstance(value, Mapping):
             raise FilterError(
-                f"metadata: {key!r} is a text, a number, true or false, or a list of them, got {value!r:.200}"
+                f"metadata: {key!r} must be a text, a number, true or false, or a list of them, got {value!r:.200}"
             )
         if isinstance(value, tuple | set | frozenset):
             value = list(value)
@@ -414,7 +430,9 @@ def _conditions(key: object, value: object) -> list[Condition]:
     if not isinstance(value, Mapping):
         return [_condition(key, value)]
     if not value:
-        raise FilterError(f"filter key {key!r} has no comparison; known: {_FORMS}")
+        raise FilterError(
+            f"filter key {key!r} has an empty object instead of a comparison; known: {_FORMS}"
+        )
     conditions = []
     for test, bound in value.items():
         if test not in _TESTS:
@@ -435,12 +453,12 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
     for item in listed:
         if not isinstance(item, str | bool | int | float):
             raise FilterError(
-                f"filter key {key!r} is compared with a text, a number, true or false, or a list of them, "
+                f"filter key {key!r} must be compared with a text, a number, true or false, or a list of them, "
                 f"got {item!r:.200}"
             )
         if isinstance(item, int) and not storable_number(item):
             raise FilterError(
-                f"filter key {key!r}: the number {item} is too large: at most 64 bits"
+                f"filter key {key!r}: the number {item} is too large: give one of at most 64 bits"
             )
         texts.setdefault(as_text(item) or "", item)
     ordered = dict(sorted(texts.items()))
@@ -450,20 +468,21 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
 
 
 def _check_ordered(condition: Condition) -> None:
-    """Raise FilterError for a bound that is neither a number nor a date, and for a test of order or existence on a
-    field of OWN_FIELDS."""
+    """Raise FilterError if a bound is neither a number nor a date, or if a field of the passage itself is
+    tested for order or existence.
+    """
     if not condition.is_ordered:
         return
     key = condition.key
     test = condition.test
     if key in OWN_FIELDS:
         raise FilterError(
-            f"filter key {key!r}: {test!r} is for fields of the metadata; {key} is compared by 'in' and 'not'"
+            f"filter key {key!r}: {test!r} works only for fields of the metadata; compare {key} by 'in' or 'not'"
         )
     if test == "exists":
         if condition.texts not in (("true",), ("false",)):
             raise FilterError(
-                f"filter key {key!r}: 'exists' is true or false, got {' and '.join(condition.texts)!r:.200}"
+                f"filter key {key!r}: 'exists' must be true or false, got {' and '.join(condition.texts)!r:.200}"
             )
         return
     bound = order_of(condition.texts[0])

@@ -141,7 +141,7 @@ PLUGINS: dict[str, dict[str, object]] = {
 """The plug-ins by kind and name: an object, or "module:attribute", which is imported when it is first needed."""
 
 _JOINED = {"retriever": "ras_agent.tools.retrieve.mix:Mix"}
-"""The class that makes "a+b" from the names a and b, for kinds of plug-ins that can be combined by name."""
+"""For kinds of plug-ins that can be combined by name, the class that makes "a+b" from a and b."""
 
 _OLD_KINDS = {"graph": "loop"}
 _OLD_NAMES = {("retriever", "graph"): "kg-mix"}
@@ -178,7 +178,8 @@ def register(kind: str, name: str, plugin: object) -> None:
 def run_plugin_file(path: Path) -> None:
     """Run a Python file that registers plug-ins. A second call with the same file does nothing.
 
-    Raises SettingsError, which names the line, for a file that cannot be read or that fails.
+    Raises:
+        SettingsError: for a file that cannot be read or that fails; the message names the line.
     """
     name = f"ras_agent_plugin_{path.stem}"
     place = str(path.resolve())
@@ -187,7 +188,9 @@ def run_plugin_file(path: Path) -> None:
         return
     spec = spec_from_file_location(name, place)
     if spec is None or spec.loader is None or not path.is_file():
-        raise SettingsError(f"--plugin: there is no Python file {str(path)!r}")
+        raise SettingsError(
+            f"--plugin: the Python file {str(path)!r} does not exist; correct the path"
+        )
     module = module_from_spec(spec)
     # dataclasses and pickle look up the module of a class
     sys.modules[name] = module
@@ -204,9 +207,7 @@ def run_plugin_file(path: Path) -> None:
 
 
 def current_name(kind: str, name: str) -> str:
-    """Return `name` with each old name in it, which may be a mix "a+b", replaced by the current one. Warns of old
-    names.
-    """
+    """Return `name` with old names replaced by the current ones, also inside a mix "a+b". Warns of old names."""
     parts = []
     for part in name.split("+"):
         today = _OLD_NAMES.get((kind, part), part)
@@ -238,11 +239,12 @@ def import_modules_of(package: str) -> None:
 
 
 def entry_points(**selected: str) -> Any:
-    """Return the entry points of installed packages that match `selected`, as `importlib.metadata.entry_points` does.
+    """Return the entry points of installed packages that match `selected`, as `importlib.metadata.entry_points`
+    does.
 
-    Reading them takes about 20 ms, because each installed package has a file of them, and roles look up names in every
-    run. So each selection is cached until the search path or the modification time of one of its folders changes, as it
-    does when a package is installed.
+    Reading them takes about 20 ms, because each installed package has its own file, and roles look up names in
+    every run. So results are cached until the search path or the modification time of one of its folders
+    changes, as when a package is installed.
     """
     search_path = tuple((folder, _changed(folder)) for folder in sys.path)
     return _selected(search_path, tuple(selected.items()))
@@ -322,7 +324,7 @@ def find_a(record: type[_Record], kind: str, name: str) -> _Record:
 
 
 def _installed(kind: str, **selected: str) -> list[Any]:
-    """Return the entry points of a kind, including those in the group of its old name."""
+    """Return the entry points of a kind of plug-in, including those under the kind's old name."""
     groups = [kind]
     groups += [old for old, today in _OLD_KINDS.items() if today == kind]
     found: list[Any] = []
@@ -345,14 +347,14 @@ def _table(kind: str) -> dict[str, object]:
 def check_call(
     kind: str, name: str, plugin: Callable[..., Any], **arguments: object
 ) -> None:
-    """Raise TypeError if a plug-in cannot be called with these arguments by position; their names appear in the
-    message.
+    """Raise TypeError if a plug-in cannot be called with these arguments by position. The message shows their
+    names.
     """
     try:
         inspect.signature(plugin).bind(*arguments.values())
     except TypeError as error:
         form = f"({', '.join(arguments)})"
         raise TypeError(
-            f"the {kind} {name!r} is called as {form}, and {plugin!r:.200} does not accept these arguments: {error}; "
+            f"the {kind} {name!r} is called as {form}, but {plugin!r:.200} does not accept these arguments ({error}): "
             f"give it the parameters {form}"
         ) from None

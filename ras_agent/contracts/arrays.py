@@ -1,4 +1,4 @@
-"""Names for array types that are used throughout the package."""
+"""Names the array types that are used throughout the package."""
 
 from __future__ import annotations
 

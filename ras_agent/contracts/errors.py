@@ -1,4 +1,4 @@
-"""Defines the errors. Every error that a user can cause or meet derives from RasError, and its message names a remedy."""
+"""Defines the errors. Every error that a user can cause is a RasError, and its message names a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def did_you_mean(
 ) -> str:
     """Return a hint such as "did you mean planner?" if `name` is similar to one of `choices`, otherwise "".
 
-    `spell` returns a choice as the hint shows it.
+    `spell` formats the choice for the hint.
 
     >>> did_you_mean("maxhops", ["max_hops", "max_facts"], repr)
     "did you mean 'max_hops'?"
@@ -32,8 +32,8 @@ def is_drivers(error: BaseException) -> bool:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an error; of a database driver's error only the first line, as the others quote stored
-    data.
+    """Return the message of an error. Of a database driver's error it is only the first line, because others
+    quote stored data.
     """
     message = str(error).strip()
     if is_drivers(error):
@@ -81,7 +81,7 @@ class ParseError(RasError, ValueError):
 
 
 class PromptError(RasError, ValueError):
-    """Raised when a prompt is missing, or when its variables do not match the values it gets."""
+    """Raised when a prompt is missing, or when its placeholders do not match the values that are filled in."""
 
 
 class IngestError(RasError, ValueError):
@@ -105,7 +105,7 @@ class IndexNotFound(RasError, FileNotFoundError):
 
 
 class SettingsError(RasError, ValueError):
-    """Raised when a setting is unknown or has a wrong value."""
+    """Raised when a setting or an argument is unknown, missing or wrong."""
 
 
 class FilterError(RasError, ValueError):
@@ -117,12 +117,11 @@ class FlagError(SettingsError):
 
 
 class EditError(RasError, ValueError):
-    """Raised when a stored knowledge graph cannot be edited as asked; the message names the fact or entity."""
+    """Raised when a stored knowledge graph cannot be edited as requested; the message names the fact or entity."""
 
 
 class ReviewError(RasError, ValueError):
-    """Raised when a person's decision cannot be followed, or when a run that is to be reviewed cannot wait for a
-    decision."""
+    """Raised when a person's decision is not valid, or when a run cannot wait for a review."""
 
 
 class StateError(RasError, ValueError):
@@ -130,7 +129,9 @@ class StateError(RasError, ValueError):
 
 
 class TraceError(RasError, ValueError):
-    """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the wrong place."""
+    """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place of the
+    error.
+    """
 
 
 class SearchError(RasError, RuntimeError):
@@ -138,7 +139,7 @@ class SearchError(RasError, RuntimeError):
 
 
 class ModelCallError(RasError, RuntimeError):
-    """Raised when a model call and its retries have failed."""
+    """Raised when a model call has failed, and its retries too."""
 
 
 class PromptTooLong(ModelCallError):
@@ -168,7 +169,9 @@ class StoreError(RasError, OSError):
 
 
 class RunError(RasError, ValueError):
-    """Raised when an evaluation's folder cannot be used as asked; the message says why and names the remedy."""
+    """Raised when an evaluation's folder cannot be used as requested; the message says why and names the
+    remedy.
+    """
 
 
 class WeightsError(RasError, ValueError):

@@ -1,10 +1,10 @@
 """Defines the typed events of a running agent.
 
-`for event in agent.stream(inputs, stream_mode="custom")` yields these events. The command line draws its trace from
+`for event in agent.stream(inputs, stream_mode="custom")` yields them. The command line draws its trace from
 them.
 
-The JSON of an event has the event's fields, `type` first: `to_dict` writes it, `event_from_dict` reads it. LangGraph
-Server sends the same JSON, because it writes records by their fields.
+The JSON of an event has the event's fields, `type` first: `to_dict` writes it, `event_from_dict` reads it.
+LangGraph Server sends the same JSON, because it writes records by their fields.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 class _Event:
-    """Base of all events, which writes their JSON."""
+    """Writes an event as JSON. All events inherit from it."""
 
     __slots__ = ()
 
@@ -58,8 +58,8 @@ def _to_json_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(_Event):
-    """Reports that a follow-up `question` of a conversation was rewritten to `standalone`, which needs no earlier
-    turn.
+    """Reports that a follow-up `question` was rewritten to `standalone`, which can be understood without
+    earlier turns.
     """
 
     type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
@@ -100,7 +100,7 @@ class Hits(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Triples(_Event):
-    """Reports the facts that were extracted from the passages of this hop, before they are merged into the question
+    """Reports the facts that were extracted from this hop's passages, before they are merged into the question
     graph.
     """
 
@@ -111,8 +111,8 @@ class Triples(_Event):
 
 @dataclass(frozen=True, slots=True)
 class GraphDelta(_Event):
-    """Reports how a hop changed the question graph: its new facts, and how many facts, entities and conflicts there
-    are now.
+    """Reports how a hop changed the question graph: its new facts, and the numbers of facts, entities and
+    conflicts now.
     """
 
     type: Literal["graph_delta"] = field(default="graph_delta", kw_only=True)
@@ -190,7 +190,7 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise TraceError(
-            f"the JSON is not that of an event: {f'{place}: ' if place else ''}{first['msg']}"
+            f"this JSON is not an event: {f'{place}: ' if place else ''}{first['msg']}"
         ) from error
 
 
@@ -226,10 +226,10 @@ def emitting(
 
 
 class InertTokens:
-    """Forwards events to a sink, but holds back tokens of an answer that might begin markup which makes a page load
-    something.
+    """Forwards events to a sink, but holds back tokens of an answer that might begin markup by which a page
+    loads something.
 
-    Which markup an answer may keep is known only when the answer is complete. So the text from there on is sent just
+    Only the complete answer shows which markup it may keep. So the text from such a token on is sent just
     before the Answered event.
     """
 
@@ -259,7 +259,7 @@ class InertTokens:
 
 @contextmanager
 def emitting_until_the_end() -> Iterator[None]:
-    """Drop the events that threads and tasks of the `with` block emit after the block has ended."""
+    """Drop events that threads and tasks started inside the `with` block emit after the block has ended."""
     sink = _sink.get()
     over = False
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFeatures:
-    """Holds one graph, which may consist of several sub-graphs, as arrays of N nodes and E edges."""
+    """Holds one graph as arrays of N nodes and E edges. The graph may consist of several separate sub-graphs."""
 
     nodes: Floats
     """(N, d) float32, the vectors of the nodes"""
@@ -39,7 +39,9 @@ class GraphFeatures:
 
     @classmethod
     def join(cls, graphs: Sequence[Self], width: int) -> Self:
-        """Join graphs into one graph that has all their sub-graphs. `width` is d, for the case that `graphs` is empty."""
+        """Join graphs into one graph that has all their sub-graphs. `width` is d, which is needed if `graphs`
+        is empty.
+        """
         nodes = [np.empty((0, width), np.float32)]
         edges = [np.empty((0, width), np.float32)]
         edge_index = [np.empty((2, 0), np.int64)]

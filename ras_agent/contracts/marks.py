@@ -1,14 +1,14 @@
-"""Lists the marks that have a meaning in prompts and replies, in one table.
+"""Lists, in one table, the marks that have a meaning in prompts and replies.
 
-A mark is text that a parser, a renderer or a chat model gives a meaning: `[SUBQ]`, `(S> ... | P> ... | O> ...)`,
-`[3]`, `</passage>`, "Answer:". From this table come
+A mark is a text to which a parser, a renderer or a chat model gives a meaning: `[SUBQ]`, `(S> ... | P> ... | O>
+...)`, `[3]`, `</passage>`, "Answer:". The table is used by
 
     the parsers of replies    each uses the `live` patterns of its marks
     the renderers             `fact_text`, `number_text`, `fenced`, and str(mark)
     the help in prompts       `{{SUBQ}}`, `{{FACT}}` and so on in the prompt files (`PLACEHOLDERS`)
     `as_data`                 which makes all marks in retrieved text inert
 
-so a mark that is added to `MARKS` cannot have a meaning inside a passage.
+so no mark that is added to `MARKS` has a meaning inside a passage.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class Mark:
 
 
 def token(name: str, *others: str, numbered: bool = False, opens: bool = False) -> Mark:
-    """Make a mark in square brackets: `[NAME]`. A parser accepts each `_` of the name also as a space, a hyphen or
-    nothing.
+    """Make a mark in square brackets: `[NAME]`.
 
-    Models also write such a mark in full-width brackets or as a tag.
+    A parser also accepts a space, a hyphen or nothing for each `_` of the name, and full-width brackets or a
+    tag, which some models write instead.
 
     Args:
         name: the name, in capitals.
@@ -341,8 +341,8 @@ class Tags:
 
     @property
     def live(self) -> tuple[str, str]:
-        """Return two regular expressions, for every spelling of the opening and of the closing tag that a parser
-        accepts.
+        """Return regular expressions for the opening and the closing tag. Each matches all spellings that a
+        parser accepts.
         """
         return _spelled(self.opening), _spelled(self.closing)
 
@@ -352,7 +352,7 @@ class Tags:
 
 
 def _spelled(tag: str) -> str:
-    """Return a regular expression for a tag in which white space may surround the name."""
+    """Return a regular expression for a tag that may have white space around its name."""
     return re.sub(
         r"\w+", lambda name: rf"{_IN_LINE}*+{name[0]}{_IN_LINE}*+", re.escape(tag)
     )
@@ -571,7 +571,7 @@ def ends_chain(sentence: str) -> bool:
 
 
 def as_data(text: str) -> str:
-    """Return `text` with every mark made inert: look-alikes replace its outer characters.
+    """Return `text` with every mark made inert: look-alike characters replace its outer characters.
 
     The words stay, so the text can still be quoted, and its length is unchanged. A second call changes nothing.
 
@@ -593,8 +593,9 @@ def as_data(text: str) -> str:
 def _rules(
     marks: tuple[Mark, ...],
 ) -> tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
-    """Return the replacement rules: the characters to swap, a pattern for all marks that have these characters, and the
-    function that replaces a match."""
+    """Return the replacement rules of `as_data`: each with the characters to replace, a pattern that matches
+    all marks with these characters, and the function that replaces a match.
+    """
     spellings: dict[str, list[str]] = {}
     for mark in marks:
         spellings.setdefault(mark.swapped, []).extend(
@@ -614,10 +615,10 @@ def _swap(swapped: str) -> Callable[[re.Match[str]], str]:
 
 
 def fact_text(subject: str, predicate: str, object_: str) -> str:
-    r"""Render a fact: `(S> subject | P> predicate | O> object)`.
+    r"""Return a fact as text: `(S> subject | P> predicate | O> object)`.
 
-    White space in fields is reduced to single spaces. A backslash escapes each `|`, a `>` that would make a mark, a
-    leading `*`, and unbalanced parentheses, so that a parser reads exactly these fields back.
+    White space in fields is reduced to single spaces. A backslash escapes each `|`, a `>` that would make a
+    mark, a leading `*`, and unbalanced parentheses, so that a parser reads exactly these fields back.
 
     >>> print(fact_text("AC|DC", "is", "a band (rock)"))
     (S> AC\|DC | P> is | O> a band (rock))
@@ -652,7 +653,7 @@ def number_text(number: int) -> str:
 
 
 def fenced(fence: str, text: str) -> str:
-    """Return `text` between two tags on lines of their own: `<facts>`, text, `</facts>`.
+    """Return `text` between two tags on their own lines: `<facts>`, text, `</facts>`.
 
     `fence` is the name of the tags. The text must already be inert (see `as_data`).
     """

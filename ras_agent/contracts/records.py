@@ -37,12 +37,12 @@ StopReason = Literal[
 
 
 AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
-"""The form of an answer. "reader" is IRCoT's: the reasons first, then the answer. "citing" is a short answer, followed
-by the nodes and edges that it rests on."""
+"""The form of an answer. "reader" is IRCoT's: the reasons first, then the answer. "citing" is a short answer,
+followed by the nodes and edges that support it."""
 
 OnConflict = Literal["both", "newest", "abstain", "ignore"]
-"""The claims that an answer states when documents disagree: "both" claims; the "newest" claim and which documents
-contradict it; or no claim ("abstain"). "ignore" leaves the answer as the answerer wrote it."""
+"""What an answer states when documents disagree. "both": both claims. "newest": the newest claim, and which
+documents contradict it. "abstain": no claim. "ignore": the answer stays as the answerer wrote it."""
 
 EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches", "dialogue"]
 """How the evidence is written into the prompts of planner and answerer.
@@ -102,8 +102,9 @@ class Passage(Record):
 
     @property
     def heading(self) -> str:
-        """Return the title and the headings above the passage, joined by " > ". Models are shown this text and search
-        reads it."""
+        """Return the title and the headings above the passage, joined by " > ". Prompts show it, and searches
+        use it.
+        """
         named = [self.title, *self.headings]
         return " > ".join(filter(None, named))
 
@@ -137,7 +138,7 @@ class Passage(Record):
 
 @dataclass(frozen=True)
 class Hit(Record):
-    """Pairs a retrieved passage with its score. A higher score is better; only scores of the same query can be
+    """Pairs a retrieved passage with its score; higher is better. Only scores of the same query can be
     compared.
 
     The JSON names the passage by its id instead of repeating it.
@@ -163,9 +164,10 @@ class Hit(Record):
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the hit whose JSON is `data`, with its passage taken from `passages`, which maps ids to passages.
+        """Return the hit whose JSON is `data`. Its passage is taken from `passages`, by id.
 
-        Raises KeyError if `passages` lacks the passage.
+        Raises:
+            KeyError: if the passage is not in `passages`.
         """
         return cls(
             passages[data["passage_id"]], data["score"], tuple(data.get("why", ()))
@@ -184,11 +186,11 @@ class Span:
     score: float
     """the logit of the span"""
     no_answer: float = 0.0
-    """the logit of "this text holds no answer\""""
+    """the logit of "this text contains no answer\""""
 
     @property
     def margin(self) -> float:
-        """Return `score` minus `no_answer`, in logits. Above 0, the text is taken to hold an answer."""
+        """Return `score` minus `no_answer`, in logits. Above 0, the text probably contains an answer."""
         return self.score - self.no_answer
 
 
@@ -220,7 +222,7 @@ class Attributes(dict[str, Any]):
 
     @classmethod
     def of_others(cls, items: Mapping[str, Any]) -> Self:
-        """Return attributes made from a mapping of another program, such as a file of a graph.
+        """Return attributes made from another program's mapping, such as one in a file of a graph.
 
         A value that JSON cannot hold is replaced by its text.
         """
@@ -326,9 +328,10 @@ class Source(Record):
     subquery: str = ""
     extractor: str = ""
     unchecked: bool = False
-    """whether it could not be checked that the passage states the fact, as in a script without borders between words"""
+    """whether it could not be checked that the passage states the fact, as in a script without spaces between
+    words"""
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
-    """further details that this place gives about the fact, under keys that its extractor chooses"""
+    """further details that the passage gives about the fact, under keys that its extractor chooses"""
 
     def __post_init__(self) -> None:
         _freeze_attributes(self)
@@ -346,9 +349,10 @@ _Words = tuple[str, str, str]
 
 
 class _Names(dict[_Words, tuple[_Words, str]]):
-    """Cache of the keys and ids of facts, by the words of the fact.
+    """Caches the keys and ids of facts, by the words of the fact.
 
-    A graph asks for the same facts at every hop. Facts longer than LONGEST_CACHED characters are not cached.
+    A graph needs those of the same facts at every hop. Facts longer than LONGEST_CACHED characters are not
+    cached.
     """
 
     _MOST = 65536
@@ -424,8 +428,8 @@ class Triple(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the fact that `data` describes. Other keys of a graph's facts, such as `id` and `readings`, are
-        ignored.
+        """Return the fact that `data` describes. Keys that only a graph's facts have, such as `id` and
+        `readings`, are ignored.
         """
         sources = tuple(map(Source.from_dict, data.get("sources", ())))
         return cls(
@@ -458,14 +462,14 @@ class RefusedFacts(Failure):
 
 @dataclass(frozen=True)
 class Advice(Failure):
-    """Reports that the run took a slower or weaker way which a setting could have avoided. Nothing is lost by it."""
+    """Reports that the run took a slower or weaker way that a setting could have avoided. No facts or passages
+    are lost by it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Holds the triples that an extractor read in passages, and a Failure for each passage or reply that it could not
-    use.
-    """
+    """Holds the triples that an extractor read, and a Failure for each passage or reply that it could not use."""
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -491,7 +495,9 @@ class Extraction:
 
 
 def any_failed(failures: Iterable[Failure]) -> bool:
-    """Tell whether any of the failures may go away at a second attempt, as all but RefusedFacts and Advice may."""
+    """Tell whether any of the failures may be absent at a second attempt. RefusedFacts and Advice would come
+    again.
+    """
     return any(not isinstance(failure, RefusedFacts | Advice) for failure in failures)
 
 
@@ -500,8 +506,8 @@ def any_failed(failures: Iterable[Failure]) -> bool:
 
 @dataclass(frozen=True)
 class DialoguePart(Record):
-    """Holds the messages that one plan adds to the conversation with the planner's model, in the format of OpenAI's
-    API.
+    """Holds the messages that one plan adds to the conversation with the planner's model, in the format of
+    OpenAI's API.
     """
 
     form: str
@@ -515,11 +521,11 @@ class DialoguePart(Record):
 
 @dataclass(frozen=True)
 class Plan(Record):
-    """States what the run does next: search for `subquery`, stop because the facts suffice, or answer without
+    """Holds the next action of a run: search for `subquery`, stop because the facts suffice, or answer without
     retrieval.
 
-    Raises ValueError for an unknown action, for "subq" with a blank sub-query, and if `further` is not a tuple of
-    sub-queries.
+    Raises ValueError for an unknown action, for "subq" with a blank sub-query, and if `further` is not a tuple
+    of sub-queries.
     """
 
     json_keys = (
@@ -528,7 +534,7 @@ class Plan(Record):
     )
 
     action: Action
-    """"subq" to search, or the way in which the search ends; see `Action`"""
+    """"subq" to search, or one of the actions that end the search; see `Action`"""
     subquery: str = ""
     reason: str = ""
     """why the model decided so, in its own words"""
@@ -559,7 +565,9 @@ class Plan(Record):
         if not self.further:
             return
         if self.action != "subq":
-            raise ValueError(f"only a {SUBQ} plan has further sub-queries")
+            raise ValueError(
+                f"only a {SUBQ} plan can have further sub-queries: leave `further` out"
+            )
         if isinstance(self.further, str) or not all(map(str.strip, self.further)):
             raise ValueError(
                 f"`further` must be a tuple of sub-queries that are not blank, got {self.further!r:.200}"
@@ -592,12 +600,12 @@ class Step(Record):
     seconds: float = 0.0
     """time spent inside the hop's nodes"""
     dialogue: DialoguePart | None = None
-    """the dialogue of the plan that chose the hop, for a planner that continues it; left out of the JSON, which has it
-    in the plan"""
+    """the dialogue of the plan that chose the hop, for a planner that continues it; the JSON has it only in the
+    plan"""
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step that `data` describes. `passages` maps ids to passages, by which its hits name them."""
+        """Return the step whose JSON is `data`. The passages of its hits are taken from `passages`, by id."""
         return cls.from_dict(
             {**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]}
         )
@@ -660,8 +668,8 @@ class Citation(Record):
 
     @property
     def bare_title(self) -> str:
-        """Return the title without the note in parentheses that tells documents of one name apart, as in "Alien
-        (film)".
+        """Return the title without a note in parentheses that distinguishes documents of the same name, as in
+        "Alien (film)".
 
         Return "" if the title is only the name of a file.
         """
@@ -689,7 +697,7 @@ class Claim(Record):
 
 @dataclass(frozen=True)
 class Dispute(Record):
-    """Holds the statements of documents that disagree; the first claim is the answer's."""
+    """Holds the claims of documents that disagree; the first claim is the answer's."""
 
     json_keys = ("claims",)
 
@@ -709,16 +717,17 @@ class Answer:
     text: str
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
-    """whether the evidence does not hold a sure enough answer; `text` then says so"""
+    """whether no answer is given, because the evidence does not support one with enough certainty; `text` then
+    says so"""
     confidence: float | None = None
-    """how likely the answer is to be right, from 0 to 1; None if neither answerer nor calibration says"""
+    """how likely the answer is to be right, from 0 to 1; None if neither answerer nor calibration states it"""
     failures: tuple[Failure, ...] = ()
     failed: str = ""
     """Why no answer could be made: the answerer crashed, a limit refused its call, or its reply could not be parsed.
     `abstained` is then true as well.
     """
     suggestion: str = ""
-    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
+    """if the answer abstained, the answer that the citations suggest; else "\""""
     disputes: tuple[Dispute, ...] = ()
     """the points on which documents contradict the answer; the run fills them in"""
     agreement: float | None = None
@@ -727,7 +736,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Exchange(Record):
-    """Holds an earlier turn of a conversation: the question, rewritten so that it needs no other turn, and its answer."""
+    """Holds an earlier turn of a conversation: the question, rewritten so that it needs no other turn, and its
+    answer.
+    """
 
     question: str
     answer: str = ""
@@ -766,7 +777,7 @@ class Call(Record):
     replayed: bool = False
     """whether the reply came from the cache of replies (`Settings.cache`)"""
     estimated: bool = False
-    """whether the endpoint did not report the tokens, so that they are estimated from the texts"""
+    """whether the token counts are estimated from the texts, because the endpoint did not report them"""
     key: str = ""
     """the key of request and reply in the cache; "" without a cache"""
     unread: bool = False

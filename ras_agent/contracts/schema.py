@@ -1,4 +1,5 @@
-"""A schema lists the relations of facts, with the types of their ends, in a file of TOML:
+"""Reads schemas. A schema is a TOML file that lists the relations of facts, with the types of their subjects
+and objects:
 
     [types]
     person = "a human being"
@@ -11,8 +12,8 @@
     aliases = ["is a native of"]
     inverse = "is the birthplace of"
 
-A fact that is stated with an alias gets the name of the relation, and one that is stated with an inverse is turned
-around. A fact that fits no relation is kept as it is, and marked.
+A fact whose predicate is an alias gets the relation's name, and subject and object are exchanged if it is an
+inverse. A fact that fits no relation is kept unchanged, and marked.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from ras_agent.text.values import Date, figures_in, value_of
 from ras_agent.text.words import word_set
 
 OUTSIDE = "outside"
-"""The attribute, true, of a fact that fits no relation of the schema."""
+"""The attribute that is set to true in a fact that fits no relation of the schema."""
 DATE = "date"
 NUMBER = "number"
-"""The types that every schema has. Whether an end has one of them is read from its words."""
+"""The types that every schema has. A subject's or object's words show whether it has one of them."""
 _AUXILIARIES = word_set("is was are were be been being has have had")
 
 
@@ -52,7 +53,7 @@ _Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 
 
 class Relation(BaseModel):
-    """A relation of a schema, without its name."""
+    """Describes a relation of a schema, without its name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,7 +62,7 @@ class Relation(BaseModel):
     target: str = Field("", alias="to")
     """the type of its objects; "" for any"""
     functional: bool | None = None
-    """whether a subject has only one object at a time; None if this is to be counted"""
+    """whether a subject has only one object at a time; None to find out by counting facts"""
     aliases: _Names = ()
     """other predicates that state the relation"""
     inverse: _Names = ()
@@ -76,7 +77,7 @@ class _File(BaseModel):
 
 
 class _Meaning(NamedTuple):
-    """A relation that a predicate may state, and whether it is stated with subject and object exchanged."""
+    """Names a relation that a predicate may state, and whether it states it with subject and object exchanged."""
 
     name: str
     is_inverse: bool
@@ -84,7 +85,7 @@ class _Meaning(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """Types with their descriptions, and relations by name."""
+    """Holds types with their descriptions, and relations by name."""
 
     types: Mapping[str, str]
     relations: Mapping[str, Relation]
@@ -94,7 +95,7 @@ class Schema:
         """Read a schema from a file of TOML.
 
         Raises:
-            SettingsError: The file cannot be read, or is no schema.
+            SettingsError: The file cannot be read, or is not a schema.
         """
         try:
             return cls.of(tomllib.loads(Path(path).read_text("utf-8")))
@@ -111,7 +112,7 @@ class Schema:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Return the schema in the tables of a file.
+        """Return the schema described by the tables of a TOML file.
 
         Raises:
             ValueError: A relation has an unknown key or type, or two relations cannot be told apart.
@@ -129,19 +130,21 @@ class Schema:
             ends = set(map(schema._ends, meanings))
             if len(ends) < len(meanings):
                 names = " and ".join(repr(meaning.name) for meaning in meanings)
-                problem = f"{key!r} states {names}, with ends of the same types"
-                raise ValueError(f"{problem}: take it out of one of them")
+                problem = f"the predicate {key!r} could state {names}, which have subjects and objects of the same types"
+                raise ValueError(f"{problem}: remove it from one of them")
         return schema
 
     @cached_property
     def digest(self) -> str:
-        """Return a hash of everything that decides how facts are named."""
+        """Return a hash of everything in the schema that decides how facts are named."""
         file = _File(types=dict(self.types), relations=dict(self.relations))
         written = json.dumps(file.model_dump(), sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
     def lines(self) -> str:
-        """Return the relations with the types of their ends, one a line, as a model is shown them."""
+        """Return the text that shows a model the schema: described types, then each relation with its types,
+        one per line.
+        """
         lines = []
         for kind, about in self.types.items():
             if about:
@@ -153,7 +156,7 @@ class Schema:
         return "\n".join(lines)
 
     def checked(self, fact: Triple) -> Triple:
-        """Return the fact with the name of its relation, or marked as outside the schema if it fits no relation."""
+        """Return the fact under its relation's name, or marked as outside the schema if it fits no relation."""
         for meaning in self._meanings.get(relation_key(fact.predicate), ()):
             turned = _turned(fact) if meaning.is_inverse else fact
             if self._fits(self.relations[meaning.name], turned):
@@ -188,14 +191,18 @@ class Schema:
         return relation.source, relation.target
 
     def _fits(self, relation: Relation, fact: Triple) -> bool:
-        """Tell whether both ends of a fact may have the types of a relation's ends."""
+        """Tell whether subject and object of a fact may have the types that the relation requires."""
         subject_type = fact.attributes.get("subject_type")
         object_type = fact.attributes.get("object_type")
         is_source = self._may_be(relation.source, fact.subject, subject_type)
         return is_source and self._may_be(relation.target, fact.object, object_type)
 
     def _may_be(self, kind: str, end: str, stated: object) -> bool:
-        """Tell whether an end of a fact may have a type. stated: the type that the extractor gave it, None if none."""
+        """Tell whether an end of a fact (its subject or object) may have the type `kind`.
+
+        Args:
+            stated: the type that the extractor gave the end, or None.
+        """
         if not kind:
             return True
         given = str(stated).casefold()
@@ -209,7 +216,7 @@ class Schema:
 
 
 def relation_key(predicate: str) -> str:
-    """Return a predicate's canonical key without the auxiliaries at its beginning.
+    """Return a predicate's canonical key without auxiliary verbs at its beginning.
 
     >>> relation_key("was born in"), relation_key("has")
     ('born in', 'has')
@@ -221,7 +228,7 @@ def relation_key(predicate: str) -> str:
 
 
 def kind_of(end: str) -> str:
-    """Return "date" or "number" for an end of a fact that is one as a whole; else ""."""
+    """Return "date" or "number" if the whole text of a subject or object is one; else ""."""
     value = value_of(end)
     if value is None:
         return ""

@@ -1,4 +1,6 @@
-"""Sets context variables for the duration of a block, in a third of the time that `contextlib.contextmanager` takes."""
+"""Sets context variables for the duration of a block, in a third of the time that `contextlib.contextmanager`
+needs.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Limits the matrix products of small networks to one thread.
 
-OpenBLAS hands even small products to several threads, and a thread that waits for its next piece of work keeps a
-processor busy. Reading ten passages took 2.4 times as long on two idle processors as on one thread, and 2.5 times the
-processor time; next to other programs it is worse.
+OpenBLAS divides even small products among several threads, and a thread that waits for its next piece of work
+keeps a processor busy. Compared with one thread, reading ten passages took 2.4 times as long on two idle
+processors, and 2.5 times the processor time. It is worse next to other programs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """Sets BLAS to one thread while any thread of the program is inside a block, and afterwards restores the earlier
-    number."""
+    """Limits BLAS to one thread as long as any thread of the program is inside a block, then restores the
+    earlier number.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -34,8 +35,9 @@ class _OneThread:
             self._inside += 1
 
     def _libraries(self) -> ThreadpoolController:
-        """Return the loaded BLAS libraries. They are searched again if modules were imported since, which may have
-        loaded another."""
+        """Return the loaded BLAS libraries. They are searched for again if modules were imported since, which
+        may have loaded one.
+        """
         modules = len(sys.modules)
         if self._blas is None or modules != self._modules:
             self._blas = ThreadpoolController().select(user_api="blas")
@@ -49,7 +51,7 @@ class _OneThread:
                 self._limit.close()
 
     def new_lock(self) -> None:
-        """Replace the lock in a forked process, where no thread exists that could release it."""
+        """Replace the lock in a forked process, in which no thread could release the copied one."""
         self._lock = Lock()
 
 
@@ -63,8 +65,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside the `with` block.
 
-    BLAS has one number of threads for the whole process, so the limit also holds for products that other threads
-    compute at the same time. When the last open block ends, the earlier number is restored.
+    BLAS has one number of threads for the whole process, so the limit also holds for products that other
+    threads compute meanwhile. When the last open block ends, the earlier number is restored.
     """
     _ONE_THREAD.enter()
     try:

@@ -24,12 +24,13 @@ _LEAST_REPLY = 64  # tokens; a shorter reply would be useless
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds a run. A run that reaches a limit ends with an answer and a `stop_reason`; no exception is raised.
+    """Limits a run. A run that reaches a limit still ends with an answer, and a `stop_reason`; no exception is
+    raised.
 
-    The limits that are None are off. max_llm_calls, max_tokens and max_seconds bound the whole run. Of these, one
-    call, a quarter of the tokens and a quarter of the seconds (at most 60 seconds) are kept for the answer. When the
-    time is over, the run no longer waits for the role that is working (planner, retriever, extractor): a Failure names
-    the role, and its later result is dropped.
+    A limit of None is off. max_llm_calls, max_tokens and max_seconds apply to the whole run; one call, a
+    quarter of the tokens and a quarter of the seconds (at most 60 seconds) of them are kept for the answer.
+    When the time is over, the run no longer waits for the role that is working (planner, retriever, extractor):
+    a Failure names the role, and its later result is dropped.
     """
 
     max_hops: int = 5
@@ -39,7 +40,7 @@ class Limits:
     max_parallel: int = 3
     """the largest number of searches that one plan makes at the same time"""
     max_facts: int = 400
-    """the largest number of facts in the question graph that prompts and searches see; the others are hidden"""
+    """the largest number of facts of the question graph that prompts and searches use; the others are hidden"""
     max_llm_calls: int | None = None
     """the largest number of model calls"""
     max_tokens: int | None = None
@@ -49,9 +50,9 @@ class Limits:
     max_seconds: float | None = None
     """the longest duration of the run, in seconds"""
     stop_on_repeat: bool = True
-    """whether a repeated sub-query ends the loop; the paper's loop goes on"""
+    """whether a repeated sub-query ends the loop; in the RAS paper it does not"""
     stop_on_no_new_facts: bool = True
-    """whether a hop without new facts ends the loop; the paper's loop goes on"""
+    """whether a hop without new facts ends the loop; in the RAS paper it does not"""
 
     def __post_init__(self) -> None:
         for name in (
@@ -76,9 +77,7 @@ class Limits:
 
     @property
     def loop_seconds(self) -> float | None:
-        """Return the seconds from the start of the run after which no further hop begins; the rest is kept for the
-        answer.
-        """
+        """Return after how many seconds of the run no further hop begins; the rest is kept for the answer."""
         if self.max_seconds is None:
             return None
         for_answer = min(self.max_seconds * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
@@ -99,7 +98,7 @@ class Limits:
 
 @dataclass
 class _Reserved:
-    """Number of calls that were admitted and have not ended, and their tokens."""
+    """Counts the calls that were admitted and have not ended, and their tokens."""
 
     calls: int = 0
     tokens: int = 0
@@ -107,9 +106,7 @@ class _Reserved:
 
 @dataclass
 class Ledger:
-    """Records the model calls of one node of a run, and admits or refuses its next call. May be used from several
-    threads.
-    """
+    """Records the model calls of one node of a run, and admits or refuses its next call. Thread safe."""
 
     role: str = ""
     """the role whose calls are recorded, such as "planner\""""
@@ -131,16 +128,17 @@ class Ledger:
     """failures that a role could not put into its result, such as a planner that could not show all facts to its model
     """
     in_need: set[str] = field(default_factory=set)
-    """roles with a last reply that could not be parsed; their next prompts add worked examples and a form to fill in"""
+    """roles whose last reply could not be parsed; their next prompts add worked examples and a form to fill
+    in"""
     _reserved: _Reserved = field(default_factory=_Reserved)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def part(self, role: str, hop: int) -> Ledger:
-        """Return a ledger for one of several calls that a node makes at the same time; they share limits and recorded
-        calls.
+        """Return a ledger for one of several calls that a node makes at the same time; all share the limits and
+        the recorded calls.
 
-        Each part collects failures of its own, so that `join` can record them in the order of the calls, whichever
-        call ends first.
+        Each part collects its own failures, so that `join` can record them in the order of the calls, whichever
+        ends first.
         """
         return replace(
             self,
@@ -163,7 +161,7 @@ class Ledger:
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
         """Return the name of the limit that one more call would exceed, or None if the call is possible.
 
-        `keep_for_answer` is the number of calls, of max_llm_calls, that stay reserved for the answerer.
+        `keep_for_answer` is how many of max_llm_calls stay reserved for the answerer.
         """
         limits = self.limits
         calls = len(self.earlier) + len(self.calls) + self._reserved.calls
@@ -188,7 +186,8 @@ class Ledger:
         return self.started + limit - monotonic()
 
     def tokens_left(self) -> float:
-        """Return the tokens that the running role may still use, without those reserved for its open calls.
+        """Return the tokens that the running role may still use, not counting those reserved for its open
+        calls.
 
         The number is infinite if max_tokens is off.
         """
@@ -206,7 +205,7 @@ class Ledger:
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
         """Reserve a model call, and return how many tokens its reply may have.
 
-        `record` or `release` must close the call later.
+        Every reserved call must later be closed by `record` or `release`.
 
         Args:
             prompt: The estimated tokens of the prompt.
@@ -234,7 +233,9 @@ class Ledger:
         )
 
     def record(self, call: Call, reserved: int = 0) -> None:
-        """Close a call that `admit` reserved, and record it. `reserved` is the number of its reserved tokens."""
+        """Close a call that `admit` reserved, and record it. `reserved` is the number of tokens that it
+        reserved.
+        """
         with self._lock:
             self._reserved.calls -= 1
             self._reserved.tokens -= reserved
@@ -272,7 +273,9 @@ class Ledger:
 
     @property
     def needs_more(self) -> bool:
-        """Tell whether the running role's last reply could not be parsed, so that its prompt should add examples."""
+        """Tell whether the running role's last reply could not be parsed, so that its prompt should have more
+        examples.
+        """
         return self.role in self.in_need
 
     def ask_for_more(self) -> None:
@@ -285,8 +288,8 @@ class Ledger:
                     break
 
     def release(self, reserved: int = 0) -> None:
-        """Close a reserved call that was not made or that returned nothing. `reserved` is the number of its reserved
-        tokens.
+        """Close a reserved call that was not made or that returned nothing. `reserved` is the number of tokens
+        that it reserved.
         """
         with self._lock:
             self._reserved.calls -= 1
@@ -304,10 +307,11 @@ def current_ledger() -> Ledger:
 def record_call(
     model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0
 ) -> None:
-    """Count a model call that a custom role made without LangChain. Calls through LangChain are counted automatically.
+    """Record a model call that a custom role made without LangChain. Calls through LangChain are recorded
+    automatically.
 
-    The call enters `out["usage"]` with the running role and hop. The limits of the run count it, and end the loop
-    before the next step. Outside a run the function does nothing.
+    The call appears in `out["usage"]` with the running role and hop, and counts towards the limits, which can
+    end the loop before the next step. Outside a run the function does nothing.
     """
     ledger = _ledger.get()
     if ledger is None:

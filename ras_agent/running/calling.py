@@ -1,4 +1,6 @@
-"""Calls the methods of roles from synchronous and from asynchronous code, with a limit on how long to wait for them."""
+"""Calls the methods of roles from synchronous and from asynchronous code, with a limit on how long to wait for
+them.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class StillRunning(Exception):
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
     """Return `role.method(*args)`. Raises StillRunning if the call takes more than `within` seconds.
 
-    Python cannot end a thread. So a call with a limit runs in a thread of its own, which goes on after the caller has
-    stopped waiting: its result, exception and events are then dropped, and the process can end without it.
+    Python cannot stop a thread. So a call with a limit runs in its own thread, which continues after the caller
+    has stopped waiting. Its later result, exception and events are dropped, and the process can end without it.
     """
     work = getattr(role, method)
     if within == inf:
@@ -69,11 +71,11 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
 
 
 def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitable[Any]:
-    """Return an awaitable of `role.a<method>(*args)`, or of `role.<method>(*args)` in a thread if there is no such
-    coroutine.
+    """Return an awaitable of `role.a<method>(*args)`. Without such a coroutine, `role.<method>(*args)` runs in
+    a thread.
 
-    If `within` is given, awaiting raises StillRunning after that many seconds and cancels the coroutine. A coroutine
-    that never awaits blocks the event loop until it ends, so its lateness is noticed only then.
+    If `within` is given, awaiting raises StillRunning after that many seconds and cancels the coroutine. A
+    coroutine that never awaits blocks the event loop until it ends, so its lateness is noticed only then.
     """
     coroutine = getattr(role, f"a{method}", None)
     if within < inf:
@@ -95,15 +97,16 @@ def run_steps(
     answer: Callable[[Asked], Reply],
     told: tuple[type[Exception], ...] = (Exception,),
 ) -> T:
-    """Run a generator that yields requests, send it the reply to each request, and return the generator's result.
+    """Run a generator that yields requests, send it the reply to each request, and return the generator's
+    result.
 
-    The same generator can so be run with synchronous or, by `arun_steps`, with asynchronous input and output.
+    With `arun_steps`, the same generator can use asynchronous input and output.
 
     Args:
         steps: The generator.
         answer: Returns the reply to a request.
-        told: The classes of errors of `answer` that are raised inside the generator, at its `yield`. Other errors
-            reach the caller.
+        told: The classes of errors of `answer` that are raised inside the generator, at its `yield`. Other
+            errors are raised to the caller.
     """
     try:
         asked = next(steps)
@@ -177,7 +180,7 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine and return its result. This works in a notebook too, where an event loop is already running."""
+    """Run a coroutine and return its result, also in a notebook, where an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -218,19 +221,21 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
 def _ended(work: Callable[..., T], *args: Any) -> T:
     """Return `work(*args)`. A StopIteration of `work` becomes a RuntimeError, as in a coroutine.
 
-    A future cannot hold a StopIteration: an event loop would wait for it for ever.
+    A future cannot hold a StopIteration, so an event loop would wait forever.
     """
     try:
         return work(*args)
     except StopIteration as error:
-        raise RuntimeError("a role or a model raised StopIteration") from error
+        raise RuntimeError(
+            "a role or a model raised StopIteration: let it return a result, or raise another exception"
+        ) from error
 
 
 class Queueing:
-    """Counts the seconds in which a run only waits for its turn: some of its calls wait, and no call is at work.
+    """Counts the seconds in which a run only waits: some of its calls wait for their turn, and none is being
+    worked on.
 
-    A run waits for a thread, for the event loop, or for a slot or the rate limit of a model. May be used from several
-    threads.
+    A call waits for a thread, for the event loop, or for a slot or the rate limit of a model. Thread safe.
     """
 
     def __init__(self) -> None:
@@ -241,7 +246,9 @@ class Queueing:
         self._lock = threading.Lock()
 
     def change(self, *, waiting: int = 0, working: int = 0) -> None:
-        """Add `waiting` and `working`, which may be negative, to the numbers of calls that wait and that are at work."""
+        """Add `waiting` to the number of calls that wait, and `working` to the number that are being worked on.
+        Both may be negative.
+        """
         with self._lock:
             now = perf_counter()
             if self._waiting and not self._working:
@@ -280,8 +287,9 @@ def noted(*, waiting: int = 0, working: int = 0) -> Iterator[None]:
 
 
 async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
-    """Return `work(*args)` from one of the event loop's threads; it may have to wait for a thread that other runs
-    use."""
+    """Return `work(*args)` from one of the event loop's threads, which other runs use too, so it may have to
+    wait for one.
+    """
     queueing = _queueing.get()
     if queueing is None:
         return await asyncio.to_thread(_ended, work, *args)
@@ -296,21 +304,24 @@ async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 class Threads:
-    """Runs calls in threads: at most `most` at a time, first come first served, each for at most `seconds` seconds.
+    """Runs calls in threads: at most `most` at the same time, first come, first served, each for at most
+    `seconds` seconds.
 
-    A call that hangs keeps its place until it ends. So at most `most` threads ever hang, and other pools are not
-    delayed.
+    A call that hangs keeps its place until it ends. So at most `most` threads ever hang, and other pools are
+    not delayed.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
-        """Allow `most` calls at a time, each at most `seconds` long, including the time that it waits for its turn."""
+        """Allow `most` calls at the same time, each at most `seconds` long, including the time that it waits
+        for its turn.
+        """
         self._free = asyncio.Semaphore(most)
         self._seconds = seconds
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Return `work(*args)` from a thread. Raises StillRunning after the pool's time limit.
 
-        Model calls that `work` makes are bound to the same time limit.
+        Model calls inside `work` have the same time limit.
         """
         loop, ledger = (
             asyncio.get_running_loop(),
@@ -339,12 +350,12 @@ class Threads:
 
 
 class Turns:
-    """Starts runs first come first served, as fast as the processor can do their work.
+    """Starts runs first come, first served, as fast as the processor can do their work.
 
-    Runs that share a processor all end late; if they start one after another, half of them end in half the time. Runs
-    that wait for a model take no processor time. So a run starts at once while few runs are at work, and otherwise
-    after a pause as long as the processor time of an average run. It never waits for another run to end, because that
-    run may hang.
+    If all runs share the processor from the start, all end late; if they start one after another, half of them
+    end in half the time. A run that waits for a model needs no processor. So a run starts at once if few runs
+    are working, and otherwise after a pause as long as the processor time of an average run. It never waits for
+    another run to end, because that run may hang.
     """
 
     def __init__(self) -> None:
@@ -355,7 +366,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a run's turn, then yield. The run counts as being at work until the `with` block ends."""
+        """Wait for a run's turn, then yield. The run counts as working until the `with` block ends."""
         if self._at_work >= _AT_ONCE or self._first.locked():
             async with self._first:
                 await asyncio.sleep(self._cost)
@@ -372,8 +383,9 @@ class Turns:
 
 
 def _work_done() -> float:
-    """Return the processor seconds of this process: those of the event loop's thread, or, if larger, of all threads
-    divided by the number of cores."""
+    """Return the processor seconds of this process's work: those of the event loop's thread, or those of all
+    threads divided by the number of cores if that is more.
+    """
     return max(thread_time(), process_time() / (os.cpu_count() or 1))
 
 
@@ -388,10 +400,10 @@ def _in_time(result: T, began: float, within: float) -> T:
 
 
 def raise_if_cancelled() -> None:
-    """Raise CancelledError if the running task was asked to cancel and goes on.
+    """Raise CancelledError if the running task was cancelled but is still running.
 
-    A library between task and caller may take the cancellation for its own, as LangGraph does with that of a node.
-    Without this check, the output of such a run would pass for a result.
+    A library between the task and its caller may catch the cancellation, as LangGraph does in a node. Without
+    this check, the output of such a run would be taken for a result.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

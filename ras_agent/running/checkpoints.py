@@ -1,4 +1,4 @@
-"""Opens checkpointers, which save the states of runs, so that a run can be resumed after an interrupt or a crash.
+"""Opens checkpointers, which save the states of runs, so that a run can resume after an interrupt or a crash.
 
     with open_checkpointer("sqlite:checkpoints.sqlite") as checkpointer:
         agent = create_ras_agent(..., checkpointer=checkpointer)
@@ -8,8 +8,8 @@
     sqlite:checkpoints.sqlite       one file (extra: sqlite)
     postgres:postgresql://host/db   a server (extra: postgres); any libpq connection string may follow `postgres:`
 
-States are plain JSON in msgpack, compressed. Nothing is pickled, and loading rebuilds only the types that LangGraph
-lists as safe. Checkpoints that were stored without compression can be read too.
+States are stored as plain JSON in compressed msgpack. Nothing is pickled, and loading rebuilds only the types
+that LangGraph lists as safe. Checkpoints that were stored without compression can be read too.
 """
 
 from __future__ import annotations
@@ -52,10 +52,16 @@ _OLD = "opened before the server was silent"
 
 @contextmanager
 def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
-    """Open the checkpointer that `spec` names, for `invoke`, `stream` and `batch`; the end of the block closes it.
+    """Open the checkpointer that `spec` names, for `invoke`, `stream` and `batch`; it is closed at the end of
+    the block.
 
-    Creates missing tables. The checkpointer may be used from several threads. Raises UnknownName, SettingsError for a
-    missing path or connection string, MissingExtra, and the database driver's own errors when it cannot connect.
+    Creates missing tables. The checkpointer may be used from several threads.
+
+    Raises:
+        UnknownName: for an unknown kind of checkpointer.
+        SettingsError: without a path or connection string.
+        MissingExtra: if the database driver is not installed.
+        Exception: the driver's own errors if it cannot connect.
     """
     kind, target = _parse(spec)
     if kind == "memory":
@@ -145,7 +151,8 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
 async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
     """Open a LangGraph Store next to the checkpointer that `spec` names. Yields None for `memory`.
 
-    In SQLite the store is a separate file, FILE.store, because two writers would keep locking one file.
+    In SQLite the store is a separate file, FILE.store, because two writers to one file would lock each other
+    out.
 
     Raises as `open_checkpointer` does.
     """
@@ -176,9 +183,10 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
 
 
 def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a second checkpointer for the same place, which tests whether the database answers while runs write to it.
+    """Return a second checkpointer for the same place, to test whether the database answers while runs write to
+    it.
 
-    A PostgreSQL checkpointer handles one call after another; the second one uses another connection of its pool.
+    A PostgreSQL checkpointer handles one call at a time; the second one uses another connection of its pool.
     """
     pool = getattr(checkpointer, "conn", None)
     if not hasattr(pool, "connection"):
@@ -188,7 +196,9 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _private(path: str) -> str:
-    """Return the path of an SQLite file. A new file, and the logs next to it, can be read only by their owner."""
+    """Return the path of an SQLite file. If the file is new, only its owner can read it and the logs next to
+    it.
+    """
     if path != ":memory:":
         # SQLite reports the problem of a file that exists or cannot be made
         with suppress(OSError):
@@ -198,8 +208,9 @@ def _private(path: str) -> str:
 
 @asynccontextmanager
 async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
-    """Open a pool of connections with short time limits. Raises the server's own message at once if it cannot
-    connect."""
+    """Open a pool of connections with short time limits. If it cannot connect, the server's own message is
+    raised at once.
+    """
     from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
@@ -253,9 +264,9 @@ def _naming(file: str) -> Iterator[None]:
             sqlite3.SQLITE_LOCKED,
         )
         remedy = (
-            "another process has locked it: wait for its end"
+            "another process has locked it: wait until that process ends"
             if locked
-            else "name another file, or move this one away; a new one is made"
+            else "name another file, or move this one away, and a new one is made"
         )
         raise SettingsError(
             f"{file} cannot be used for threads ({error}): {remedy}"
@@ -276,9 +287,11 @@ def _parse(spec: str) -> tuple[str, str]:
 
 
 def _strict() -> JsonPlusSerializer:
-    """Return the serializer of all checkpoints: strict even if LANGGRAPH_STRICT_MSGPACK is not set, and compressed.
+    """Return the serializer of all checkpoints: strict even if LANGGRAPH_STRICT_MSGPACK is not set, and
+    compressed.
 
-    SQLite stores the whole state at each step, and the facts of a question's graph repeat their words.
+    They are compressed because SQLite stores the whole state at each step, and the facts of a question's graph
+    repeat words.
     """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 

@@ -1,4 +1,4 @@
-"""Estimates how likely an answer is to be right, from signals of the finished run, for any answerer.
+"""Estimates how likely an answer is to be right, from signals of the finished run. It works with any answerer.
 
 `ras-agent calibrate RUN` fits the weights of the signals to a run and writes calibration.json;
 `Settings(calibration=FILE)` uses it.
@@ -29,7 +29,7 @@ UNSURE = "I am not sure enough of an answer to say it."
 _MOST_READ = 5  # number of cited passages that the reader is shown
 _FARTHEST = 9.0  # larger margins of the reader, in logits, count as this one
 SUGGESTED = 0.5
-"""The confidence from which an unsaid answer is suggested, because it is then more likely right than wrong."""
+"""The confidence from which a withheld answer is suggested, because it is then more likely right than wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Signals:
     stated: float
     """1 if a passage that was found contains the answer word for word"""
     stated_twice: float
-    """1 if two independent documents do; copies of one text count once"""
+    """1 if two independent documents contain it; copies of one text count once"""
     sufficient: float
     """1 if the planner ended the search because the facts suffice"""
     hops: float
@@ -57,11 +57,12 @@ class Signals:
     words: float
     """A quarter of the logarithm of one plus the number of the answer's words"""
     read_margin: float
-    """How much the packaged span reader prefers its answer from the cited passages to "no answer", from -1 to 1"""
+    """How much the packaged span reader prefers its best answer in the cited passages to "no answer", from -1
+    to 1"""
     read_same: float
-    """1 if the reader's answer is the answer, a part of it, or contains it"""
+    """1 if the reader's answer equals the answer, is a part of it, or contains it"""
     undisputed: float
-    """The answer's share of the independent documents if some disagree; else 1"""
+    """The share of independent documents that state the answer if some disagree; else 1"""
     agreement: float
     """The share of the samples of the answerer that say the same as the answer; 1 if it was asked once"""
 
@@ -156,8 +157,7 @@ def _said(answer: Answer) -> str:
 def _as_read(
     said: str, texts: Sequence[str], spans: Sequence[Sequence[Span]]
 ) -> tuple[float, bool]:
-    """Return the margin of the reader's best span, at most _FARTHEST, and whether the span says the same as the
-    answer."""
+    """Return the margin of the reader's best span, at most _FARTHEST, and whether span and answer say the same."""
     margin = -_FARTHEST
     best = ""
     for text, found in zip(texts, spans, strict=False):
@@ -170,7 +170,7 @@ def _as_read(
 
 @dataclass(frozen=True)
 class RiskRow(Record):
-    """States how often the answers of a run are wrong that have a confidence of at least `threshold`."""
+    """Tells how often a run's answers are wrong if their confidence is at least `threshold`."""
 
     threshold: float
     said: int
@@ -183,8 +183,8 @@ class RiskRow(Record):
 
 @dataclass(frozen=True)
 class Calibration(Record):
-    """Computes confidences: a logistic regression over `Signals`, fitted to a run, and a threshold that limits the
-    risk.
+    """Computes confidences, by a logistic regression over `Signals` that was fitted to a run, and has a
+    threshold that limits the risk.
     """
 
     json_keys = (
@@ -253,10 +253,10 @@ class Calibration(Record):
         return calibration
 
     def unlike(self, asked_by: Mapping[str, str]) -> str:
-        """Return how `asked_by`, a loop and its components, differs from the calibration's, such as "retriever bm25,
-        not dense".
+        """Return how a loop and its components differ from the calibration's, such as "retriever bm25, not
+        dense"; "" if they do not.
 
-        Return "" if they are the same.
+        `asked_by` names the loop, and the component in each role.
         """
         differing = []
         for name, there in self.asked_by.items():
@@ -313,7 +313,7 @@ class Sureness:
     calibration: Calibration | None = None
     """computes the confidence; if None, the confidence is the answerer's, if it states one"""
     unlike: str = ""
-    """how the agent differs from the run of the calibration (see `Calibration.unlike`)"""
+    """how the agent differs from that of the calibration's run (see `Calibration.unlike`)"""
 
     def of_answerer(self, answer: Answer) -> Answer:
         """Return an abstention if the answerer's own confidence is below `least`, otherwise the answer.

@@ -1,4 +1,4 @@
-"""Runs a module as a program, `python -m ...`, and prints its errors as one line, as the command line does."""
+"""Runs a module as a program, `python -m ...`, which prints an error as one line, as the command line does."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Defines the contracts of the roles. An object that has the methods of a contract can play its role; no base class is
+"""Defines the protocols of the roles. Any object with a protocol's methods can play the role; no base class is
 needed.
 
-Every method is synchronous. An object may also have an asynchronous version of a method, with a leading `a` in the
-name (`aplan`, `aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`). If it has none, `ainvoke`
-runs the synchronous method in a worker thread. Methods may be called from several threads at once. See
-ras_agent.running.calling for how roles are called, and ras_agent.testing for checks of the contracts.
+Every method is synchronous. An object may also have an asynchronous version of a method, with a leading `a` in
+the name (`aplan`, `aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`). Without it,
+`ainvoke` runs the synchronous method in a worker thread. Methods may be called from several threads at once.
+See ras_agent.calling for how roles are called, and ras_agent.testing for checks of the protocols.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Decides which search the question still needs, or that the search can end."""
+    """Decides which search comes next, or that no more searches are needed."""
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action.
@@ -64,7 +64,7 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores passages against a query by reading both texts together, so that a retriever's hits can be ranked again."""
+    """Scores passages against a query by reading both texts together, to rank a retriever's hits again."""
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one score for each text, in the order of `texts`; a higher score means a better fit to the query."""
@@ -86,7 +86,9 @@ class Linker(Protocol):
 
 @runtime_checkable
 class LinkerOfGraph(Linker, Protocol):
-    """Is a Linker that has to look at the graph, for example to match a question with the graph's facts."""
+    """Links questions like a Linker, but has to look at the graph first, for example to match a question with
+    its facts.
+    """
 
     def over(self, graph: Any, embedder: Any) -> Linker:
         """Return a linker for one graph.
@@ -103,8 +105,8 @@ class Scored:
     """Holds the scores that one call of a Scorer returns."""
 
     values: npt.NDArray[np.float32]
-    """(n,) float32; higher is better. Comparable among the texts of one call, and among calls for the same question
-    unless the scorer judges a text also by the other texts of its call."""
+    """(n,) float32; higher is better. Values of one call can be compared. So can values of several calls for
+    the same question, unless the scorer judges a text also by the other texts of its call."""
     failures: tuple[Failure, ...] = ()
     """the failures of the call; a text that could not be judged gets the lowest score"""
 
@@ -183,7 +185,7 @@ class Rewriter(Protocol):
     """Rewrites a follow-up question of a conversation so that it can be understood without the conversation."""
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn; unchanged if it needs none already.
+        """Return the question in words that need no earlier turn; unchanged if it already needs none.
 
         `exchanges` are the earlier turns, in order.
         """
@@ -196,7 +198,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name that an index stores, so that it can be searched with the same embedder only."""
+        """Return the name that an index stores, so that the index is searched only with the same embedder."""
         ...
 
     @property
@@ -214,7 +216,7 @@ class SpanReader(Protocol):
     """Finds the spans of texts that answer a question."""
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the likeliest spans of each text, the best first; an empty list for a text without words."""
+        """Return the most likely spans of each text, the best first; an empty list for a text without words."""
         ...
 
 

@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class RecentResults(Generic[K, V]):
-    """Caches the most recently used results. May be used from several threads at once.
+    """Caches the most recently used results. Thread safe.
 
     Args:
         most: The largest total size of the results that are kept.
@@ -58,8 +58,9 @@ class RecentResults(Generic[K, V]):
         return [results[key] for key in keys]
 
     def _hold(self, key: K, result: V) -> V:
-        """Store `result` under `key`, unless a result is already there, mark it as most recently used, and return the
-        stored result."""
+        """Store `result` under `key`, unless there is one already. Mark it as most recently used, and return
+        the stored result.
+        """
         if key not in self._held:
             self._held[key] = result
             self._size += self._counted(result)
@@ -74,6 +75,6 @@ _caches: WeakSet[RecentResults[Any, Any]] = WeakSet()
 
 
 def forget_recent_results() -> None:
-    """Empty all caches of recent results, so that a measurement does not profit from earlier work."""
+    """Empty all caches of recent results, so that a measurement is not faster because of earlier work."""
     for cache in list(_caches):
         cache.forget()

@@ -1,7 +1,9 @@
-"""Reviews: the places where a run waits for a person, the request that it shows, and the person's decision.
+"""Defines reviews: the places where a run waits for a person, the request that it shows, and the person's
+decision.
 
-An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, and its value is
-`Review.to_dict()`. `Command(resume=DECISION)` goes on; a decision is plain JSON, which `decisions_of` checks:
+An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, whose value is
+`Review.to_dict()`. `Command(resume=DECISION)` continues the run. A decision is plain JSON, which `decisions_of`
+checks:
 
     at plan     {"action": "approve"}
                 {"action": "edit", "subquery": "..."}            another sub-query
@@ -18,9 +20,9 @@ An agent made with `review=("plan", "facts", "answer")` stops there with LangGra
                 {"action": "remove"}                             withdraw it: the run ends without an answer
                 {"action": "ask", "note": "...", "to"?: "answerer" or "planner"}    answer, or search, again
 
-A decision may name the person, `"by": "Ada"`, and the review that it is meant for, `"at": "plan", "hop": 2`, so that a
-decision that is sent twice is not applied to the next review. An invalid decision changes nothing: the run waits again,
-and the `error` of the new review names the problem.
+A decision may name the person, `"by": "Ada"`, and the review that it is meant for, `"at": "plan", "hop": 2`, so
+that a decision that is sent twice is not applied to the next review. An invalid decision changes nothing: the
+run waits again, and the `error` of the new review names the problem.
 """
 
 from __future__ import annotations
@@ -61,9 +63,10 @@ _ALWAYS = ("action", "by", "at", "hop")
 
 
 def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
-    """Return the review places that `wanted`, "plan,facts" or a list, names, each once, in the order of a run.
+    """Return the review places that `wanted` names ("plan,facts" or a list), each once, in the order of a run.
 
-    Raises SettingsError for an unknown place.
+    Raises:
+        SettingsError: for an unknown place.
     """
     if isinstance(wanted, str):
         wanted = wanted.split(",")
@@ -89,7 +92,7 @@ class Review:
     error: str = ""
     """the problem with the last decision; "" at first"""
     plan: Plan | None = None
-    """at plan: the planner's next plan"""
+    """at plan: the next plan"""
     stop_reason: str = ""
     """at plan and answer: why the loop would end"""
     subquery: str = ""
@@ -103,7 +106,7 @@ class Review:
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
     suggestion: str = ""
-    """at answer: the answer that the citations suggest without being sure (see `Answer.suggestion`)"""
+    """at answer: the answer that the citations suggest (see `Answer.suggestion`)"""
 
     def to_dict(self) -> JSON:
         """Return the value of the interrupt: plain JSON with the keys that belong to the place."""
@@ -167,8 +170,9 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """Holds a person's decision. The module's docstring lists the fields of each action; the JSON leaves out empty
-    fields."""
+    """Holds a person's decision. The module's docstring lists the fields of each action. The JSON has no empty
+    fields.
+    """
 
     json_keys = (
         *(
@@ -226,13 +230,14 @@ class Reviewed(Record):
 def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
     """Parse a person's reply to a review: one decision, or a list of decisions at a review of facts.
 
-    Raises ReviewError, which names the key, for a decision that is not possible at this review.
+    Raises:
+        ReviewError: for a decision that is not possible at this review; the message names the key.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         return (_decision(given, review, "decision"),)
     if review.at != "facts":
         raise ReviewError(
-            f"decision: a list of decisions is only for a review of facts, and this one is at {review.at}: give one decision"
+            f"decision: only a review of facts takes a list of decisions, and this review is at {review.at}: give one decision"
         )
     if not given:
         raise ReviewError(
@@ -244,7 +249,8 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
         decision = _decision(one, review, f"decision {number}")
         if decision.fact in changed:
             raise ReviewError(
-                f"decision {number}.fact: another decision has changed {decision.fact!r} already: give one decision for a fact"
+                f"decision {number}.fact: another decision has already changed {decision.fact!r}: "
+                "give one decision for each fact"
             )
         if decision.fact:
             changed.add(decision.fact)
@@ -274,7 +280,7 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):
             raise ReviewError(
-                f"{where}.{key}: the decision has {key} {given[key]!r:.80}, but the run waits at {review.at} of hop "
+                f"{where}.{key}: the decision has {key} = {given[key]!r:.80}, but the run waits at {review.at} of hop "
                 f"{review.hop}"
             )
     read: dict[str, Any] = {}
@@ -284,7 +290,7 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     for key in said:
         if not key.endswith("?") and not read.get(key):
             raise ReviewError(
-                f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank"
+                f"{where}.{key}: it is missing or blank, but {action} at {review.at} needs it"
             )
     decision = Decision(action, **read)
     _check(decision, review, where)
@@ -292,8 +298,11 @@ def _decision(given: object, review: Review, where: str) -> Decision:
 
 
 def _read(key: str, value: object, where: str) -> Any:
-    """Return the value of a key, converted to the type of the Decision's field. Raises ReviewError for a value of
-    another type."""
+    """Return the value of a key, converted to the type of the Decision's field.
+
+    Raises:
+        ReviewError: for a value of another type.
+    """
     if key == "stop":
         if not isinstance(value, bool):
             raise ReviewError(f"{where}: expected true or false, got {value!r:.80}")
@@ -309,7 +318,7 @@ def _read(key: str, value: object, where: str) -> Any:
     most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
     if len(value) > most:
         raise ReviewError(
-            f"{where}: has {len(value):,} characters, and at most {most:,} are allowed"
+            f"{where}: the text has {len(value):,} characters: shorten it to at most {most:,}"
         )
     text = encodable(value)
     if key in ("by", "subject", "predicate", "object"):
@@ -318,8 +327,9 @@ def _read(key: str, value: object, where: str) -> Any:
 
 
 def _check(decision: Decision, review: Review, where: str) -> None:
-    """Raise ReviewError if the fields of a decision contradict each other, or name things that the review does not
-    show."""
+    """Raise ReviewError if the fields of a decision contradict each other, or name things that are not part of
+    the review.
+    """
     if (
         review.at == "plan"
         and decision.action == "edit"
@@ -365,10 +375,11 @@ def _check(decision: Decision, review: Review, where: str) -> None:
 
 
 def notes() -> tuple[str, ...]:
-    """Return the notes that a person has written in reviews of the running question, the oldest first; usually ().
+    """Return the notes that a person has written in reviews of the running question, the oldest first; usually
+    ().
 
-    A custom planner, reasoner or answerer that shows the notes to its model says so by a true attribute
-    `accepts_feedback`. Only then can a person ask it again.
+    A custom planner, reasoner or answerer that shows the notes to its model has the attribute `accepts_feedback
+    = True`. Only then can a person send the run back to it.
     """
     return tuple(
         review["note"]
@@ -378,9 +389,9 @@ def notes() -> tuple[str, ...]:
 
 
 def overruled() -> tuple[Triple, ...]:
-    """Return the facts that a person has removed or corrected in the running question, as they were before.
+    """Return the facts that a person has removed or corrected in the running question, in their earlier form.
 
-    The graph no longer holds these facts, but a role that also reads the passages finds them stated there.
+    They are no longer in the graph, but a role that also reads the passages still finds them there.
     """
     reviews = current_ledger().reviews
     changed = [

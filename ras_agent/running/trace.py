@@ -105,7 +105,7 @@ class Trace(Record):
     asked: str = ""
     """the user's own words, if `question` is a rewritten follow-up question of a conversation; else "\""""
     suggestion: str = ""
-    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
+    """if the answer abstained, the answer that the citations suggest; else "\""""
     disputes: tuple[Dispute, ...] = ()
     """the points on which other documents contradict the answer"""
     agreement: float | None = None

@@ -63,7 +63,7 @@ def test_ask_answers_for_a_date(cli: Callable[..., Any], tmp_path: Path) -> None
     assert found(cli(*ask)) == ["new", "old"]
     assert found(cli(*ask, "--as-of", "2020-01-01")) == ["old"]
     refused = cli(*ask, "--as-of", "soon")
-    assert "as_of is a date such as '2016'" in refused.stderr
+    assert "as_of must be a date such as '2016'" in refused.stderr
 
 
 def test_a_filter_of_the_settings_file_is_replaced_by_one_on_the_command_line(

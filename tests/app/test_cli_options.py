@@ -364,7 +364,7 @@ def test_a_plugin_file_that_is_named_is_run_and_no_other(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (None, "there is no Python file"),
+        (None, "the Python file"),
         ("\n\n1 / 0", "broken.py line 3: ZeroDivisionError"),
         ("def", "broken.py: SyntaxError"),
     ],

@@ -112,7 +112,7 @@ def test_the_next_question_of_a_thread_has_no_date() -> None:
 @pytest.mark.parametrize("date", ["yesterday", "2016-13", "", 2016, "2016-05-01T10:00"])
 def test_another_date_is_told(date: object) -> None:
     agent = create_ras_agent(index=DIRECTORS)
-    with pytest.raises(FilterError, match="as_of is a date such as '2016'"):
+    with pytest.raises(FilterError, match="as_of must be a date such as '2016'"):
         agent.invoke({"question": WHO, "as_of": date})
 
 

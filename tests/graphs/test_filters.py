@@ -156,7 +156,7 @@ def test_settings_read_a_filter_from_flags_variables_and_files(tmp_path):
     for environment, message in (
         (
             {"RAS_AGENT_FILTER": "team"},
-            "environment: RAS_AGENT_FILTER: a field is written key=value, such as team=x",
+            "environment: RAS_AGENT_FILTER: expected key=value, such as team=x",
         ),
         ({"RAS_AGENT_FILTER": "{team"}, "environment: RAS_AGENT_FILTER: "),
     ):

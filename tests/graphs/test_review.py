@@ -527,17 +527,17 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "plan",
             {**APPROVE, "hop": 2},
-            "decision.hop: the decision has hop 2, but the run waits at plan of hop 1",
+            "decision.hop: the decision has hop = 2, but the run waits at plan of hop 1",
         ),
         (
             "plan",
             {**APPROVE, "at": "facts"},
-            "decision.at: the decision has at 'facts', but the run waits at plan of hop 1",
+            "decision.at: the decision has at = 'facts', but the run waits at plan of hop 1",
         ),
         (
             "plan",
             [APPROVE],
-            "decision: a list of decisions is only for a review of facts, and this one is at plan: give one decision",
+            "decision: only a review of facts takes a list of decisions, and this review is at plan: give one decision",
         ),
         (
             "facts",
@@ -547,12 +547,12 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "facts",
             [APPROVE, {"action": "remove"}],
-            "decision 2.fact: remove at facts needs it, and it is missing or blank",
+            "decision 2.fact: it is missing or blank, but remove at facts needs it",
         ),
         (
             "facts",
             {"action": "add", "subject": "a", "predicate": "b", "object": " "},
-            "decision.object: add at facts needs it, and it is missing or blank",
+            "decision.object: it is missing or blank, but add at facts needs it",
         ),
         (
             "facts",
@@ -620,7 +620,7 @@ def test_a_fact_is_changed_once_and_known(asked):
     )
     assert (
         waiting(out)["error"]
-        == f"decision 2.fact: another decision has changed {name!r} already: give one decision for a fact"
+        == f"decision 2.fact: another decision has already changed {name!r}: give one decision for each fact"
     )
     out = decide(agent, {"action": "remove", "fact": "t0"})
     assert waiting(out)["error"].startswith(

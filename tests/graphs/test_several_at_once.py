@@ -374,7 +374,7 @@ def test_further_subqueries_are_texts_of_a_search():
         Plan("subq", "Ada", further="Bell")
     with pytest.raises(ValueError, match="must be a tuple of sub-queries"):
         Plan("subq", "Ada", further=(" ",))
-    with pytest.raises(ValueError, match=r"only a \[SUBQ\] plan has further"):
+    with pytest.raises(ValueError, match=r"only a \[SUBQ\] plan can have further"):
         Plan("sufficient", further=("Bell",))
     assert Plan("subq", "Ada", further=("Bell",)).subqueries == ("Ada", "Bell")
     assert Plan("subq", "Ada").subqueries == ("Ada",)

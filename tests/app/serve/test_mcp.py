@@ -146,7 +146,7 @@ async def test_every_face_answers_for_a_date(tmp_path: Path) -> None:
             said = await client.post("/v1/chat/completions", json=chat)
     assert answers == ["Edinburgh", none]
     assert asked.json()["answer"] == none
-    assert (refused.status_code, "as_of is a date" in refused.text) == (422, True)
+    assert (refused.status_code, "as_of must be a date" in refused.text) == (422, True)
     assert none in said.json()["choices"][0]["message"]["content"]
 
 

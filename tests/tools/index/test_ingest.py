@@ -751,7 +751,7 @@ class TestMetadata:
             ({"page": 3}, "metadata: 'page' is a field of the passage itself"),
             (
                 {"team": {"not": "x"}},
-                "metadata: 'team' is a text, a number, true or false",
+                "metadata: 'team' must be a text, a number, true or false",
             ),
             ({"team": []}, "metadata: filter key 'team' has no value"),
             ({"team": float("nan")}, "metadata: Out of range float"),

@@ -514,7 +514,7 @@ def test_an_address_shows_no_password(text: str, shown: str, schema: str) -> Non
 
 @pytest.mark.parametrize("schema", ["Ras", "pg_catalog", "a b", "", "a&schema=b"])
 def test_a_schema_is_a_plain_name(schema: str) -> None:
-    with pytest.raises(SettingsError, match="one name of small letters") as raised:
+    with pytest.raises(SettingsError, match="one name of lower-case letters") as raised:
         Address.parse(f"postgresql://u:secret@h/d?schema={schema}")
     assert "secret" not in str(raised.value)
 

@@ -1,4 +1,5 @@
-"""Makes OpenTelemetry spans of runs, nodes, searches and model calls, named by its conventions for generative AI.
+"""Makes OpenTelemetry spans of runs, nodes, searches and model calls, with the names of its conventions for
+generative AI.
 
     from ras_agent.telemetry import trace_runs
 
@@ -57,10 +58,10 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
 
 
 class _WithoutTexts:
-    """Tracer provider with spans that name an error only by its type, unless texts are wanted.
+    """Provides tracers whose spans name an error only by its type, unless texts are wanted.
 
-    The message of an error may quote a passage or a reply. That of a run which waits for a person contains everything
-    that the person is shown.
+    The message of an error may quote a passage or a reply. If a run waits for a person, the message even
+    contains everything that the person is shown.
     """
 
     def __init__(self, provider: Any) -> None:
@@ -90,7 +91,7 @@ def _without_texts(span: Any) -> Any:
 
 
 def stop_tracing() -> None:
-    """Stop making spans. Does nothing if no spans are made."""
+    """Stop making spans, if `trace_runs` has started it."""
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
     from opentelemetry.instrumentation.utils import unwrap
 

@@ -1,5 +1,6 @@
-"""Reads the facts of a whole corpus into a triple cache: many passages at once, each only once, in one or more
-processes."""
+"""Reads the facts of a whole corpus into a triple cache: each passage once, many at the same time, in one or
+more processes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def read_corpus(
 ) -> None:
     """Read the facts of `passages` into the triple cache of `settings`.
 
-    The same call resumes an interrupted one, because all facts that were read are on the disk.
+    After an interruption, the same call continues, because all facts that were read are on the disk.
 
     Args:
         passages: The corpus; it is iterated only as fast as passages are read.
@@ -83,9 +84,10 @@ def remote_passage_reader(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Make the function that reads passages in another process.
+    """Make the function that reads passages in a worker process.
 
-    `replies` and `facts` are the paths of the reply cache and the triple cache there, in place of those of `settings`.
+    `replies` and `facts` are the paths of the reply cache and the triple cache there, in place of those of
+    `settings`.
     """
     places = {"cache": replies, "triple_cache": facts}
     reader_settings = Settings.model_validate(
@@ -95,10 +97,11 @@ def remote_passage_reader(
 
 
 def _passage_reader(extractor: Extractor) -> Work:
-    """Return a function that reads a passage with `extractor`. A RasError is recorded as a failure of that passage.
+    """Return a function that reads a passage with `extractor`. A RasError is recorded as a failure of that
+    passage.
 
-    A StoreError ends the whole work, because facts that cannot be stored would be read, and paid for, in vain. A
-    ModelRefused ends it too, because every passage would meet it.
+    Two errors end the whole work: StoreError, because facts that cannot be stored would be extracted, and paid
+    for, in vain; and ModelRefused, because it would come for every passage.
     """
 
     # shared by all passages: after one unreadable reply, later prompts have examples and a form

@@ -1,4 +1,4 @@
-"""Derives the JSON of records from one list of keys: writing, reading and the JSON Schema.
+"""Converts records to and from JSON, and describes that JSON by a schema, all from one list of keys.
 
 The keys are the record's fields in their order, unless its class lists other keys in `json_keys`.
 """
@@ -31,9 +31,9 @@ _Convert = Callable[[Any], Any]
 
 
 class Record:
-    """Is the base class of records that can be written as JSON. The keys are the fields, or `json_keys`.
+    """Gives a dataclass `to_dict` and `from_dict`, its form as JSON. The keys are the fields, or `json_keys`.
 
-    Records have no slots, because a copy of their `__dict__` is the fastest way to their JSON.
+    Records have no slots, because copying their `__dict__` is the fastest way to their JSON.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -42,14 +42,14 @@ class Record:
     the field `plan`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain JSON, the form in which graph state and traces hold it."""
+        """Return the record as plain JSON, the form in which state and traces hold it."""
         data: dict[str, Any] = _writers[type(self)](self)
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record whose JSON is `data`; a missing field gets its default. Raises TypeError for an unknown
-        key.
+        """Return the record whose JSON is `data`; a missing field gets its default. Raises TypeError for an
+        unknown key.
         """
         return read_record(cls, data)
 
@@ -63,7 +63,8 @@ def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
 def json_shape(name: str, record: type, **kinds: Any) -> Any:
     """Return a TypedDict named `name` that describes the JSON of a record class, for a JSON Schema.
 
-    `kinds` gives the types of further keys, and of keys with another type than the record's field.
+    `kinds` maps a key to its type: for keys that are not fields of the record, or whose type differs from the
+    field's.
     """
     keys = {key.name: kinds.pop(key.name, key.kind) for key in _keys(record)}
     optional = {
@@ -82,8 +83,9 @@ def field_types(record: Any) -> dict[str, Any]:
 
 
 class _Key(NamedTuple):
-    """A key of a record's JSON, and the attribute path that it holds. An `optional` key is left out if it has its
-    default."""
+    """Describes a key of a record's JSON by the path of the attribute that it holds. An `optional` key is left
+    out if it has its default.
+    """
 
     name: str
     path: str
@@ -185,8 +187,10 @@ def _writer(record: Any) -> _Convert:
 
 
 def _value_writer(kind: Any) -> _Convert | None:
-    """Return the function that turns a value into JSON; None if the value is JSON. The function copies a mapping, but
-    not the JSON in it."""
+    """Return the function that turns a value into JSON; None if the value already is JSON.
+
+    The function copies a mapping, but not the JSON values in it.
+    """
     kind = _without_none(kind)
     if hasattr(kind, "json_keys"):
         return _writers[kind]
@@ -243,7 +247,7 @@ def _reader(record: Any) -> _Convert:
 
 
 def _value_reader(kind: Any) -> _Convert | None:
-    """Return the function that makes a value from its JSON; None if the value is JSON."""
+    """Return the function that makes a value from its JSON; None if the value stays JSON."""
     kind = _without_none(kind)
     if hasattr(kind, "to_dict"):
         read: _Convert = getattr(kind, "from_dict", None) or partial(read_record, kind)
@@ -261,7 +265,9 @@ def _value_reader(kind: Any) -> _Convert | None:
 
 
 class _Compiled(dict[Any, _Convert]):
-    """Functions that write or read the records of each class. A class's function is made when it is first needed."""
+    """Holds the functions that write or read the records of each class. Each function is made when first
+    needed.
+    """
 
     def __init__(self, make: Callable[[Any], _Convert]) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
-"""Sets time limits for a database that does not answer. Every connection to PostgreSQL is opened with these options.
+"""Sets time limits for a database that does not answer. Every connection to PostgreSQL is opened with these
+options.
 
-A server that is stopped, or that the network has lost, keeps its connections open: nothing fails, and nothing is ever
-answered. TCP's own time-outs notice a machine that is gone, but not a process that hangs.
+A server that has stopped, or that the network has lost, keeps its connections open: no call fails, and none
+returns. TCP's own time-outs notice a machine that is gone, but not a process that hangs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 SECONDS = 5
-"""Seconds in which a database has to accept a connection, and to answer on it."""
+"""The seconds within which a database must accept a connection, and must answer on it."""
 
 _TO_CANCEL = 0.5
 # seconds that one check of the connection counts at most: a pause of this process is not a silence of the server
@@ -34,10 +35,10 @@ def impatient(
 ) -> type[C]:
     """Return a subclass of psycopg's Connection or AsyncConnection that gives up on a silent server.
 
-    After SECONDS without a byte for a statement it closes the connection and raises OperationalError, unless
-    `is_working` says that the server still works; this function gets the server's process id. A cancelled statement
-    has less time: _TO_CANCEL seconds to be cancelled, and as many to end. The property `opened_before` tells whether a
-    connection is older than the last silence, so that it may lead to a server that a fail-over has replaced.
+    If a statement gets no byte for SECONDS, the connection is closed and OperationalError is raised, unless
+    `is_working` says for the server's process id that the server is still working. A cancelled statement has
+    less time: _TO_CANCEL seconds to be cancelled, and as many to end. The property `opened_before` tells
+    whether a connection was opened before the last silence; its server may have been replaced in a fail-over.
     """
     from psycopg import OperationalError
 
@@ -81,8 +82,9 @@ def impatient(
                 self._cancelled = False
 
         def _check_working(self) -> None:
-            """Close the connection and raise OperationalError, unless the server is at work and the statement was not
-            cancelled."""
+            """Close the connection and raise OperationalError, unless the server is working on a statement that
+            was not cancelled.
+            """
             nonlocal silent_at
             if self._cancelled:
                 self.pgconn.finish()

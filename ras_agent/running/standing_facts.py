@@ -1,4 +1,4 @@
-"""Removes extracted facts that are not stated in the words of their passages, for every extractor."""
+"""Removes extracted facts that the words of their passages do not state. It works for every extractor."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _SHOWN = 10
 def keep_standing(
     extraction: Extraction, passages: Iterable[Passage], hop: int = 0
 ) -> Extraction:
-    """Return the extraction without facts that no passage states, and with a failure for each passage that lost facts.
+    """Return the extraction without facts that no passage states, and with a failure for each passage that lost
+    facts.
 
-    A fact keeps only the sources that state it. A source that cannot be checked is kept and marked `unchecked`, and so
-    is a source of a fact that came with a record and is not in its text. A source in a passage outside `passages` is
-    kept unchanged.
+    A fact keeps only the sources that state it. A source that cannot be checked is kept and marked `unchecked`,
+    as is a source of a fact that came with a record and is not in the record's text. A source in a passage
+    outside `passages` is kept unchanged.
     """
     cited = set().union(*[triple.passage_ids for triple in extraction.triples])
     texts: dict[str, FactText] = {}

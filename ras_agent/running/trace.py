@@ -1,8 +1,8 @@
-"""Defines the trace of a run: the command line prints and saves it, evaluation stores it, and the page is drawn from
-it.
+"""Defines the trace of a run. The command line prints and saves it, evaluations store it, and the page is drawn
+from it.
 
-Its JSON form has the same schema everywhere, `trace_schema()`. A passage is stored once, under `passages`; steps,
-citations and facts refer to it by its id.
+Its JSON form has the same schema everywhere, `trace_schema()`. A passage is stored once, under `passages`;
+steps, citations and facts refer to it by its id.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class Trace(Record):
 
     @property
     def outcome(self) -> _Outcome:
-        """Return how the run ended: "answered", "abstained" for lack of evidence, or "failed" if no answer could be
-        made.
+        """Return how the run ended: "answered", "abstained" for lack of evidence, or "failed" if no answer
+        could be made.
         """
         if self.failed:
             return "failed"
@@ -148,19 +148,25 @@ class Trace(Record):
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
-        """Return the trace that `to_json` wrote. Raises TraceError, which calls the text `where`, for example a file's
-        name.
+        """Return the trace that `to_json` wrote. `where` names the text in errors, for example a file's name.
+
+        Raises:
+            TraceError: if the text is not a trace.
         """
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise TraceError(f"{where}: not JSON: {error}") from error
+            raise TraceError(
+                f"{where}: not JSON ({error}): save the trace again"
+            ) from error
         return cls.from_dict(data, where)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "trace") -> Self:
-        """Return the trace that `to_dict` wrote. Raises TraceError, which names `where` and the key that is missing or
-        wrong.
+        """Return the trace that `to_dict` wrote. `where` names the data in errors.
+
+        Raises:
+            TraceError: if a key is missing or wrong; the message names it.
         """
         wire = _checked(data, where)
         steps = [Step.of_dict(step, wire["passages"]) for step in wire["steps"]]
@@ -246,8 +252,9 @@ def _optional(kind: Any) -> Any:
 
 
 def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
-    """Return a shape with values that `read` turns into records. Its ValueErrors are reported with their place in the
-    JSON."""
+    """Return a type whose validated values are turned into records by `read`. Its ValueErrors are reported with
+    their place.
+    """
     return Annotated[shape, AfterValidator(read)]
 
 
@@ -259,7 +266,7 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         )
     if data.get("version") != Trace.version:
         raise TraceError(
-            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {Trace.version}: "
+            f"{where}: trace version {data.get('version')!r}, but this ras-agent reads version {Trace.version}: "
             "read it with the ras-agent that wrote it, or run the question again"
         )
     try:
@@ -280,7 +287,7 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 
 def _passages_named(wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each place that names a passage, and the id that it names."""
+    """Yield the passage id of each citation and each hit, with its place in the trace's JSON."""
     for number, citation in enumerate(wire["citations"]):
         yield f"citations.{number}", citation.passage_id
     for number, step in enumerate(wire["steps"]):

@@ -214,11 +214,11 @@ class TestSaving:
         [
             (
                 "run.txt",
-                "cannot save to run.txt: its name has to end in one of .html, .json, .graphml, .mmd",
+                "cannot save to run.txt: its name must end in one of .html, .json, .graphml, .mmd",
             ),
             (
                 "gone/run.json",
-                "cannot save to gone/run.json: there is no folder gone; make it first",
+                "cannot save to gone/run.json: the folder gone does not exist; create it first",
             ),
             ("folder.json", "cannot save to folder.json: it is a folder; name a file"),
         ],

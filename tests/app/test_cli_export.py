@@ -126,7 +126,11 @@ def test_a_run_of_trec_has_its_judgements_beside_it(
     ("arguments", "code", "message"),
     [
         (("--to", "nonsense"), 1, "known: csv, flashrag"),
-        (("--to", "trl"), 2, "trl holds the calls of a role: add --role planner"),
+        (
+            ("--to", "trl"),
+            2,
+            "trl is a format for the calls of a role: name the role, such as --role planner",
+        ),
         (("--to", "ragas", "--min", "f1"), 2, "--min takes METRIC=SCORE"),
         (
             ("--to", "ragas", "--min", "rouge=1"),
@@ -353,6 +357,9 @@ def test_pairs_need_a_role_and_a_format_that_has_them(
 ) -> None:
     run = planned("run", "river")
     arguments = ("--against", run, "--out", tmp_path / "x")
-    assert "name it with --role" in cli("export", run, "--to", "trl", *arguments).output
+    assert (
+        "name the role with --role"
+        in cli("export", run, "--to", "trl", *arguments).output
+    )
     done = cli("export", run, "--to", "prime", "--role", "planner", *arguments)
     assert (done.exit_code, "known: trl" in done.output) == (1, True), done.output

@@ -241,7 +241,7 @@ def test_a_threshold_that_is_not_a_cosine_is_wrong_usage(
 ) -> None:
     result = cli("kg", "build", "bell.index", f"--threshold={threshold}")
     assert result.exit_code == 2
-    assert "has to be above 0 and at most 1" in result.stderr
+    assert "must be above 0 and at most 1" in result.stderr
 
 
 @pytest.mark.parametrize("options", [("--around", "Edinburgh"), ("--nodes", "3")])
@@ -262,7 +262,10 @@ def test_options_of_a_picture_are_refused_for_other_formats(
             "cannot write files to file: it is a file; name a folder",
         ),
         ("folder.nt", "cannot write folder.nt: it is a folder; name a file"),
-        ("none/g.nt", "cannot write none/g.nt: there is no folder none; make it first"),
+        (
+            "none/g.nt",
+            "cannot write none/g.nt: the folder none does not exist; create it first",
+        ),
     ],
 )
 def test_an_export_that_cannot_be_written_says_why(
@@ -370,7 +373,7 @@ def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
         (["undo"], "bell.index has no edits that could be undone"),
         (
             ["list", "--quote", "x"],
-            "--quote is only for `add`: leave it out",
+            "--quote works only with `add`: leave it out",
         ),
     ],
 )

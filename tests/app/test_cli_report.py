@@ -114,7 +114,7 @@ def test_prices_that_cannot_be_read_are_an_error_in_one_line(
             ("run", "--metric", "bleu"),
             "unknown metric 'bleu'; known: all_recall, all_recall@5, em, em_text, f1",
         ),
-        (("run", "--out", "no/where.html"), "there is no folder no"),
+        (("run", "--out", "no/where.html"), "the folder no does not exist"),
     ],
 )
 def test_a_report_that_cannot_be_made_says_why(

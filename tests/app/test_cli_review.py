@@ -213,7 +213,7 @@ def test_without_a_terminal_nobody_can_be_asked(cli: Cli, bell_index: Path) -> N
     result = cli("ask", QUESTION, "--index", bell_index, "--review", "plan")
     assert result.exit_code == 1
     assert result.stderr.startswith(
-        "ras-agent: --review asks you at the terminal, and standard input is not a terminal: run it"
+        "ras-agent: --review asks you at the terminal, but standard input is not a terminal: run it"
     )
     result = cli("ask", QUESTION, "--index", bell_index, "--review", "hits")
     assert (result.exit_code, result.stderr) == (

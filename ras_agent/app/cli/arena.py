@@ -116,7 +116,7 @@ def _built(
     settings: Settings,
     options: ArenaOptions,
 ) -> JSON:
-    """Make the index and its graph, unless they were made before, and return the seconds that it took."""
+    """Make the index and its graph, unless they exist already, and return how many seconds that took."""
     from ras_agent.eval.study.arena import set_passages
     from ras_agent.eval.study.graph_pays import index_with_graph
 

@@ -1,4 +1,6 @@
-"""`ras-agent ask` answers a question on screen, step by step; `ras-agent show` shows a saved run again."""
+"""Implements `ras-agent ask`, which answers a question step by step, and `ras-agent show`, which shows a saved
+run again.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,7 @@ def ask(options: AskOptions) -> None:
         needs_a_person()
     if options.thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter(
-            "--thread needs a checkpoint, which outlives the command: add --checkpoint sqlite:FILE"
+            "--thread needs a place to store the conversation: add --checkpoint sqlite:FILE"
         )
     if "checkpoint" in options.flags and not options.thread:
         raise typer.BadParameter(
@@ -165,7 +167,9 @@ def _inputs(options: AskOptions) -> dict[str, str]:
 
 
 def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
-    """Ask the question, draw each event, and return the trace. `reasons` is how many explanations each hit gets."""
+    """Ask the question, draw each event, and return the trace. `reasons` is how many explanations are shown for
+    each hit.
+    """
     import asyncio
     from contextlib import AsyncExitStack
 
@@ -233,7 +237,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
 
 
 def _memory_saver() -> BaseCheckpointSaver[Any]:
-    """Return the checkpointer of a run that waits for a decision. It lasts until the command ends."""
+    """Return a checkpointer in memory, for a run that waits for a decision."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     return InMemorySaver()
@@ -242,7 +246,8 @@ def _memory_saver() -> BaseCheckpointSaver[Any]:
 async def _stream_events(
     agent: Agent, inputs: Any, thread: str, drawing: Drawing
 ) -> dict[str, Any]:
-    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the running model call.
+    """Run the agent and return its last state. It is asynchronous so that Ctrl-C cancels the running model
+    call.
 
     `inputs` is the question, or the decision that the run waits for.
     """
@@ -346,15 +351,18 @@ _FORMS: dict[str, Callable[[Trace, Path], str]] = {
 
 
 def _checked_target(path: Path) -> Path:
-    """Return `path` if a trace can be saved there. Raises SettingsError, so that the error comes before the run and not
-    after."""
+    """Return `path` if a trace can be saved there. It is checked before the run, so that no run is lost.
+
+    Raises:
+        SettingsError: if a trace cannot be saved there.
+    """
     if path.suffix.lower() not in _FORMS:
         raise SettingsError(
-            f"cannot save to {path}: its name has to end in one of {', '.join(_FORMS)}"
+            f"cannot save to {path}: its name must end in one of {', '.join(_FORMS)}"
         )
     if not path.parent.is_dir():
         raise SettingsError(
-            f"cannot save to {path}: there is no folder {path.parent}; make it first"
+            f"cannot save to {path}: the folder {path.parent} does not exist; create it first"
         )
     if path.is_dir():
         raise SettingsError(f"cannot save to {path}: it is a folder; name a file")
@@ -366,7 +374,10 @@ def _checked_target(path: Path) -> Path:
 
 
 def _save_trace(trace: Trace, paths: Sequence[Path]) -> None:
-    """Write the trace, or its graph for .graphml and .mmd. Every path is tried before the first OSError is raised."""
+    """Write the trace to each of `paths`, or only its graph to a .graphml or .mmd file.
+
+    An OSError is raised only after all paths have been tried.
+    """
     errors: list[OSError] = []
     for path in paths:
         try:

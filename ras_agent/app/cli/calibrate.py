@@ -87,7 +87,9 @@ def calibrate(options: CalibrateOptions) -> None:
 
 
 def _table_text(calibration: Calibration) -> str:
-    """Return the table of risks, with a line that says for which questions the threshold keeps the risk."""
+    """Return the table of risks, with a line that says for which questions the threshold keeps the allowed
+    risk.
+    """
     lines = ["confidence   said   wrong   at most wrong"]
     for row in calibration.table:
         if row.said:

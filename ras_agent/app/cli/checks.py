@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _MISSING = {"core": "missing", "extras": "not installed", "providers": "without a key"}
-"""Sections that the short form merges: one line for the available parts, and one, with this name, for the missing
-ones."""
+"""Sections whose checks the short form merges into two lines: available parts, and missing parts under this
+name."""
 _COUNTED = {"core": "packages"}
 """Sections with available parts that are counted instead of named."""
 
@@ -27,9 +27,10 @@ class Check:
 
 
 def short_form(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with the passed and the missing ones of some sections merged into a line each.
+    """Return the checks with those of some sections merged: one line for all passed, and one for all missing
+    parts.
 
-    A failed check keeps a line of its own.
+    A failed check keeps its own line.
     """
     short: list[Check] = []
     sections = dict.fromkeys(check.section for check in checks)

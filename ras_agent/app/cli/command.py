@@ -30,7 +30,7 @@ LOOK: dict[str, Any] = {
     "rich_markup_mode": "rich",
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-"""Arguments of typer for the program and for each group."""
+"""Arguments for typer that the program and each group share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Implements `ras-agent corpus`, which writes the passages in a benchmark's own file as a corpus to index."""
+"""Implements `ras-agent corpus`, which writes the passages that come with a benchmark's questions as a corpus
+to index.
+"""
 
 from __future__ import annotations
 

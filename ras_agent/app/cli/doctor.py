@@ -53,10 +53,11 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "together": ("TOGETHER_API_KEY", "langchain-together"),
     "xai": ("XAI_API_KEY", "langchain-xai"),
 }
-"""Provider as init_chat_model names it -> (environment variable of its key, package)."""
+"""For each provider, by its name in init_chat_model: the environment variable of its key, and its package."""
 
 _SERVERS = ("OPENAI_BASE_URL", "OLLAMA_HOST", "VLLM_BASE_URL")
-"""Variables that name servers of models. Each server is asked, without a key, whether it answers."""
+"""Environment variables that name servers of models. Each server is checked, without a key, for whether it
+answers."""
 _PATIENCE = 3.0
 _ENOUGH = 1 << 20
 
@@ -81,7 +82,8 @@ _ADD_A_MODEL = (
         "--llm vllm:http://localhost:8000/v1#model",
     ),
 )
-"""(name, install command, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
+"""Ways to add a model: name, install command, variable to set (if any), flag of `ras-agent ask`. Any
+OpenAI-compatible server works."""
 
 
 _SHORT_ADVICE = """\
@@ -155,7 +157,7 @@ def _draw(checks: Sequence[Check], with_sections: bool) -> None:
 
 
 def _draw_advice(advice: str, every_way: bool) -> None:
-    """Print the settings for the model that was asked, or how to add a model."""
+    """Print the settings for the model that was tried, or how to add a model."""
     console = screen()
     if advice:
         console.print("\nfor this model, in ras-agent.toml", style="bold")
@@ -185,7 +187,7 @@ def examine(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Check, ...]:
-    """Return all checks in the order in which they are shown. ras-agent works if no check has `ok` False."""
+    """Return all checks in the order in which they are shown. ras-agent works if `ok` is False in none of them."""
     environment = os.environ if environment is None else environment
     return (
         *_core(),
@@ -372,7 +374,9 @@ def _ask_for_models(variable: str, url: str) -> Check:
     from ras_agent.tools.chat.http import trusted
 
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url} is not an address")
+        raise ValueError(
+            f"{url} is not an address: give one such as http://localhost:8000"
+        )
     try:
         with urllib.request.urlopen(
             f"{url.rstrip('/')}/models", timeout=_PATIENCE, context=trusted()
@@ -398,7 +402,7 @@ def _ask_for_models(variable: str, url: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Holds the result of asking the models that the settings name."""
+    """Holds the result of trying the models that the settings name."""
 
     checks: tuple[Check, ...] = ()
     advice: str = ""
@@ -406,8 +410,9 @@ class Tried:
 
 
 def _tried(config: Path | None) -> Tried:
-    """Ask the models that the settings name, and print a line meanwhile. Do nothing if the settings name no model or
-    are unreadable."""
+    """Try the models that the settings name, after printing a line. Do nothing if they name no model or cannot
+    be read.
+    """
     try:
         settings = load_settings(find_config(config, os.environ), os.environ)
     except RasError:
@@ -438,7 +443,7 @@ def _tried(config: Path | None) -> Tried:
 
 
 def _reranker(settings: Settings) -> list[Check]:
-    """Let the settings' reranker score two texts; [] if there is none."""
+    """Return the check of the settings' reranker, which scores two texts; [] if there is no reranker."""
     if settings.reranker in (None, "none"):
         return []
     from ras_agent.app.cli.try_model import try_reranker

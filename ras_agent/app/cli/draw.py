@@ -1,4 +1,4 @@
-"""Draws a run on screen from its events, live or from a saved trace, with a line that sums it up.
+"""Draws a run on screen from its events, live or from a saved trace, with a summary line.
 
 hop 1  [SUBQ] Which river flows through the city where the inventor of the telephone was born?
        hits      Telephone 14.2 · Alexander Graham Bell 11.9
@@ -98,8 +98,8 @@ class Drawing:
         self._late: list[Failure] = []
 
     def draw(self, event: Event) -> None:
-        """Print an event. A Triples event is not printed, because the GraphDelta that follows has the same facts,
-        merged.
+        """Print an event. A Triples event is not printed, because the GraphDelta event after it has the same
+        facts, merged.
         """
         if not isinstance(event, Hits | WaitingForModel):
             self._draw_thought()
@@ -135,7 +135,7 @@ class Drawing:
                 self._draw_failure(failure)
 
     def end(self) -> None:
-        """Finish a line that is half written, if the run was interrupted."""
+        """End a half-written line, if the run was interrupted."""
         if self._answer is not None:
             self._answer.close()
             self._answer = None
@@ -210,7 +210,7 @@ class Drawing:
         self._doing(f"hop {delta.hop + 1}: planning")
 
     def _draw_thought(self) -> None:
-        """Print a thought that was not followed by a search."""
+        """Print a thought that no search has followed."""
         if self._thought:
             hang(self._console, Text(), Text(inert(self._thought), "italic"), MARGIN)
             self._thought = ""
@@ -293,8 +293,9 @@ class Drawing:
         )
 
     def _print_with_label(self, label: str, body: Text, hop: int = 0) -> None:
-        """Print a line, with its hop in the margin if several hops were planned at once, so that their lines may be
-        mixed."""
+        """Print a line. If several hops were planned at once, its hop is in the margin, because their lines may
+        be mixed.
+        """
         margin = ""
         if hop in self._at_once:
             margin = f"hop {hop}"
@@ -324,7 +325,9 @@ def _name(passage: Passage) -> str:
 
 
 def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
-    """Return the facts, those that share most words with the sub-query first, because only the first are shown."""
+    """Sort facts by how many words they share with the sub-query, most first, because only the first ones are
+    shown.
+    """
     words = set(stems(subquery))
     return sorted(
         facts, key=lambda fact: -len(words.intersection(stems(" ".join(fact.key))))
@@ -332,7 +335,9 @@ def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
 
 
 def _digits(hits: Sequence[Hit]) -> int:
-    """Return how many decimals of the scores to print: BM25's scores are tens, cosines below one, fused ranks tiny."""
+    """Return how many decimals of the hits' scores to print: BM25's scores are tens, cosines are below one,
+    fused ranks are tiny.
+    """
     best = max((abs(hit.score) for hit in hits), default=0.0)
     for digits, least in ((1, 10), (2, 1), (3, 0.1)):
         if best >= least:
@@ -348,7 +353,7 @@ def _sentence_number(text: str, offset: int) -> int:
 
 
 def replayed(trace: Trace) -> Iterator[Event]:
-    """Yield the events of a finished run in their order. Facts that the graph has hidden since then are missing."""
+    """Yield the events of a finished run in their order, without facts that the graph has hidden since then."""
     if trace.asked:
         yield Rewritten(trace.asked, trace.question)
     yield from _failures_of(trace, 0, "rewriter")
@@ -405,9 +410,9 @@ def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
 
 
 def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
-    """Return a line that sums up a run, such as "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s".
+    """Return a summary line of a run, such as "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s".
 
-    `saved` are the files that were written, which the line names too.
+    It also names the files in `saved`.
     """
     usage = trace.usage
     calls = quantity(len(usage.calls), "LLM call")

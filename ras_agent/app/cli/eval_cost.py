@@ -1,4 +1,6 @@
-"""`ras-agent eval-cost` compares the cost of extraction from a whole corpus and from each question's passages."""
+"""Implements `ras-agent eval-cost`, which compares the costs of extraction from a whole corpus and from each
+question's passages.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,7 @@ def _measure_reading(
 
     if isinstance(place, Path) and not place.is_file():
         raise SettingsError(
-            f"there is no triple cache {place}: `ras-agent structure` makes one"
+            f"the triple cache {place} does not exist: make it with `ras-agent structure`"
         )
     fingerprint = getattr(
         extractor_from_settings(load_settings(None, {}, {"triple_cache": place}), spec),

@@ -132,9 +132,10 @@ class RunOptions(Options):
     flags: frozenset[str]
 
     def run_settings(self) -> Settings:
-        """Return the settings of the runs, without reviews, because nobody is there to decide.
+        """Return the settings of the runs, without reviews, because no person is there to decide.
 
-        Raises BadParameter if both --corpus and --index are given.
+        Raises:
+            BadParameter: if both --corpus and --index are given.
         """
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter(
@@ -289,7 +290,7 @@ def evaluate(options: EvalOptions) -> None:
 
 
 def _task(options: EvalOptions) -> Task:
-    """Return the task. For an agent that only searches, it has only the metrics of passages."""
+    """Return the task. For an agent that only searches, its metrics are only those of passages."""
     from ras_agent.eval.run.task import load_task
 
     task = load_task(
@@ -326,10 +327,10 @@ def _agent(options: EvalOptions) -> EvalAgent:
 def progress(
     console: Console, run: Run, prices: Prices | None = None
 ) -> Iterator[Callable[[Result], None]]:
-    """Show a progress bar, and yield the function that is called with each result.
+    """Show a progress bar, and yield the function to call with each result.
 
-    The bar shows questions done, the main score, tokens, cost, errors and the time left. Without a terminal, a line is
-    printed to standard error from time to time.
+    The bar shows questions done, the main score, tokens, cost, errors and the time left. Without a terminal, a
+    line is printed to standard error from time to time.
     """
     from rich import progress as rich
 
@@ -378,7 +379,7 @@ def progress(
 
 
 def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
-    """Print the scores with their intervals, and the run's hops, seconds, tokens and cost."""
+    """Print the scores with their intervals, and the hops, seconds, tokens and cost of the run."""
     from rich.table import Table
 
     from ras_agent.eval.report.markdown import at_once_text, ceiling_note
@@ -462,7 +463,7 @@ def _right_parts(right: JSON) -> list[str]:
 
 
 def _repeats_text(repeats: JSON) -> str:
-    """Return how far repeats agree: the spread of the deciding metric, and pass^k."""
+    """Return how much repeats agree, as text: the spread of the deciding metric, and pass^k."""
     by = repeats["by"]
     parts = [f"{repeats['count']} repeats"]
     if spread := repeats["scores"].get(by):
@@ -488,7 +489,7 @@ def _figures(score: JSON) -> tuple[str, str, str]:
 
 
 class _RunTally:
-    """Running sums of the results so far, so that no update has to go through all results."""
+    """Sums up the results so far, so that an update need not go through all results again."""
 
     def __init__(self, headline: str, prices: Prices) -> None:
         self._headline = headline

@@ -1,4 +1,6 @@
-"""Implements `ras-agent export`, which writes a run, or the calls of one of its roles, as files of other libraries."""
+"""Implements `ras-agent export`, which writes a run, or the calls of one of its roles, in the formats of other
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -91,11 +93,11 @@ def export(options: ExportOptions) -> None:
     pairs = options.against is not None
     if pairs and not calls:
         raise typer.BadParameter(
-            "--against pairs the calls of a role: name it with --role"
+            "--against pairs the calls of one role: name the role with --role"
         )
     if not calls and options.to not in writers() and options.to in writers(calls=True):
         raise typer.BadParameter(
-            f"{options.to} holds the calls of a role: add --role planner"
+            f"{options.to} is a format for the calls of a role: name the role, such as --role planner"
         )
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())
@@ -139,8 +141,9 @@ def _pairs(
     other: Exported,
     least: dict[str, float],
 ) -> Exported:
-    """Return the run with the pairs of both runs. A pair is left out if its better answer does not meet --min and
-    --cited."""
+    """Return the run with pairs of both runs' calls. A pair is left out if its better answer does not meet
+    --min and --cited.
+    """
     from ras_agent.eval.formats.calls import pair_calls
     from ras_agent.eval.run.manifest import apart_from_role
 
@@ -182,7 +185,11 @@ def _warn_of_earlier_turns(name: str, run: Exported) -> None:
 
 
 def _least(texts: list[str] | tuple[str, ...]) -> dict[str, float]:
-    """Return {metric: score} for texts such as "f1=1". Raises BadParameter."""
+    """Parse texts such as "f1=1" into the lowest score by metric.
+
+    Raises:
+        BadParameter: for another form.
+    """
     least = {}
     for text in texts:
         metric, _, score = text.partition("=")

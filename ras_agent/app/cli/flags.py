@@ -43,12 +43,13 @@ from ras_agent.contracts.errors import SettingsError
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Is the base class of a command's arguments and options. Each field has typer's Argument or Option in its
-    annotation.
+    """Holds a command's arguments and options, as the base class. Each field is annotated with typer's Argument
+    or Option.
 
-    A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for an option
-    for each setting of this work, unless a field of the same name replaces it; it receives the settings of file,
-    environment and flags. A field `flags` receives the names of the settings that were given as flags.
+    A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for
+    one option for each setting of this work, unless another field has the setting's name; its value is the
+    settings of file, environment and flags. A field `flags` holds the names of the settings that were given as
+    flags.
     """
 
     work: ClassVar[Work | None] = None
@@ -58,7 +59,7 @@ class Options:
 def typer_command(
     command: Command, model: type[Settings] | None = None, name: str | None = None
 ) -> TyperCommand:
-    """Return a command in the form that typer runs, with the fields of the settings class `model` as options.
+    """Return a command in typer's form, with the fields of the settings class `model` as options.
 
     `name` is the command's name, by default that of its function.
     """
@@ -162,8 +163,9 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
-    """Return the command-line option of a setting. Its value is None if it is not given, so that a settings file
-    applies."""
+    """Return the command-line option of a setting. If the option is not given its value is None, so that a
+    settings file applies.
+    """
     about = escape(help_of(setting))
     if setting.default not in (None, "", False):
         default = setting.default
@@ -196,10 +198,9 @@ def help_of(setting: Setting) -> str:
 
 
 def _as_text(value: Any) -> Any:
-    """Decode words of the command line as UTF-8 if Python could not decode them in a locale such as C.
+    """Decode words of the command line as UTF-8 if Python could not decode them, as in the locale C.
 
-    Paths stay unchanged, because files are opened by their bytes. Members of an Enum stay unchanged too, because they
-    are ASCII.
+    Paths stay unchanged, because files are opened by their bytes; so do members of an Enum, which are ASCII.
     """
     if isinstance(value, list):
         return [_as_text(item) for item in value]
@@ -213,8 +214,10 @@ def _read_settings(
 ) -> Settings:
     """Return the settings of file, environment and flags.
 
-    If a file in the working folder sends passages to a server, that is printed. Raises SettingsError if the server
-    would also get a key.
+    A line is printed if a file in the working folder makes passages go to a server.
+
+    Raises:
+        SettingsError: if that server would also get a key.
     """
     file = find_config(config)
     settings = load_settings(file, flags=flags, model=model)
@@ -233,7 +236,11 @@ def _read_settings(
 
 @contextmanager
 def _log_and_spans(settings: Settings) -> Iterator[None]:
-    """Write the log and send the spans inside the block. Raises SettingsError for a log that cannot be written."""
+    """Write the log and send the spans of everything inside the block.
+
+    Raises:
+        SettingsError: if the log cannot be written.
+    """
     with ExitStack() as stack:
         if settings.log is not None:
             from ras_agent.logs import LOGGER, log_to
@@ -245,7 +252,7 @@ def _log_and_spans(settings: Settings) -> Iterator[None]:
                 handler = log_to(place, text=settings.log_text)
             except OSError as error:
                 raise SettingsError(
-                    f"the log {str(place)!r} cannot be written: {error.strerror}"
+                    f"the log {str(place)!r} cannot be written: {error.strerror}; name another file"
                 ) from error
             stack.callback(handler.close)
             stack.callback(LOGGER.removeHandler, handler)
@@ -263,7 +270,7 @@ _ALL_PAGES = "ras_agent.help_all"
 
 
 class _TwoPages(TyperCommand):
-    """Command that lists its everyday options on --help, and all options, in panels, on --help-all."""
+    """Shows its everyday options on --help, and all options, in panels, on --help-all."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -277,7 +284,7 @@ class _TwoPages(TyperCommand):
             option.hidden = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command line. `--graph` is still accepted for `--loop`."""
+        """Parse the words of the command line. The old name `--graph` is still accepted for `--loop`."""
         if any(param.name == "loop" for param in self.params):
             args = [_current_flag(word) for word in args]
         return super().parse_args(ctx, args)
@@ -292,7 +299,9 @@ class _TwoPages(TyperCommand):
 
 
 def _current_flag(word: str) -> str:
-    """Return a word of the command line with the current name of its flag. Warns about an old name."""
+    """Return a word of the command line, with an old name of a flag replaced by the current one. Warns about
+    it.
+    """
     flag, equals, value = word.partition("=")
     if flag != "--graph":
         return word

@@ -91,7 +91,7 @@ def examples(options: ExamplesOptions) -> None:
 
         if not questions:
             raise SettingsError(
-                "a set for G-reasoner needs questions: name a file of them"
+                "a set for G-reasoner needs questions: name a file of questions"
             )
         count, skipped = write_reasoner_set(
             PassageIndex.open(options.index),
@@ -207,7 +207,7 @@ def _trained(options: TrainOptions) -> FitResult:
 
         if options.completion:
             raise SettingsError(
-                "--completion is only for GFM-RAG's network, and the sets are for G-reasoner: leave it out"
+                "--completion works only for GFM-RAG's network, but these sets are for G-reasoner: leave --completion out"
             )
         return reasoner.train(reasoner.ReasonerTrainingConfig(**common))
     from ras_agent.train.gfm import train as gfm

@@ -138,7 +138,7 @@ def index(options: IndexOptions) -> None:
     target: Path | Address | None = options.out or settings.index
     if target is None:
         raise typer.BadParameter(
-            "the index needs a place: give --out PATH, such as --out my.index"
+            "there is no place for the index: give --out PATH, such as --out my.index"
         )
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
@@ -176,7 +176,7 @@ def _patterns_of(read_as: tuple[str, str] | None) -> list[str]:
     kind, patterns = read_as
     if kind != "text":
         raise typer.BadParameter(
-            f"files can be read as text, not as {kind!r}: --as text '*.log'"
+            f"files can be read only as text, not as {kind!r}: write --as text '*.log'"
         )
     return patterns.split(",")
 
@@ -297,14 +297,14 @@ def _print_report(
 
 
 def _print_errors(report: IngestReport) -> None:
-    """Print each error on a separate line, not cut, so that it can be searched for."""
+    """Print each error on its own line, and in full, so that users can search for it."""
 
     for item in report.errors:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
 
 
 def _group_lines(items: Sequence[Skipped]) -> list[str]:
-    """Return a line for each reason, with the first few places."""
+    """Return a line for each reason, with the first few places where it occurred."""
     places: dict[str, list[str]] = {}
     for item in items:
         places.setdefault(item.reason, []).append(item.place)

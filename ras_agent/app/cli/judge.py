@@ -81,8 +81,9 @@ def judge(options: JudgeOptions) -> None:
 
 
 def _calls(options: JudgeOptions) -> ChatSettings:
-    """Return how the judge is called: at temperature 0 and with a cache in the run's folder, unless a flag sets
-    these."""
+    """Return how the judge is called: at temperature 0 and with a cache in the run's folder, unless flags say
+    otherwise.
+    """
     from ras_agent.tools.chat.client import ChatSettings
 
     settings = options.settings.for_role("judge")

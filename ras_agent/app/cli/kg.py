@@ -1,4 +1,6 @@
-"""Implements `ras-agent kg`, which builds, shows, exports and deletes from the knowledge graph of an index."""
+"""Implements `ras-agent kg`, which builds, shows and exports the knowledge graph of an index, and deletes from
+it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ _AROUND = 100
 
 def _cosine(value: float | None) -> float | None:
     if value is not None and not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} has to be above 0 and at most 1")
+        raise typer.BadParameter(
+            f"the value must be above 0 and at most 1, got {value}"
+        )
     return value
 
 
@@ -148,7 +152,7 @@ def build(options: BuildOptions) -> None:
     computes = spec.partition(":")[0] == "offline"
     if options.workers > 1 and not computes:
         raise SettingsError(
-            "--workers are for the offline extractor; for a model, give --concurrency"
+            "--workers works only with the offline extractor; for a model, give --concurrency"
         )
     same: dict[str, Any] = {
         "threshold": options.threshold,
@@ -290,7 +294,7 @@ def stats(options: StatsOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaOptions(Options):
-    """Options of `ras-agent kg schema`."""
+    """Holds the arguments and options of `ras-agent kg schema`."""
 
     action: Annotated[
         Literal["suggest"], typer.Argument(help="suggest.", show_default=False)
@@ -379,12 +383,12 @@ def export(options: ExportOptions) -> None:
     writer = writers.get(kind)
     if writer is None:
         raise SettingsError(
-            f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder, which has to exist if "
+            f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder, which must already exist if "
             "its name has a dot"
         )
     if (around or nodes) and out.suffix.lower() != ".html":
         raise typer.BadParameter(
-            f"--around and --nodes are for pictures, and {out} is not one: give a name that ends in .html"
+            f"--around and --nodes work only for pictures, and {out} is not a picture: give a name that ends in .html"
         )
     graph = KGIndex.open(index)
     writer(graph, _writable(out, folder=kind in ("", ".neo4j")))
@@ -392,7 +396,11 @@ def export(options: ExportOptions) -> None:
 
 
 def _writable(out: Path, *, folder: bool) -> Path:
-    """Return `out` if the export can be written there. Raises SettingsError, which names the problem."""
+    """Return `out` if the export can be written there.
+
+    Raises:
+        SettingsError: if it cannot; the message names the problem.
+    """
 
     if folder:
         if out.is_file():
@@ -403,7 +411,7 @@ def _writable(out: Path, *, folder: bool) -> Path:
         raise SettingsError(f"cannot write {out}: it is a folder; name a file")
     elif not out.parent.is_dir():
         raise SettingsError(
-            f"cannot write {out}: there is no folder {out.parent}; make it first"
+            f"cannot write {out}: the folder {out.parent} does not exist; create it first"
         )
     return out
 
@@ -446,8 +454,9 @@ def _draw(
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:
-    """Print the report of a build, and each of its errors. Raises Exit with code 3 for errors other than refused
-    facts."""
+    """Print the report of a build, and each of its errors. Exits with code 3 if there are errors other than
+    refused facts.
+    """
     from rich.text import Text
 
     for item in report.skipped:

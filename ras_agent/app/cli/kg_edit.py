@@ -90,9 +90,9 @@ def edit(options: EditOptions) -> None:
             f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}"
         )
     if options.quote and action != "add":
-        raise SettingsError("--quote is only for `add`: leave it out")
+        raise SettingsError("--quote works only with `add`: leave it out")
     if options.passage and action not in ("add", "split"):
-        raise SettingsError("--passage is only for `add` and `split`: leave it out")
+        raise SettingsError("--passage works only with `add` and `split`: leave it out")
     if action == "add" and len(options.passage or ()) > 1:
         raise SettingsError("a fact is added to one passage: give --passage once")
     if action == "list":

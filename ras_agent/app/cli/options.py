@@ -1,4 +1,4 @@
-"""Defines exit codes, and options that several commands share."""
+"""Defines the exit codes, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ras_agent.contracts.errors import SettingsError
 def read_place(text: str) -> Path | Address:
     """Parse the place of an index or a cache: a path, or the address of a database.
 
-    Raises BadParameter. The message does not quote the text, because it may contain a password.
+    Raises:
+        BadParameter: for an invalid address. The message does not quote it, because it may contain a password.
     """
     try:
         return place_of(text)
@@ -96,7 +97,7 @@ RayAddress = Annotated[
 
 
 def offline_note(role_names: Mapping[str, str]) -> str:
-    """Return a line that names the roles which are offline, and how to give them a model; "" if no role is offline.
+    """Return a line that names the offline roles, and how to give them a model; "" if no role is offline.
 
     `role_names` has the component in each role.
     """

@@ -1,4 +1,4 @@
-"""Builds the program `ras-agent`: its commands, its exit codes, and how errors are printed."""
+"""Builds the program `ras-agent` from its commands, and prints errors."""
 
 from __future__ import annotations
 
@@ -219,8 +219,8 @@ COMMANDS: Commands = {
 
 
 def build_program(model: type[Settings] | None = None) -> typer.Typer:
-    """Return the command line as a typer application. The fields of the settings class `model`, by default Settings,
-    are options of its commands.
+    """Return the command line as a typer application. Its commands' settings are the fields of the settings
+    class `model`.
     """
     app = typer.Typer(
         cls=_Reporting.over(COMMANDS, model),
@@ -243,7 +243,7 @@ def build_program(model: type[Settings] | None = None) -> typer.Typer:
 
 
 class LazyGroup(TyperGroup):
-    """Lists its commands, and describes to typer only the options of the command that runs."""
+    """Lists its commands. To start fast, it describes to typer only the options of the command that runs."""
 
     described: ClassVar[Commands] = {}
     model: ClassVar[type[Settings] | None] = None
@@ -253,7 +253,7 @@ class LazyGroup(TyperGroup):
     def over(
         cls, commands: Commands, model: type[Settings] | None = None
     ) -> type[LazyGroup]:
-        """Return a subclass for `commands`, which have the fields of the settings class `model` as options."""
+        """Return a subclass for `commands`, whose settings are the fields of the settings class `model`."""
         return type(cls.__name__, (cls,), {"described": commands, "model": model})
 
     def __init__(self, **options: Any) -> None:
@@ -289,7 +289,7 @@ def _list_entry(name: str, command: Command | Group) -> TyperCommand:
 
 
 class _Reporting(LazyGroup):
-    """Group that prints an error that a user can act on in one line, and leaves all other errors to Python."""
+    """Prints an error that a user can act on in one line, and leaves all other errors to Python."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -372,5 +372,5 @@ def main() -> None:
 def show_warning(
     message: Warning | str, category: type[Warning], *place: Any, **options: Any
 ) -> None:
-    """Print a warning in one line, like an error, without its place in the code."""
+    """Print a warning in one line, as an error is printed, without its place in the code."""
     typer.echo(f"ras-agent: {inert(str(message))}", err=True)

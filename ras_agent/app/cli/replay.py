@@ -1,4 +1,6 @@
-"""Implements `ras-agent replay`, which asks the questions of a run again from its replies, completely or up to a hop."""
+"""Implements `ras-agent replay`, which asks a run's questions again from its cached replies, completely or up
+to a hop.
+"""
 
 from __future__ import annotations
 

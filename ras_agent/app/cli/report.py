@@ -1,5 +1,6 @@
-"""`ras-agent report` shows evaluation runs as a page and tables; `ras-agent diff` shows the changes between two
-runs."""
+"""Implements `ras-agent report`, which shows runs as a page and tables, and `ras-agent diff`, which compares
+two runs.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def report(options: ReportOptions) -> None:
     for path in targets:
         if not path.parent.is_dir():
             raise SettingsError(
-                f"cannot write {path}: there is no folder {path.parent}; make it first"
+                f"cannot write {path}: the folder {path.parent} does not exist; create it first"
             )
     console = screen(stderr=True)
     with busy(console) as doing:

@@ -37,19 +37,19 @@ _KEYS = {
 
 
 def needs_a_person() -> None:
-    """Raise SettingsError if standard input is not a terminal, so that nobody can be asked."""
+    """Raise SettingsError if standard input is not a terminal, so that no person can be asked."""
     if not sys.stdin.isatty():
         raise SettingsError(
-            "--review asks you at the terminal, and standard input is not a terminal: run it in a terminal, "
+            "--review asks you at the terminal, but standard input is not a terminal: run it in a terminal, "
             "leave --review out (--review '' overrides ras-agent.toml), or decide in Python (create_ras_agent(review=...))"
         )
 
 
 def decide(review: Review, console: Console) -> JSON | list[JSON]:
-    """Show a review, and return the decision that the person at the terminal types, in the form that `decisions_of`
-    reads.
+    """Show a review, and return the decision that the person types, in the form that `decisions_of` reads.
 
-    Raises Abort if the input ends.
+    Raises:
+        Abort: if the input ends.
     """
     _show(review, console)
     keys = [
@@ -146,8 +146,7 @@ def _decide(review: Review, console: Console) -> JSON:
 
 
 def _decide_facts(review: Review, console: Console) -> list[JSON]:
-    """Return the decisions about facts. An empty line ends them. A line that cannot be carried out is refused at
-    once."""
+    """Return the decisions about facts, which end with an empty line. An invalid line is refused at once."""
     changes: list[JSON] = []
     facts = {
         str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)

@@ -1,4 +1,6 @@
-"""`ras-agent rollout` asks one question with the model in training, scores the answer, and reports the reward."""
+"""Implements `ras-agent rollout`, which asks one question with the model in training, and prints the answer's
+reward.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def rollout(options: RolloutOptions) -> None:
         )
     if "planner" in options.flags:
         raise typer.BadParameter(
-            "the planner of a rollout is the policy: give its address, --policy URL#MODEL"
+            "no policy to plan the rollout: give the address of the model in training, --policy URL#MODEL"
         )
     environment = dict(os.environ)
     # not OPENAI_API_KEY, which is for another server

@@ -1,4 +1,4 @@
-"""Implements `ras-agent serve` and `ras-agent mcp`: the agent over HTTP, and as tools of another agent."""
+"""Implements `ras-agent serve`, the agent over HTTP, and `ras-agent mcp`, the agent as tools of another agent."""
 
 from __future__ import annotations
 

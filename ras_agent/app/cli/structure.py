@@ -149,7 +149,7 @@ def _passages(
 
 @dataclass
 class _CorpusTally:
-    """Counts of passages, facts and tokens so far."""
+    """Counts the passages, facts and tokens so far."""
 
     prices: Prices
     passages: int = 0
@@ -173,7 +173,8 @@ class _CorpusTally:
 
     def summary(self, place: object) -> str:
         """Return a line such as "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite
-        written"."""
+        written".
+        """
 
         cached = f", {self.cached:,} of them known" if self.cached else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""

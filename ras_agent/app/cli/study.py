@@ -1,4 +1,6 @@
-"""`ras-agent study` makes a set of evaluation runs that shows the contribution of a role, a part or a setting."""
+"""Implements `ras-agent study`, which makes evaluation runs that show how much a role, a part or a setting
+contributes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def ablations(options: QuestionOptions) -> None:
 
 
 class Evidence(StrEnum):
-    """Names the evidence that an answerer sees in addition to the remaining triples."""
+    """Names the evidence that an answerer is shown in addition to the remaining triples."""
 
     kept = "kept"
     facts = "facts"
@@ -316,9 +318,9 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
 
 
 def run_and_show(design: Design, options: RunOptions) -> None:
-    """Make the runs of a study that have no results yet, and print its tables.
+    """Ask the questions of a study that have no results yet, and print its tables.
 
-    Raises typer's Exit with code 3 if a question ended in an error.
+    Exits with code 3 if a question ended in an error.
     """
     from ras_agent.eval.study import run_study
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a rich Console that interprets no markup, emoji codes or patterns in text. It respects NO_COLOR and
-    COLUMNS.
+    """Return a rich Console that interprets no markup, emoji codes or patterns in texts. It respects NO_COLOR
+    and COLUMNS.
     """
     return Console(
         stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False
@@ -83,14 +83,14 @@ inert = one_line
 
 
 def inert_json(json: str) -> str:
-    """Return a JSON document with all control characters escaped. JSON writers escape only some of them."""
+    """Escape all control characters in a JSON document. JSON writers escape only some of them."""
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, such as "1 hop" or "1,204 facts".
 
-    `plural` is needed only if the plural is not the noun with an s.
+    `plural` is needed only if the plural is not formed with an s.
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -103,7 +103,7 @@ def name_list(names: Sequence[str]) -> str:
 # ---- lines with a label on the left and text to its right
 
 MARGIN = 7
-"""Width in cells of the labels of a run on screen: a hop, the answer, a review."""
+"""The width, in cells, of the labels of a run on screen: a hop, the answer, a review."""
 
 _UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"  # scripts without spaces between words
 _WORD = re.compile(f"[^ \n{_UNSPACED}]+")
@@ -111,7 +111,7 @@ _PIECE = re.compile(f"[ \n{_UNSPACED}]|[^ \n{_UNSPACED}]+")
 
 
 def hang(console: Console, label: Text, body: Text, indent: int) -> None:
-    """Print `label` padded to `indent` cells, and `body` to its right, wrapped there.
+    """Print `label` padded to `indent` cells, and to its right `body`, wrapped there.
 
     A label that takes more than half a line, such as an address, gets its own line, with the body below.
     """
@@ -144,7 +144,7 @@ def fact_line(
 def pack(
     items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
 ) -> Text:
-    """Return `items` in lines of `width` cells, broken only between items, with `separator` between two items.
+    """Return `items` in lines of `width` cells, separated by `separator` and broken only between items.
 
     After `lines` lines, the number of further items follows.
     """

@@ -1,4 +1,4 @@
-"""Implements `ras-agent threads`: lists, exports and deletes stored conversations."""
+"""Implements `ras-agent threads`, which lists, exports and deletes stored conversations."""
 
 from __future__ import annotations
 
@@ -138,16 +138,20 @@ def forget(options: ForgetOptions) -> None:
 
     if not asyncio.run(forget()):
         raise FlagError(
-            f"there is no thread {options.thread!r}: `ras-agent threads list CHECKPOINT` prints the ids"
+            f"there is no thread {options.thread!r}: find its id with `ras-agent threads list CHECKPOINT`"
         )
     typer.echo(f"forgotten: {inert(options.thread)}")
 
 
 def _existing(place: str) -> str:
-    """Return the place of threads. Raises FlagError for a file that does not exist, because SQLite would create it."""
+    """Return the place of the threads.
+
+    Raises:
+        FlagError: for a file that does not exist, because SQLite would create it.
+    """
     kind, _, file = place.partition(":")
     if kind == "sqlite" and not Path(file).is_file():
         raise FlagError(
-            f"there is no file {file!r} of threads: give the one of `--checkpoint sqlite:FILE`"
+            f"the file of threads {file!r} does not exist: give the FILE of `--checkpoint sqlite:FILE`"
         )
     return place

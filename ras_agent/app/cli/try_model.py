@@ -1,7 +1,8 @@
-"""Tries the models that the settings name with a plan, a passage and an answer, and suggests settings that fit them.
+"""Tries the models that the settings name on a small plan, passage and answer, and suggests settings that fit
+them.
 
-Each role is asked for something small, first with its settings, then with aids for small models, until a reply can be
-read. Each way of asking is tried only once, so its verdict depends on its first reply.
+Each role's model gets a small task, first with the role's settings, then with aids for small models, until a
+reply can be read. Each way of asking is tried only once, so the result depends on one reply.
 """
 
 from __future__ import annotations
@@ -39,24 +40,25 @@ QUESTION = (
 )
 ANSWERED = "In which city was Alexander Graham Bell born?"
 PASSAGE = "Alexander Graham Bell"
-"""The title of the sample's passage from which facts are read, and which holds the answer."""
+"""The title of the sample's passage from which facts are read, and which contains the answer."""
 
 _SENTENCES = 2
-"""The number of the passage's sentences that are read, enough for a fact or two."""
+"""How many of the passage's sentences are read: enough for a fact or two."""
 _PATIENCE = 5.0
 _ENOUGH = 1 << 20
 _MOST_TOKENS = 2048
-"""The most tokens of a prompt and its reply, so that an endless reply is stopped."""
+"""The maximum number of tokens of a prompt and its reply, so that an endless reply is stopped."""
 _LONGEST_CALL = 300.0
-"""The most seconds of a call, which is generous because the trial measures how long calls take."""
+"""The maximum seconds of a call: many, because the trial measures how long calls take."""
 _MARGIN = 5
-"""The suggested timeout is this multiple of the slowest call, because the trial's prompts are short."""
+"""The suggested timeout is the slowest call times this number, because the trial's prompts are short."""
 
 
 def try_reranker(settings: Settings) -> list[float]:
     """Return the reranker's scores of two texts: one that answers a question, and one that does not.
 
-    Raises RasError for a reranker that cannot be set up or asked.
+    Raises:
+        RasError: for a reranker that cannot be set up or called.
     """
     spec = settings.llm if settings.reranker == "llm" else settings.reranker
     reranker = resolve_reranker(spec, role_options(settings))
@@ -86,7 +88,7 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Holds the description that a model's server gives of itself and of the model."""
+    """Holds what a model's server reports about itself and the model."""
 
     name: str = ""
     owner: str = ""
@@ -95,7 +97,7 @@ class Server:
     slots: int | None = None
     """the number of requests that it serves at the same time; None if it does not say"""
     foreign_template: bool = False
-    """whether the marks of the chat template are not tokens of the model, which means that it was not trained on
+    """whether the chat template has marks that are not tokens of the model, so that it was not trained on
     them"""
 
 
@@ -113,11 +115,11 @@ class Trial:
     tokens: int
     """input and output tokens of the last call"""
     failed: bool = False
-    """whether the model could not be asked"""
+    """whether the model could not be called"""
 
 
 def models_of(settings: Settings) -> dict[str, str]:
-    """Return the roles that a chat model plays, each with the model's spec, such as "openai:gpt-4o-mini"."""
+    """Return the roles that run on a chat model, each with the model's spec, such as "openai:gpt-4o-mini"."""
     specs = role_specs(settings)
     return {
         role: spec
@@ -131,8 +133,8 @@ def _is_model(role: str, spec: str) -> bool:
 
 
 def try_role(role: str, spec: str, settings: Settings) -> Trial:
-    """Give a role's model a small task, and return how it replied. `spec` is the model's spec, as `models_of` returns
-    it.
+    """Give a role's model a small task, and return how it replied. `spec` is the model's spec, as in
+    `models_of`.
     """
     options = role_options(settings)
     once = RetryPolicy(attempts=1, patience=0.0)
@@ -212,12 +214,13 @@ _ASKED: Mapping[str, Callable[[str, RoleOptions], str]] = {
     "extractor": _read,
     "answerer": _answer,
 }
-"""The function that asks each role. It returns "" if the reply could not be read."""
+"""For each role, the function that asks it. It returns "" if the reply could not be read."""
 
 
 def _passage() -> Passage:
-    """Return the beginning of a passage. A whole passage would take longer, because a model that does not stop may
-    repeat it."""
+    """Return the beginning of a passage, because a model that does not stop may repeat a whole passage, which
+    takes long.
+    """
     whole = next(passage for passage in sample_passages() if passage.title == PASSAGE)
     spans = sentence_spans(whole.text)
     _, end = spans[_SENTENCES - 1]
@@ -228,7 +231,7 @@ def _passage() -> Passage:
 
 
 def ask_server(spec: str) -> Server:
-    """Return what the model's server says about itself; empty unless the server has OpenAI's API."""
+    """Return what the model's server reports about itself; an empty Server unless it has OpenAI's API."""
     model: Any = as_chat(spec).model
     if not hasattr(model, "about"):
         return Server()
@@ -260,7 +263,7 @@ def _llama(server: Server, model: Any) -> Server:
 
 
 def _marks(template: str) -> Sequence[str]:
-    """Return the marks of turns in a chat template, sorted.
+    """Return the marks of a chat template around turns, sorted.
 
     >>> _marks("{{ '<|im_start|>' + message['role'] }}<|im_end|>")
     ['<|im_end|>', '<|im_start|>']
@@ -290,9 +293,9 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
 def advised(
     settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]
 ) -> dict[str, str]:
-    """Return the settings that fit the trials, by name, each value in the form of ras-agent.toml.
+    """Return the settings that the trials suggest, by name, each value in the form of ras-agent.toml.
 
-    `servers` has the servers by the model's spec. A role with replies that cannot be read becomes offline.
+    `servers` has the servers by the model's spec. A role whose replies cannot be read becomes offline.
     """
     lines = {
         name: _toml(getattr(settings, name))

@@ -1,7 +1,8 @@
-"""Decides who may send requests: checks tokens, each with the part of the index that it may see, and bounds requests.
+"""Decides who may send requests. It checks tokens, each with the part of the index that it may read, and limits
+requests.
 
-A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of a token, so that the
-file holds no secret. Its value is null for the whole index, or a filter over the metadata of passages:
+A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of a token, so
+that the file holds no secret. Its value is null for the whole index, or a filter over the metadata of passages:
 
     {"sha256:2bb8...": null, "sha256:9f86...": {"team": "sales"}}
 """
@@ -41,12 +42,12 @@ _OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
 _OPEN_BELOW = "/page/"
 
 MOST_BYTES = 4 * 1024 * 1024
-"""The most bytes of a request that is not an upload."""
+"""The maximum number of bytes of a request that is not an upload."""
 MOST_TOOL_BYTES = 1024 * 1024
-"""The most bytes of a request for a tool, which the MCP package parses in the event loop while all other requests
-wait."""
+"""The maximum number of bytes of a request for a tool: the MCP package parses it in the event loop while all
+other requests wait."""
 BODY_SECONDS = 300.0
-"""Seconds in which a request's body has to arrive."""
+"""The seconds within which a request's body must arrive."""
 _DRAIN_SECONDS = 5.0
 
 
@@ -65,17 +66,17 @@ class Caller:
         return self.filter is None
 
     def joined_filter(self, filter: JSON | None) -> Any:
-        """Return the filter for a request of this caller: a passage must pass both `filter` and the caller's own
-        filter.
+        """Return the filter for a request of this caller: a passage must pass both `filter` and the caller's
+        own filter.
 
-        It is a list of both, or the only one that is given, or None.
+        It is a list of both, the only one of them, or None.
         """
         filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)
 
 
 class Access:
-    """Knows the callers by the hashes of their tokens. Without tokens, everybody is admitted."""
+    """Finds the caller of a request by the hash of its token. If there are no tokens, everybody is admitted."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers = dict(callers)
@@ -109,8 +110,9 @@ class Access:
 def read_access(host: str, file: Path | None, environment: Mapping[str, str]) -> Access:
     """Return the tokens that a file and the environment variable RAS_AGENT_SERVE_TOKEN define.
 
-    Raises SettingsError for a file that cannot be used, for a short token, and if other machines can reach `host` and
-    no token is set.
+    Raises:
+        SettingsError: for a file that cannot be used, for a short token, and if other machines can reach `host`
+            although no token is set.
     """
     tokens = {} if file is None else _read(file)
     access = access_of(tokens, str(file))
@@ -127,14 +129,15 @@ def read_access(host: str, file: Path | None, environment: Mapping[str, str]) ->
 def access_of(tokens: Mapping[str, Any], where: str) -> Access:
     """Return the access for `tokens`, a mapping of tokens to their filter or None.
 
-    Raises SettingsError for an invalid token or filter; `where` is the place that the message names.
+    Raises:
+        SettingsError: for an invalid token or filter; the message names the place `where`.
     """
     callers: dict[bytes, Caller] = {}
     for token, bound in tokens.items():
         digest = _digest(token, where)
         if not (bound is None or (isinstance(bound, dict) and bound)):
             raise SettingsError(
-                f'{where}: a token\'s value is null, for the whole index, or a filter such as {{"team": "x"}}, '
+                f'{where}: a token\'s value must be null, for the whole index, or a filter such as {{"team": "x"}}, '
                 f"got {bound!r:.80}"
             )
         Filter.of(bound)
@@ -173,7 +176,7 @@ def _digest(token: str, where: str) -> bytes:
         digits = token.removeprefix(_HASHED).lower()
         if len(digits) != 64 or not set(digits) <= set(string.hexdigits):
             raise SettingsError(
-                f"{where}: {_HASHED} is followed by the 64 hexadecimal digits of a token's SHA-256"
+                f"{where}: {_HASHED} must be followed by the 64 hexadecimal digits of a token's SHA-256"
             )
         return bytes.fromhex(digits)
     if len(token) < _SHORTEST:
@@ -185,10 +188,10 @@ def _digest(token: str, where: str) -> bytes:
 
 
 class Guard:
-    """Wraps an ASGI application: it admits callers and bounds their requests.
+    """Wraps an ASGI application: it admits callers and limits their requests.
 
-    It stores the caller in the scope's state, where the routes read it. If `access` is None, a surrounding application
-    admits callers; that application may store a Caller in the state itself.
+    It stores the caller in the scope's state, where the routes read it. If `access` is None, an outer
+    application admits callers, and may itself store a Caller in the state.
     """
 
     def __init__(
@@ -231,7 +234,9 @@ class Guard:
                 raise  # the surrounding application cancels its own work
             if not has_begun:  # the time to end is over; uvicorn closes a reply that has begun, and would log a traceback
                 await response_of(
-                    ApiError(503, "the server is ending: ask again soon", "ending")
+                    ApiError(
+                        503, "the server is shutting down: ask again soon", "ending"
+                    )
                 )(scope, receive, send)
         except Exception as error:
             # handled here, because the server would log it with any keys in it
@@ -245,10 +250,14 @@ class Guard:
         return MOST_TOOL_BYTES if path == TOOLS else MOST_BYTES
 
     def _caller(self, access: Access, scope: Scope, path: str) -> Caller | None:
-        """Return the caller; None for a stranger on an open path. Raises ApiError if the caller is not admitted.
+        """Return the caller; None if no token was sent and the path needs none.
 
-        If no token is needed, a foreign web page could send requests through its user's browser. Such a request names
-        the page's own origin, or its own host if the host's name was made to lead to this machine.
+        Without tokens, a foreign web page could send requests through its user's browser. Such a request is
+        refused because its Origin is that page's, or because its Host is the page's name, if this name was made
+        to lead to this machine.
+
+        Raises:
+            ApiError: if the caller is not admitted.
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
@@ -278,7 +287,7 @@ class Guard:
         ):
             raise ApiError(
                 403,
-                f"pages of {origin} may not use this server: start it with --cors {origin} to let them",
+                f"pages of {origin} may not use this server: to allow them, start it with --cors {origin}",
                 "wrong_origin",
             )
         caller = access.caller(headers.get("authorization", ""))
@@ -292,8 +301,9 @@ class Guard:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read the rest of a client's request, for a while. A client that is cut off in the middle would not see the
-    reason."""
+    """Read the rest of a client's request for a while. A client whose request is cut off would not read the
+    error.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             while (await receive()).get("more_body"):

@@ -375,13 +375,17 @@ async def page_file(name: str) -> Response:
     """Serve a style sheet or a script of the page."""
     files = {path.name: path for path in _PAGE.iterdir() if path.suffix in _SERVED}
     if name not in files:
-        raise ApiError(404, f"there is no {name!r}", "not_found")
+        raise ApiError(
+            404, f"the page has no file {name!r}: reload the page", "not_found"
+        )
     return FileResponse(files[name], headers=_SAFE)
 
 
 @router.post("/api/picture", include_in_schema=False)
 async def picture(run: dict[str, Any], service: Served) -> Response:
-    """Return the data of a picture of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
+    """Return the data for drawing a run's outputs: boxes, links, and the chain of the answer. Raises
+    TraceError.
+    """
     return json_response(await service.drawing.run(_picture, run))
 
 
@@ -415,7 +419,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 def _unknown_path(request: Request) -> ApiError:
-    """Return the error for a path that does not exist, with a remedy for OpenAI's clients."""
+    """Return the error for a path that does not exist, with a hint for OpenAI's clients."""
     path = request.url.path
     remedy = "/docs lists all paths"
     if path.endswith(_OPENAI_PATHS):

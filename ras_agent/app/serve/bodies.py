@@ -1,7 +1,7 @@
 """Reads the bodies of requests. Large ones are parsed in a thread, so that other requests do not wait.
 
-Python does not interrupt its JSON parser for other threads. So the number of its most expensive values (lists, objects
-and members) is checked before parsing begins.
+While Python's JSON parser runs, no other thread does. So the number of its most expensive values (lists,
+objects and members) is checked before parsing begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ras_agent.app.serve.errors import ApiError
 from ras_agent.text.normal_form import storable_number
 
 MOST_VALUES = 100_000
-"""The most lists, objects and members of objects in one JSON request."""
+"""The maximum number of lists, objects and members of objects in one JSON request."""
 _BEGINNINGS = (b"[", b"{", b'":')
 # bytes below which a thread costs more than it saves
 _SMALL = 64 * 1024
@@ -31,7 +31,7 @@ _PIECE = 64 * 1024
 
 
 class ApartRoute(APIRoute):
-    """Is a route whose large requests are parsed outside the event loop."""
+    """Parses large requests outside the event loop, as a FastAPI route."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return FastAPI's handler, with the request turned into an `ApartRequest`."""
@@ -44,7 +44,7 @@ class ApartRoute(APIRoute):
 
 
 class ApartRequest(Request):
-    """Is a request whose body is parsed in a thread if it is large."""
+    """Parses a large body in a thread."""
 
     async def json(self) -> Any:
         """Return the body as JSON. Raises ApiError for a body with too many values, and ValueError for invalid JSON."""
@@ -59,7 +59,9 @@ class ApartRequest(Request):
         return await service.parsing.run(_parsed, body)
 
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
-        """Return the body as a form, which is parsed when it has arrived completely; one form of a caller at a time."""
+        """Return the body as a form. It is parsed when it has arrived completely, and only one form of a caller
+        at a time.
+        """
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             # UploadFile writes to the disk in a thread
             received = UploadFile(cast(Any, file))
@@ -87,7 +89,7 @@ def _whole_number(digits: str) -> int:
 
 
 def _parse_form(scope: Scope, file: IO[bytes], limits: Any) -> FormData:
-    """Return the form that a file holds, parsed in a separate event loop."""
+    """Return the form in a file, parsed in a separate event loop."""
 
     async def receive() -> Message:
         piece = file.read(_PIECE)

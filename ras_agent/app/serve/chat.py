@@ -1,8 +1,8 @@
 """Implements OpenAI's API: the agent as a chat model, for programs and chat pages that use this API.
 
-A conversation is answered by one run of the agent. Temperature and similar options are ignored, because they do not
-apply to a run; options that would change the form of the answer are honoured or refused. A run without an answer is an
-error, never an answer.
+One run of the agent answers a conversation. Temperature and similar options are ignored, because they do not
+apply to a run; options that would change the form of the answer are honoured or refused. A run without an
+answer gives an error, never a text that looks like an answer.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 
 
 class ChatRequest(BaseModel):
-    """Request for a chat completion. `filter`, `as_of` and `sources` are ras-agent's own fields, the others OpenAI's.
+    """Describes a request for a chat completion. `filter`, `as_of` and `sources` are ras-agent's own fields,
+    the others OpenAI's.
 
-    max_tokens, max_completion_tokens and stop limit the reply's text, including its sources; tokens are estimated.
-    `sources` tells whether the text names its sources; annotations always do.
+    max_tokens, max_completion_tokens and stop limit the reply's text, including its sources; tokens are
+    estimated. `sources` tells whether the text names its sources; annotations always do.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -134,7 +135,7 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
 
 
 class _Completion:
-    """Maker of the objects of one completion."""
+    """Makes the JSON objects of one completion."""
 
     def __init__(self, body: ChatRequest, base_url: str) -> None:
         kind = "chat.completion.chunk" if body.stream else "chat.completion"
@@ -173,7 +174,9 @@ class _Completion:
         return {**self._about, "choices": [choice], "usage": _usage(outputs)}
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
-        """Yield the chunks of a run: its searches as reasoning, the answer while it is written, then its citations."""
+        """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its
+        citations.
+        """
         written = ""
         hold = max(map(len, self._stops), default=1) - 1
         async for event in run.events():
@@ -199,10 +202,10 @@ class _Completion:
                 yield chunk
 
     def end(self, outputs: JSON) -> list[bytes]:
-        """Return the chunks for the part of an answer that was not streamed, and for the end.
+        """Return the chunks for the part of the answer that was not streamed, and for the end.
 
-        If the answer does not begin with the text that was sent, the whole answer follows as a separate paragraph: a
-        model may break off and be replaced by another, and sent text cannot be taken back.
+        If the answer does not begin with the text that was sent, the whole answer follows as a new paragraph:
+        sent text cannot be taken back if a model breaks off and another one replaces it.
         """
         text, finish = self._text(outputs)
         rest = text[len(self._sent) :] if text.startswith(self._sent) else f"\n\n{text}"
@@ -213,7 +216,7 @@ class _Completion:
         return [*chunks, b"data: [DONE]\n\n"]
 
     def _text(self, outputs: JSON) -> tuple[str, str]:
-        """Return the text of an answer, and the reason for its end."""
+        """Return the text of an answer, and the finish reason."""
         text, finish = self._cut(
             answer_and_sources(outputs) if self._sources else outputs["answer"]
         )
@@ -223,8 +226,9 @@ class _Completion:
         )
 
     def _cut(self, text: str) -> tuple[str, str]:
-        """Return the text up to a stop string and within the token limit, and the reason for its end; "" if it is not
-        cut."""
+        """Return the text cut at a stop string or at the token limit, and the finish reason, which is "" if
+        nothing was cut.
+        """
         end = min(
             (place for stop in self._stops if (place := text.find(stop)) >= 0),
             default=None,
@@ -251,8 +255,9 @@ class _Completion:
         return sse({**self._about, "choices": [choice], **usage})
 
     def _marks(self, outputs: JSON) -> JSON:
-        """Return the parts of a message in addition to its text: its citations, and whether it is an answer that rests
-        on them."""
+        """Return the further fields of a message: its citations, and whether it is an answer that citations
+        support.
+        """
         citations = web_citations(outputs, self._base_url)
         annotations = [
             {"type": "url_citation", "url_citation": citation} for citation in citations
@@ -272,9 +277,10 @@ def marks_of(outputs: JSON) -> JSON:
 
 
 def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
-    """Return an answer's citations as OpenAI's `url_citation` objects, without those that do not support the answer.
+    """Return an answer's citations as OpenAI's `url_citation` objects, without those that do not support the
+    answer.
 
-    A passage that comes from no web page gets an address on this server, which begins with `base_url`.
+    A passage that comes from no web page gets an address on this server, under `base_url`.
     """
     end = len(outputs.get("answer", ""))
     citations = []
@@ -341,7 +347,7 @@ def check_model(name: str) -> None:
     if name != MODEL:
         raise ApiError(
             404,
-            f"there is no model {name!r}: the one here is {MODEL!r}",
+            f"there is no model {name!r}: use {MODEL!r}, the only one",
             "model_not_found",
         )
 

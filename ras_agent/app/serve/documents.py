@@ -1,7 +1,7 @@
-"""Changes the documents of a server's index: they are uploaded, indexed and removed.
+"""Changes the documents of a server's index: uploads, indexes and removes them.
 
-An upload is one transaction of the index's database, with the bytes of its files and the passages made from them. A
-server that is killed leaves all of it or nothing.
+An upload is one transaction of the index's database, with the bytes of its files and the passages made from
+them. If the server is killed, all of it is stored, or nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _LONGEST_NAME = 200
 
 
 class Documents:
-    """Changes the documents of an index, one change at a time; readers see the result of the last change that ended."""
+    """Changes the documents of an index, one change at a time. Readers see the index as of the last completed
+    change.
+    """
 
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index = index
@@ -69,9 +71,11 @@ class Documents:
     ) -> Uploaded:
         """Store uploaded files, and index them with metadata.
 
-        The passages get `metadata`, and the fields that the caller's filter requires. Uploads of a caller who sees a
-        part of the index replace only uploads with the same filter. Raises ApiError if a file cannot be added; the
-        index is then unchanged.
+        The passages get `metadata`, and the fields that the caller's filter requires. Uploads of a caller who
+        may read only a part of the index replace only uploads with the same filter.
+
+        Raises:
+            ApiError: if a file cannot be added; the index is then unchanged.
         """
         own = upload_part(caller.filter)
         chosen = within(
@@ -104,7 +108,8 @@ class Documents:
     async def remove(self, name: str, caller: Caller) -> Removed:
         """Remove a document, or all documents of an uploaded file, from the index.
 
-        A caller who sees a part of the index removes only uploads with the same filter. Raises ApiError.
+        A caller who may read only a part of the index can remove only uploads with the same filter. Raises
+        ApiError.
         """
         removed = await self._changing.run(
             self._remove, name, upload_part(caller.filter)
@@ -118,7 +123,7 @@ class Documents:
         if not caller.sees_all:
             raise ApiError(
                 403,
-                "this token sees a part of the graph, and cannot correct what others see",
+                "this token may read only a part of the graph, and cannot correct it: use a token for the whole index",
                 "read_only",
             )
         from ras_agent.tools.kg.edit import remove_fact, replace_fact
@@ -141,13 +146,13 @@ class Documents:
         if self._settings.max_upload_mb == 0:
             raise ApiError(
                 403,
-                "this server changes no documents: it was started with --max-upload-mb 0",
+                "this server does not change documents: start it without --max-upload-mb 0",
                 "read_only",
             )
         if self._settings.index is None:
             raise ApiError(
                 409,
-                "the sample cannot be changed: serve an index of your own, --index PATH",
+                "the sample cannot be changed: serve your own index with --index PATH",
                 "no_index",
             )
         self._index.refresh()  # raises if the index was moved, so that it is not created again
@@ -194,7 +199,7 @@ class Documents:
                 or "they hold no text"
             )
             raise ApiError(
-                422, f"nothing of the upload could be indexed: {reasons}", "unreadable"
+                422, f"no file of the upload could be indexed: {reasons}", "unreadable"
             )
         return Uploaded(
             files=[source.path.name for source in readable],
@@ -235,7 +240,7 @@ def _needs_conversion(file: HeldFile) -> bool:
 
 
 def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]]:
-    """Return the readable files, converted to text if necessary, and the files that cannot be converted."""
+    """Return the readable files, converted to text where necessary, and the files that cannot be converted."""
     readable = []
     unreadable = []
     with Apart(UPLOAD_SECONDS) as apart:
@@ -251,10 +256,13 @@ def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]
 
 
 def safe_name(given: str) -> str:
-    """Return the name under which an uploaded file is stored. Raises ApiError for anything but a plain file name.
+    """Return the name under which an uploaded file is stored: always the name that the caller gave.
 
-    A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused instead of
-    corrected, so that the stored file has the name that the caller gave.
+    A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused,
+    not corrected.
+
+    Raises:
+        ApiError: for anything but a plain file name.
     """
     name = unicodedata.normalize("NFC", given)
     if (
@@ -266,7 +274,7 @@ def safe_name(given: str) -> str:
     ):
         raise ApiError(
             422,
-            f"{given!r:.200} is not a file's name: give a name without folders",
+            f"{given!r:.200} is not a plain file name: give a name without folders",
             "bad_name",
         )
     if (
@@ -299,10 +307,13 @@ def _unknown(name: str, own: str) -> ApiError:
 
 
 def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
-    """Return `given`, metadata of an upload, completed so that all filters admit it.
+    """Return `given`, the metadata of an upload, completed so that all filters admit the upload.
 
-    A missing field is added if a filter allows only one value of it. Raises ApiError for a value that a filter does
-    not admit, for a missing field with several allowed values, and for a filter on a field that uploads cannot choose.
+    A missing field is added if a filter allows only one value of it.
+
+    Raises:
+        ApiError: for a value that a filter does not admit, for a missing field with several allowed values, and
+            for a filter on a field that uploads cannot choose.
     """
     conditions = Filter.of([filter for filter in filters if filter]).conditions
     for condition in conditions:

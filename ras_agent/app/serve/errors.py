@@ -1,4 +1,4 @@
-"""Reports errors in replies in one format, OpenAI's, for every path."""
+"""Reports errors to callers, for every path in the same format, OpenAI's."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ApiError(errors.RasError, HTTPException):
-    """Is raised for a request that cannot be served.
-
-    `status_code` is that of the reply; `code` names the reason for programs.
+    """Raised when a request cannot be served. `status_code` is that of the reply; `code` names the reason for
+    programs.
     """
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
@@ -54,8 +53,8 @@ def no_graph() -> ApiError:
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
     """Return the HTTP status and the body of the reply to a request that raised `error`.
 
-    An error that the caller has not caused is logged, and the body does not describe it, because it may name a path of
-    the server.
+    An error that the caller has not caused is logged; the body does not describe it, because it may name a path
+    of the server.
     """
     if isinstance(
         error, ExceptionGroup
@@ -129,12 +128,14 @@ def _traceback(error: Exception) -> str:
 
 
 def without_places(message: str) -> str:
-    """Return a failure's message with each path of the server cut to its last name, and models without their address."""
+    """Return a failure's message with each path on the server cut to its last name, and without the addresses
+    of models.
+    """
     return _PATH.sub(r"\1", without_server(message))
 
 
 def without_server(text: str) -> str:
-    """Return a text with models named without the address of their server, which callers need not know.
+    """Return a text in which models are named without the address of their server, which callers need not know.
 
     >>> without_server("vllm:http://10.0.0.1:8000/v1#qwen failed")
     'vllm:qwen failed'

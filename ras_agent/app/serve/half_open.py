@@ -1,6 +1,6 @@
-"""Handles connections to clients that stop sending early, or that send something other than a valid request.
+"""Handles connections to clients that stop sending early, or that send invalid requests.
 
-A client that has stopped sending may have left, or may still read.
+A client that has stopped sending may have left, or may still wait for its answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STREAMS = "ras_agent_streams"
-"""Key in the state of a request: whether its response is a stream of events, which may contain comments."""
+"""A key in the state of a request: whether its response is a stream of events, into which comments may be
+sent."""
 _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
 # a server-sent comment, as a chunk of the response
 _COMMENT = b"e\r\n: still here\n\n\r\n"
@@ -19,16 +20,17 @@ _COMMENT = b"e\r\n: still here\n\n\r\n"
 _FIRST = 0.1
 _LONGEST = 5.0
 MOST_SMALL_PIECES = 1_000
-"""The number of pieces in which a body may arrive however small they are."""
+"""The number of pieces in which a body may arrive, however small they are."""
 LEAST_PIECE = 64
-"""The least average size in bytes of a larger number of pieces, because each is read while all other requests wait."""
+"""The smallest average size, in bytes, if there are more pieces. All other requests wait while a piece is
+read."""
 LINGER_SECONDS = 5.0
-"""Seconds in which a client may send the rest of a request that is already answered, before its connection is
-closed."""
+"""The seconds that a client has to send the rest of a request that is already answered, before its connection
+is closed."""
 
 
 class _Requests(h11.Connection):
-    """State of a connection that accepts only requests which state their length in one way and arrive in few pieces."""
+    """Accepts only requests that state their length in one way and arrive in few pieces."""
 
     _pieces = 0
     _received = 0
@@ -65,10 +67,11 @@ def _check_length(request: h11.Request) -> None:
 
 
 class HalfOpen(H11Protocol):
-    """Is uvicorn's HTTP/1.1 protocol, but a client that stops sending after its request still gets its answer.
+    """Answers a client that stops sending after its request, which uvicorn's own HTTP/1.1 protocol does not.
 
-    The operating system reports the same event for a client that has left, but then rejects everything that is sent to
-    it. So bytes are sent that every reader ignores: an interim response, or a comment between events.
+    The operating system reports the same event for a client that has left, but then rejects everything that is
+    sent to it. So bytes that every reader ignores are sent as a test: an interim response, or a comment between
+    events.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -77,7 +80,7 @@ class HalfOpen(H11Protocol):
         self.conn = _Requests(h11.SERVER, most)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse an invalid request. Close the connection if the response to its beginning has already begun."""
+        """Refuse an invalid request. If a response to it has already begun, close the connection instead."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -88,8 +91,9 @@ class HalfOpen(H11Protocol):
             self.cycle.message_event.set()
 
     def on_response_complete(self) -> None:
-        """Continue with the next request. A body that is no longer needed may still arrive for a while, so that its
-        sender can read the reply."""
+        """Continue with the next request. The rest of a body may still arrive for a while, so that its sender
+        can read the reply.
+        """
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             self.loop.call_later(LINGER_SECONDS, self._close_unended, self.cycle)
@@ -99,8 +103,8 @@ class HalfOpen(H11Protocol):
             self.transport.close()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Tell whether the connection stays open after the client has stopped sending: it does while an answer is
-        being made.
+        """Return whether the connection stays open after the client has stopped sending: it does while an
+        answer is being made.
         """
         cycle = self.cycle
         if (

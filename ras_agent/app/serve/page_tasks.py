@@ -1,8 +1,8 @@
-"""Performs the tasks that chat pages give to a chat's model in addition to questions: a title, tags, a summary.
+"""Does the tasks that chat pages give to a model in addition to questions: a title, tags, a summary.
 
-A run over the index would not perform them, and would cost as much as a question. Each is performed by rule, from the
-conversation: a title is the user's first question. The patterns match the prompts of Open WebUI, LibreChat, Chatbox,
-NextChat and LobeChat, and similar prompts.
+A run over the index could not do them, and would cost as much as a question. So rules make them from the
+conversation: a title is the user's first question. The patterns match the prompts of Open WebUI, LibreChat,
+Chatbox, NextChat and LobeChat, and similar prompts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctu
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Task of a chat page: the pattern of its prompt, and the function that replies to it."""
+    """Describes a task of a chat page: the pattern of its prompt, and the function that replies to it."""
 
     key: str
     wants: str
@@ -136,8 +136,7 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
 
 def _wants_titles_only(system: str) -> bool:
-    """Return whether the system's turn makes every user's turn a text that needs a title, so that it is not a
-    question."""
+    """Return whether the system turn asks for a title of every user's turn, which is then no question."""
     return bool(re.search(_TITLES_ONLY, system, _FLAGS)) and not re.search(
         _FOR_ANSWERS, system, _FLAGS
     )
@@ -159,8 +158,9 @@ def _is_about_the_chat(outside: str) -> bool:
 
 
 def _task_in(outside: str) -> _Task | None:
-    """Return the task that the prompt's output section names by its key, else the first task with words that the prompt
-    has."""
+    """Return the task whose key the prompt's output section names, else the first task whose words the prompt
+    contains.
+    """
     output = outside.partition("### Output")[2]
     named = [task for task in TASKS if f'"{task.key}"' in output]
     if named or output:
@@ -171,7 +171,8 @@ def _task_in(outside: str) -> _Task | None:
 
 
 def _first_question(messages: Sequence[Message], prompt: str) -> str:
-    """Return the user's first question: from the earlier turns, else from the conversation that the prompt contains.
+    """Return the user's first question: from the earlier turns, else from the conversation that the prompt
+    quotes.
 
     Return "" if there is no conversation.
     """

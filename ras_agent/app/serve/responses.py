@@ -1,6 +1,7 @@
-"""Implements OpenAI's Responses API, as far as a question needs it: input, instructions, streams, earlier responses.
+"""Implements OpenAI's Responses API, as far as questions need it: input, instructions, streams, earlier
+responses.
 
-A stored response, which is the default, is a turn of a thread; `previous_response_id` continues that thread.
+A response is stored by default, as a turn of a thread; `previous_response_id` continues that thread.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class _Text(BaseModel):
 
 
 class ResponsesRequest(BaseModel):
-    """Request for a response. `filter`, `as_of` and `sources` are ras-agent's own fields, the others OpenAI's."""
+    """Describes a request for a response. `filter`, `as_of` and `sources` are ras-agent's own fields, the
+    others OpenAI's.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -155,7 +158,7 @@ def _thread_of(response_id: str) -> str:
 
 
 class _Response:
-    """Maker of the objects and events of one response."""
+    """Makes the JSON objects and events of one response."""
 
     def __init__(self, body: ResponsesRequest, base_url: str, thread: str) -> None:
         self._body = body
@@ -251,7 +254,7 @@ class _Response:
         )
 
     def _document(self, status: str, outputs: JSON | None) -> JSON:
-        """Return the response. `outputs` is None before its end."""
+        """Return the response as JSON. `outputs` is None before its end."""
         body = self._body
         output: list[JSON] = []
         if outputs is not None and status == "completed":

@@ -1,6 +1,6 @@
-"""Runs an agent for one request: its events as they happen, its end, and the responses made from it.
+"""Runs an agent for one request, and makes responses from its events and its end.
 
-If the client leaves, its run ends.
+If the client leaves, its run is cancelled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ras_agent.running.calling import raise_if_cancelled
 from ras_agent.running.trace import json_document
 
 STILL_HERE = b": still here\n\n"
-"""Sent after _SILENCE seconds without an event, because proxies close silent connections."""
+"""A comment that is sent after _SILENCE seconds without an event, because proxies close silent connections."""
 _SILENCE = 15.0
 # seconds for all checkpoints of a run together
 _TO_STORE = 15.0
@@ -36,17 +36,15 @@ _TO_STORE = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Holds the end of a run. `review` is the value of the interrupt that waits for a decision, or None."""
+    """Holds the end of a run. `review` is the value of the interrupt at which it waits for a decision, or None."""
 
     outputs: JSON
     review: JSON | None = None
 
     @property
     def problem(self) -> ApiError | None:
-        """Return the error to report if no answer could be made, so that the caller does not take the text for an
-        answer.
-
-        Return None if there is an answer.
+        """Return the error to report if no answer could be made, because the text in its place is no answer;
+        else None.
         """
         failed = self.outputs.get("failed")
         if not failed:
@@ -74,7 +72,7 @@ class Ended:
 
 
 class Run:
-    """Runs an agent in a separate task, which continues at its own speed however slowly its events are read.
+    """Runs an agent in its own task, which does not wait for a slow reader of its events.
 
     `cancel` ends it together with the running model call. It can be resumed from the thread's last checkpoint.
     """
@@ -94,7 +92,7 @@ class Run:
         """Start the run of a caller.
 
         Args:
-            turn: awaited before the run starts.
+            turn: entered before the run starts, and left at its end.
             ended: called at the end of the run.
             check: raises an error if the index is gone.
         """
@@ -114,9 +112,9 @@ class Run:
         self._task.cancel()
 
     def end_with_server(self) -> None:
-        """Cancel the run, and tell its callers that the server is ending."""
+        """Cancel the run, and tell its callers that the server is shutting down."""
         self._why_cancelled = ApiError(
-            503, "the server is ending: ask again soon", "ending"
+            503, "the server is shutting down: ask again soon", "ending"
         )
         self.cancel()
 
@@ -202,10 +200,10 @@ def _turn(message: BaseMessage) -> JSON:
 
 
 class RunStream(StreamingResponse):
-    """Is a response that sends its headers at once, and the text of a run's events as they happen.
+    """Sends its headers at once, and the text of a run's events as they happen.
 
-    So clients and proxies know at once that the request was accepted. A refusal is sent before there is a run;
-    failures of the run are reported in its stream.
+    So clients and proxies know at once that the request was accepted. A request is refused before its run
+    begins; failures of the run are reported in the stream.
     """
 
     media_type = "text/event-stream"
@@ -226,8 +224,8 @@ class RunStream(StreamingResponse):
 async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     """Yield a run's events as server-sent events.
 
-    The last one is `done` with the outputs, `review` with the pending decision, or `error`. An `error` has the outputs
-    too if the run has ended without an answer.
+    The last one is `done` with the outputs, `review` with the pending decision, or `error`. If the run has
+    ended without an answer, `error` has the outputs too.
     """
     async for event in run.events():
         yield STILL_HERE if event is None else sse(event.to_dict(), event.type)

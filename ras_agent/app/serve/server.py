@@ -1,4 +1,4 @@
-"""Runs the server's process: its socket, its signals, its end."""
+"""Runs the server's process: opens its socket, handles its signals and ends it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,12 @@ _CONNECTIONS = 512
 async def run_server(
     settings: Settings, *, sample: bool, announce: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends the server. Raises a RasError if it cannot be set up.
+    """Serve until a signal ends the server.
 
     `announce` is called with the server's address when it is ready; `sample` serves the bundled sample.
+
+    Raises:
+        RasError: if the server cannot be set up.
     """
     access = read_access(settings.host, settings.tokens, os.environ)
     with listening(settings.host, settings.port) as listener:
@@ -69,7 +72,7 @@ async def run_server(
 
 
 class _Server(uvicorn.Server):
-    """Server that ends its process soon after a signal, without waiting for hung threads and databases."""
+    """Ends its process soon after a signal, without waiting for threads and databases that hang."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -91,7 +94,11 @@ class _Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at `host` and `port`. Raises SettingsError if it cannot."""
+    """Return a socket that listens at `host` and `port`.
+
+    Raises:
+        SettingsError: if that is not possible.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=1024)

@@ -86,8 +86,8 @@ def test_a_server_that_other_machines_reach_starts_with_a_token_only(
     [
         ({"short": None}, "a token has 16 characters at least, and one has 5"),
         ({"sha256:12": None}, "followed by the 64 hexadecimal digits"),
-        ({ROOT: {}}, "a token's value is null, for the whole index, or a filter"),
-        ({ROOT: "all"}, "a token's value is null"),
+        ({ROOT: {}}, "a token's value must be null, for the whole index, or a filter"),
+        ({ROOT: "all"}, "a token's value must be null"),
         (
             {ROOT: {"team": {"nearly": "x"}}},
             "filter key 'team': unknown comparison 'nearly'",
@@ -444,7 +444,7 @@ def test_what_of_an_upload_cannot_be_read_is_told_by_the_name_that_the_caller_ga
     refused = _upload(changing, SALES, "one.md", "x" * 30_000).json()["error"][
         "message"
     ]
-    assert says("nothing of the upload could be indexed: one.md: no text").search(
+    assert says("no file of the upload could be indexed: one.md: no text").search(
         refused
     )
 

@@ -244,4 +244,4 @@ def test_two_commands_train_the_network_on_questions_of_one_s_own(
         "kg", "train", tmp_path / "set", "--completion", 5, "--out", tmp_path / "v"
     )
     assert refused.exit_code == 1
-    assert "--completion is only for GFM-RAG's network" in refused.output
+    assert "--completion works only for GFM-RAG's network" in refused.output

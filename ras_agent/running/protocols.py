@@ -4,7 +4,7 @@ needed.
 Every method is synchronous. An object may also have an asynchronous version of a method, with a leading `a` in
 the name (`aplan`, `aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`). Without it,
 `ainvoke` runs the synchronous method in a worker thread. Methods may be called from several threads at once.
-See ras_agent.calling for how roles are called, and ras_agent.testing for checks of the protocols.
+See ras_agent.running.calling for how roles are called, and ras_agent.testing for checks of the protocols.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """TimeQA's human questions over their own articles: with the time of the question, and without it.
 
-    python -m lab.timed --data timeqa_train/easy.jsonl.gz --part report --limit 100
+    python -m lab.timed --data timeqa_train/easy.jsonl.gz --part report --limit 160
+    python -m lab.timed --data ... --shard 0 --shards 4    # one of four processes that share the questions
 
 A question such as "Who owned the house from 1811 to 1827?" is asked as it is, with `as_of` set to the middle of its time,
 and without any time. Questions of even articles are for choosing, the others are reported.
@@ -35,6 +36,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--part", choices=("choose", "report"), default="choose")
     parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--shard", type=int, default=0)
+    parser.add_argument("--shards", type=int, default=1)
     options = parser.parse_args()
     scores: dict[str, list[float]] = {}
     with gzip.open(options.data, "rt", encoding="utf-8") as lines:
@@ -52,6 +55,11 @@ def main() -> None:
             continue
         middle = sum(one.order for one in dates) / len(dates)
         bare = question[: time.start()] + question[time.end() :]
+        asked += 1
+        if asked > options.limit:
+            break
+        if asked % options.shards != options.shard:
+            continue
         agent = create_ras_agent(index=_passages(row))
         ways: dict[str, Any] = {
             "as it is": {"question": question},
@@ -63,9 +71,7 @@ def main() -> None:
             said = out["answer"] if not out["abstained"] else out["suggestion"]
             for kind, text in ((name, said), (f"{name}, said", out["answer"])):
                 scores.setdefault(kind, []).append(token_f1(text, row["targets"]))
-        asked += 1
-        if asked == options.limit:
-            break
+        print(json.dumps({name: values[-1] for name, values in scores.items()}))
     for name, values in scores.items():
         print(f"{name:16} F1 {100 * sum(values) / len(values):5.1f} of {len(values)}")
 

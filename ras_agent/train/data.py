@@ -1,5 +1,5 @@
-"""Reads the data on which the packaged weights are trained: a folder of public files, read with
-ras_agent.eval.benchmarks.
+"""Reads the data on which the packaged weights are trained, a folder of public files, with ras_agent.eval.benchmarks;
+splits, shuffles and writes samples of any training.
 
 docs/data.md says where each file comes from. A set may be in the folder under its publisher's file name, or as a sample
 in the plain format.
@@ -8,10 +8,13 @@ in the plain format.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from random import Random
+from typing import Literal, TypeVar
 
 from ras_agent.contracts.errors import IngestError, UnknownName
 from ras_agent.contracts.records import Passage
@@ -19,10 +22,14 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage, union_of_contexts
 from ras_agent.eval.question_file import OnBad, read_records
 from ras_agent.text.overlap import holds
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.subgraph.graph import Subgraph
 from ras_agent.tools.subgraph.paths import Path as GraphPath
 from ras_agent.tools.subgraph.paths import shortest
 
+Sample = TypeVar("Sample")
+Split = Literal["train", "validation"]
+_BYTES = 8
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "hotpotqa": (
         "hotpotqa",
@@ -148,6 +155,46 @@ def digest(examples: Iterable[object]) -> str:
     return hashlib.sha256(
         "\n".join(map(repr, examples)).encode("utf-8", "replace")
     ).hexdigest()[:12]
+
+
+def split_of(text: str, validation: float) -> Split:
+    """Return the split of a question or text by a hash of its words, so that it is the same in every file, run and
+    source.
+
+    `validation` is the share of texts in the split "validation".
+    """
+    words = " ".join(text.casefold().split())
+    digest = hashlib.blake2b(
+        words.encode(errors="surrogatepass"), digest_size=_BYTES
+    ).digest()
+    if int.from_bytes(digest) < validation * 256**_BYTES:
+        return "validation"
+    return "train"
+
+
+def shuffled_batches(
+    samples: Iterable[Sample], size: int, dice: Random
+) -> list[list[Sample]]:
+    """Return all samples in batches of `size`, in an order that `dice` draws."""
+    shuffled = list(samples)
+    dice.shuffle(shuffled)
+    return [shuffled[first : first + size] for first in range(0, len(shuffled), size)]
+
+
+def spread_out(samples: Sequence[Sample], count: int) -> Sequence[Sample]:
+    """Return at most `count` of the samples, evenly spread over them."""
+    every = max(1, -(-len(samples) // count))
+    return samples[::every]
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Write a JSON object a line. The file is replaced as a whole or left unchanged.
+
+    Raises:
+        StoreError: If the file cannot be written.
+    """
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    replace_file(path, "".join(lines).encode("utf-8", "replace"))
 
 
 def _first(data: Path, files: tuple[str, ...]) -> Path:

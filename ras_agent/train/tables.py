@@ -6,14 +6,19 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ras_agent.contracts.errors import SettingsError, UnknownName
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.ranges import COUNT, SEED, check_ranges
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Card = Mapping[str, Any]
 """The figures of a trained row: `scores` by metric, each with its `mean`, `costs` by name, and the `result` of
@@ -32,24 +37,48 @@ class NamedRow(Protocol):
 Row = TypeVar("Row", bound=NamedRow)
 
 
-def check_tables(
-    names: Sequence[str], known: Iterable[str], seeds: Sequence[int]
-) -> None:
-    """Raise UnknownName for a table that is not among `known`, and SettingsError if there is no table or no seed."""
-    for name in names:
-        if name not in known:
-            raise UnknownName("table", name, tuple(known))
-    if not seeds or not names:
-        raise SettingsError(
-            "--tables and --seeds need a value each: name at least one table and one seed"
-        )
+@dataclass(frozen=True, kw_only=True)
+class TablesOptions:
+    """Holds the options of tables. A configuration class inherits from it and from that of a training, so it has no
+    slots.
+    """
 
+    tables: tuple[str, ...]
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the trainings, instead of --seed."""
+    rows: tuple[int, ...] = ()
+    """Numbers of the rows, from 1; if not set, all."""
 
-def chosen_rows(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
-    """Return the rows with these numbers, counted from 1, or all rows if no numbers are given."""
-    if not numbers:
-        return list(rows)
-    return [row for number, row in enumerate(rows, 1) if number in numbers]
+    def check_tables(self, known: Iterable[str]) -> None:
+        """Raise UnknownName for a table that is not among `known`, and SettingsError if there is no table or no
+        seed.
+        """
+        check_ranges(self, {"seeds": SEED, "rows": COUNT})
+        for name in self.tables:
+            if name not in known:
+                raise UnknownName("table", name, tuple(known))
+        if not self.seeds or not self.tables:
+            raise SettingsError(
+                "--tables and --seeds need a value each: name at least one table and one seed"
+            )
+
+    def chosen(self, known: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+        """Return the rows of the named tables whose numbers are chosen."""
+        tables: dict[str, list[Row]] = {}
+        for table in self.tables:
+            tables[table] = []
+            for number, row in enumerate(known[table], 1):
+                if not self.rows or number in self.rows:
+                    tables[table].append(row)
+        return tables
+
+    def options_for(self, training: type[DataclassInstance]) -> dict[str, Any]:
+        """Return the options of a training, `training` being their class, as the command has them."""
+        options: dict[str, Any] = {}
+        for option in fields(training):
+            if option.init:
+                options[option.name] = getattr(self, option.name)
+        return options
 
 
 def fill_tables(

@@ -53,7 +53,7 @@ from ras_agent.train.aligner.reasoning import (
     supporting_sentences,
 )
 from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
-from ras_agent.train.data import training_set
+from ras_agent.train.data import split_of, training_set
 from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.graphqa.parts import (
     PUBLISHED_PRIZES,
@@ -71,7 +71,6 @@ from ras_agent.train.ranges import (
     check_choices,
     check_ranges,
 )
-from ras_agent.train.subq.samples import split_of
 
 _PARTS_OF_ALIGNER: Mapping[PartOfSet, Part] = {"train": "train", "validation": "dev"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from ras_agent.eval.benchmarks.pathquestion import Part
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.graph_tokens.features import Fact
-from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.data import write_rows
 from ras_agent.train.graphqa.parts import Learnt, key_of
 
 PARTS: tuple[Part, ...] = ("train", "dev", "test")
@@ -50,10 +49,7 @@ def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
     """Write a file that `read_samples` reads. The file is replaced as a whole or left unchanged."""
-    lines = (
-        json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples
-    )
-    replace_file(path, "".join(lines).encode("utf-8", "replace"))
+    write_rows(path, map(asdict, samples))
 
 
 def read_samples(path: Path) -> list[AlignerSample]:

@@ -25,7 +25,8 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.running.protocols import Embedder
 from ras_agent.train.aligner.samples import AlignerSample, learnt_from, read_samples
-from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit, print_result
+from ras_agent.train.data import shuffled_batches, spread_out
+from ras_agent.train.loop import FitConfig, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 
@@ -148,7 +149,10 @@ def train_on(
     def validate() -> Mapping[str, float]:
         return validation(aligner, dev_part, dev_graphs, config)
 
-    batches = batches_of(train_graphs, config.batch, config.seed)
+    def batches(epoch: int) -> list[list[AlignedGraph]]:
+        dice = Random(config.seed * 100_003 + epoch)
+        return shuffled_batches(train_graphs, config.batch, dice)
+
     settings = {
         "aligner": asdict(aligner.config),
         "samples_sha256": file_sha256(config.samples)[:12],
@@ -248,22 +252,6 @@ def with_random_labels(
     ]
 
 
-def batches_of(
-    examples: Sequence[AlignedGraph], size: int, seed: int
-) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
-    """Return the function that returns the batches of an epoch, given its number. Each epoch has another order."""
-
-    def batches(epoch: int) -> list[list[AlignedGraph]]:
-        order = list(range(len(examples)))
-        Random(seed * 100_003 + epoch).shuffle(order)
-        return [
-            [examples[place] for place in order[start : start + size]]
-            for start in range(0, len(order), size)
-        ]
-
-    return batches
-
-
 def validation(
     aligner: GraphAligner,
     samples: Sequence[AlignerSample],
@@ -302,11 +290,6 @@ def validation(
 def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
     """Return the samples of a part, such as "train" or "dev", whose graphs have facts."""
     return [sample for sample in samples if sample.part == part and sample.facts]
-
-
-def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
-    """Return at most `count` of the samples, evenly spread over them."""
-    return samples[:: max(1, -(-len(samples) // count))]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

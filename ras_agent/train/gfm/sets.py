@@ -6,7 +6,6 @@ A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "support
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,6 +30,7 @@ from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking
 from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
+from ras_agent.train.data import write_rows
 
 GRAPH = "graph"
 _KINDS = ("labelled", "pseudo")
@@ -234,9 +234,7 @@ def write_questions(
     """Write questions.jsonl and questions.npz into `folder`. `linked_questions` are `questions`, linked, in the same
     order.
     """
-    with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
-        for question in questions:
-            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
+    write_rows(folder / "questions.jsonl", map(asdict, questions))
     vectors = []
     entities = []
     weights = []

@@ -16,7 +16,7 @@ volume     Fig. 5: shares of the samples
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ from ras_agent.train.graphllm.train import (
 )
 from ras_agent.train.graphqa.parts import key_of
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, NATURAL, SEED, check_ranges
+from ras_agent.train.ranges import COUNT, NATURAL, check_ranges
 from ras_agent.train.subq import read_samples
-from ras_agent.train.tables import check_tables, chosen_rows, fill_tables, slug
+from ras_agent.train.tables import TablesOptions, fill_tables, slug
 
 Changes = Mapping[str, Any]
 _TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
@@ -75,15 +75,11 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphLLMTablesConfig(GraphLLMTrainingConfig):
+class GraphLLMTablesConfig(GraphLLMTrainingConfig, TablesOptions):
     """Holds the options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("training",)
     """Which tables: training, volume."""
-    seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the trainings, instead of --seed."""
-    rows: tuple[int, ...] = ()
-    """Numbers of the rows, from 1; if not set, all."""
     benchmark: str = "2wikimultihopqa"
     """The set that scores the rows."""
     test: Path
@@ -101,16 +97,12 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig):
 
     def __post_init__(self) -> None:
         GraphLLMTrainingConfig.__post_init__(self)
-        check_ranges(self, {"seeds": SEED, "rows": COUNT, "max_hops": COUNT})
-        check_ranges(self, {"limit": NATURAL})
-        check_tables(self.tables, TABLES, self.seeds)
+        check_ranges(self, {"max_hops": COUNT, "limit": NATURAL})
+        self.check_tables(TABLES)
 
     def training(self, row: Row, tasks: str, seed: int) -> GraphLLMTrainingConfig:
         """Return the options of the training of a row's model for `tasks`: "plan", "answer" or "both"."""
-        options: dict[str, Any] = {}
-        for option in fields(GraphLLMTrainingConfig):
-            if option.init:
-                options[option.name] = getattr(self, option.name)
+        options = self.options_for(GraphLLMTrainingConfig)
         options |= row.changes
         options["tasks"] = tasks
         options["seed"] = seed
@@ -125,9 +117,7 @@ def write_tables(config: GraphLLMTablesConfig) -> JSON:
         RasError: If a file cannot be read, or the options do not fit.
     """
     _refuse_learnt(config)
-    tables: dict[str, Sequence[Row]] = {}
-    for table in config.tables:
-        tables[table] = chosen_rows(TABLES[table], config.rows)
+    tables = config.chosen(TABLES)
 
     def cards_of(_: str, row: Row) -> list[JSON]:
         return [_card(config, row, seed) for seed in config.seeds]

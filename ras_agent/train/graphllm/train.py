@@ -22,13 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
+from ras_agent.train.data import shuffled_batches
 from ras_agent.train.graphllm.examples import (
     INSTRUCTIONS,
     ExampleMaker,
@@ -43,7 +44,6 @@ from ras_agent.train.subq import SubqSample, read_samples
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphLLMConfig
 
-Sample = TypeVar("Sample")
 Tasks = Literal["both", "plan", "answer"]
 _LAYOUTS = ("chain", "searches", "chain-of-text")
 
@@ -241,6 +241,10 @@ def train_on(
     model = start.model
     trainable = TrainableGraphLLM(model, example_of)
 
+    def batches(epoch: int) -> list[list[Any]]:
+        dice = random.Random(f"{config.seed} {epoch}")
+        return shuffled_batches(parts["train"], config.batch, dice)
+
     def validate() -> Mapping[str, float]:
         return trainable.validation(
             parts["validation"], config.batch, config.validation_replies
@@ -248,7 +252,7 @@ def train_on(
 
     result = fit(
         trainable,
-        lambda epoch: batches(parts["train"], config.batch, config.seed, epoch),
+        batches,
         validate if parts["validation"] else None,
         config.of_form(model.config),
         config.out / "training",
@@ -305,15 +309,6 @@ def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
         ),
         "samples": {part: len(samples) for part, samples in parts.items()},
     }
-
-
-def batches(
-    samples: Sequence[Sample], size: int, seed: int, epoch: int
-) -> list[list[Sample]]:
-    """Return the batches of an epoch: all samples, in an order that depends on the seed and the epoch."""
-    shuffled = list(samples)
-    random.Random(f"{seed} {epoch}").shuffle(shuffled)
-    return [shuffled[first : first + size] for first in range(0, len(shuffled), size)]
 
 
 def _align(model: GraphLLM, folder: Path) -> dict[str, str]:

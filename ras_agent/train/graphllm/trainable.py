@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+from ras_agent.train.data import spread_out
 from ras_agent.train.graphllm.examples import GraphLLMExample
 
 _NEW_TOKENS = 100  # RAS's
@@ -65,9 +66,9 @@ class TrainableGraphLLM(nn.Module):
         """Return the mean scores of `replies` replies, in batches of `size`."""
         if not replies:
             return {}
-        every = max(1, -(-len(samples) // replies))
+        asked = spread_out(samples, replies)
         scores: dict[str, list[float]] = {}
-        for examples in self._in_batches(samples[::every], size):
+        for examples in self._in_batches(asked, size):
             outputs = self.model.generate(*self._inputs(examples), _NEW_TOKENS)
             for example, output in zip(examples, outputs, strict=True):
                 for name, score in example.scores(output.text).items():

@@ -23,7 +23,7 @@ efficiency    G-Retriever, Table 4, and Align-GRAG, Table 5: the costs of whole 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,8 @@ from ras_agent.train.aligner.train import AlignerTrainingConfig
 from ras_agent.train.aligner.train import train as train_aligner
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, SEED, check_ranges
-from ras_agent.train.tables import check_tables, chosen_rows, fill_tables, slug
+from ras_agent.train.ranges import COUNT, check_ranges
+from ras_agent.train.tables import TablesOptions, fill_tables, slug
 
 Changes = Mapping[str, Any]
 _TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
@@ -146,15 +146,11 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphQATablesConfig(GraphQATrainingConfig):
+class GraphQATablesConfig(GraphQATrainingConfig, TablesOptions):
     """Holds the options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("main",)
     """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes, top-k, efficiency."""
-    seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the trainings, instead of --seed."""
-    rows: tuple[int, ...] = ()
-    """Numbers of the rows, from 1; if not set, all."""
     reasoning: Path | None = None
     """Samples of ras_agent.train.aligner.build, for rows with an aligner; if not set, they are made by its rules."""
     prune_to: int = 25
@@ -168,11 +164,8 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
     def __post_init__(self) -> None:
         GraphQATrainingConfig.__post_init__(self)
-        check_ranges(
-            self,
-            {"seeds": SEED, "rows": COUNT, "prune_to": COUNT, "aligner_steps": COUNT},
-        )
-        check_tables(self.tables, TABLES, self.seeds)
+        check_ranges(self, {"prune_to": COUNT, "aligner_steps": COUNT})
+        self.check_tables(TABLES)
         if self.test is None and not self.shares[1]:
             raise SettingsError(
                 "rows are scored on a test: give --test FILE, or --shares with a second share"
@@ -185,10 +178,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
         `shape` has options of the graph encoder that all rows of a table share, in place of the command's.
         """
-        options: dict[str, Any] = {}
-        for option in fields(GraphQATrainingConfig):
-            if option.init:
-                options[option.name] = getattr(self, option.name)
+        options = self.options_for(GraphQATrainingConfig)
         options |= shape or {}
         options |= row.changes
         options["seed"] = seed
@@ -262,9 +252,7 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
     """
     # texts are embedded once for all rows
     vectors = GraphVectors(resolve_embedder(config.embedder))
-    tables: dict[str, list[Row]] = {}
-    for table in config.tables:
-        tables[table] = chosen_rows(TABLES[table], config.rows)
+    tables = config.chosen(TABLES)
 
     def cards_of(table: str, row: Row) -> list[Mapping[str, Any]]:
         shape = _shape_of_aligners(tables[table], config, vectors.embedder)

@@ -41,6 +41,7 @@ from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
 from ras_agent.tools.structure.given_triples import given_triples
 from ras_agent.tools.workers.pool import Here, results_in_order
+from ras_agent.train.data import split_of
 from ras_agent.train.loop import write_card
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
@@ -52,7 +53,7 @@ from ras_agent.train.subq.label import (
     no_retrieval_samples,
     retrieval_samples,
 )
-from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
+from ras_agent.train.subq.samples import SubqSample, SubqStep, write_samples
 from ras_agent.train.subq.sources import (
     SubqQuestion,
     arc_easy,

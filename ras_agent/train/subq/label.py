@@ -9,7 +9,8 @@ from typing import Literal
 from ras_agent.contracts.errors import ParseError
 from ras_agent.contracts.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
 from ras_agent.contracts.records import Action
-from ras_agent.train.subq.samples import Kind, Split, SubqSample, SubqStep, plan_of
+from ras_agent.train.data import Split
+from ras_agent.train.subq.samples import Kind, SubqSample, SubqStep, plan_of
 from ras_agent.train.subq.sources import SubqQuestion
 
 First = Literal["question", "subquery", "none"]

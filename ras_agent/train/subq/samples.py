@@ -19,8 +19,6 @@ is only the answer. The label of an "answer" is the plan before it: "sufficient"
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +29,10 @@ from ras_agent.contracts.records import Action, Hit, Passage, Plan, Source, Step
 from ras_agent.eval.question_file import QuestionRecord, read_records
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.plan.grammar import parse_plan
-from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.data import Split, write_rows
 
 Fact = tuple[str, str, str]
 Kind = Literal["plan", "answer"]
-Split = Literal["train", "validation"]
-_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +173,7 @@ def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
     Raises:
         StoreError: If the file cannot be written.
     """
-    lines = (
-        json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples
-    )
-    replace_file(path, "".join(lines).encode("utf-8", "replace"))
-
-
-def split_of(question: str, validation: float) -> Split:
-    """Return the split of a question by a hash of its words, so that it is the same in every file, run and source.
-
-    `validation` is the share of questions in the split "validation".
-    """
-    words = " ".join(question.casefold().split())
-    digest = hashlib.blake2b(
-        words.encode(errors="surrogatepass"), digest_size=_BYTES
-    ).digest()
-    if int.from_bytes(digest) < validation * 256**_BYTES:
-        return "validation"
-    return "train"
+    write_rows(path, [sample.to_dict() for sample in samples])
 
 
 def _contradiction(sample: SubqSample) -> str:

@@ -11,7 +11,8 @@ from ras_agent.contracts.records import Action
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.prompts import as_data, history_block
 from ras_agent.text.tokens import estimate_tokens
-from ras_agent.train.subq.samples import Kind, Split, SubqSample
+from ras_agent.train.data import Split
+from ras_agent.train.subq.samples import Kind, SubqSample
 
 _SPREADS = (
     "input tokens",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from ras_agent.eval.question_file import read_records
 from ras_agent.eval.study.extractors import GOLD_TRIPLES
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import TripleText, titled_text
+from ras_agent.train.data import Split, split_of, write_rows
 
 _POOL = 64  # the number of batches whose examples are sorted by length together
 
@@ -77,24 +76,15 @@ def split(
 
     The part of an example depends only on a hash of its text, not on the other examples.
     """
-    parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
+    parts: dict[Split, list[TripleExample]] = {"train": [], "validation": []}
     for example in examples:
-        place = (
-            int(
-                hashlib.sha256(example.text.encode("utf-8", "replace")).hexdigest()[:8],
-                16,
-            )
-            / 16**8
-        )
-        parts[place < share].append(example)
-    return parts
+        parts[split_of(example.text, share)].append(example)
+    return parts["train"], parts["validation"]
 
 
 def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
     """Write examples as `triple_examples` and `ras-agent study extractors --gold` read them."""
-    with file.open("w", encoding="utf-8") as out:
-        for example in examples:
-            out.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
+    write_rows(file, map(asdict, examples))
 
 
 def encode(

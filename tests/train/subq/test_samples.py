@@ -9,8 +9,9 @@ import pytest
 from ras_agent.contracts.errors import IngestError
 from ras_agent.contracts.records import Passage
 from ras_agent.prompts import history_block
+from ras_agent.train.data import split_of
 from ras_agent.train.subq import SubqSample, SubqStep, read_samples
-from ras_agent.train.subq.samples import split_of, write_samples
+from ras_agent.train.subq.samples import write_samples
 from tests.messages import says
 
 STEP = SubqStep(

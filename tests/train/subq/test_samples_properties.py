@@ -12,13 +12,14 @@ from ras_agent.contracts.errors import IngestError
 from ras_agent.contracts.marks import SUBQ
 from ras_agent.contracts.records import Passage
 from ras_agent.eval.question import Question
+from ras_agent.train.data import split_of
 from ras_agent.train.subq import SubqStep, read_samples
 from ras_agent.train.subq.label import (
     as_subquery,
     no_retrieval_samples,
     retrieval_samples,
 )
-from ras_agent.train.subq.samples import plan_of, split_of, write_samples
+from ras_agent.train.subq.samples import plan_of, write_samples
 from ras_agent.train.subq.sources import SubqQuestion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

@@ -96,11 +96,11 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
         ),
         (
             {"extra_body": "top_k"},
-            "extra_body has to be written NAME=VALUE, or as a JSON object",
+            "extra_body must be written as NAME=VALUE, or as a JSON object",
         ),
         (
             {"roles": {"planer": {"top_p": 1}}},
-            "'planer' is not a role with settings of its own; did you mean planner",
+            "'planer' is not a role that can have its own settings; did you mean planner",
         ),
         (
             {"roles": {"planner": {"topp": 1}}},
@@ -110,7 +110,7 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
             {"roles": "planner.top_p=3"},
             "planner.top_p: input should be less than or equal to 1, got 3",
         ),
-        ({"roles": "planner"}, "roles has to be written NAME=VALUE"),
+        ({"roles": "planner"}, "roles must be written as NAME=VALUE"),
         ({"headers": {"x team": "a"}}, "'x team' is not the name of a header"),
         (
             {"headers": {"Host": "a"}},

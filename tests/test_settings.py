@@ -125,7 +125,7 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
         ),
         (
             '[fields."*.csv"]\ntexts = "body"',
-            "'fields': '*.csv' has to name text, title or id, such as text = \"body\", got {'texts': 'body'}",
+            "'fields': '*.csv' must name text, title or id, such as text = \"body\", got {'texts': 'body'}",
         ),
         (
             "max_hops 3",

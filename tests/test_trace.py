@@ -315,7 +315,7 @@ class TestErrors:
         graph = TRACE.to_dict()["graph"]
         graph["facts"][0]["readings"] = [["a", "b", "c", [7]]]
         assert "run.json: graph: " in self.message({"graph": graph})
-        assert "a reading has the number of a source" in self.message({"graph": graph})
+        assert "a reading refers to a source" in self.message({"graph": graph})
 
     def test_an_unknown_key_is_ignored(self) -> None:
         failures = [{**TRACE.failures[0].to_dict(), "new": 1}]

@@ -1,11 +1,11 @@
-"""Offers an environment for graph search, in which planners that call tools are trained and compared.
+"""Provides an environment for graph search, in which planners that call tools are trained and compared.
 
     from ras_agent.gym import environment_factory, rows
     make = environment_factory(index="idx", retriever="bm25")
     GRPOTrainer(model, train_dataset=Dataset.from_list(rows(questions)), environment_factory=make, args=...)
 
-docs/training-planner-rl.md shows a complete training. Rewards are computed without a judging model; a model is asked
-only if it plays a role.
+docs/training-planner-rl.md shows a complete training. Rewards are computed without a judge model; other models
+are called only if they play a role.
 """
 
 from ras_agent.gym.environment import GraphSearch, environment_factory, search_parts

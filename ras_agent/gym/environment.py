@@ -1,8 +1,8 @@
-"""Runs one episode: a policy calls tools instead of the planner, and everything else is the agent's own loop.
+"""Runs an episode: a policy calls tools in place of the planner, and everything else is the agent's own loop.
 
-A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes). So a
-policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and
-graph, the same tool texts, and the same end of the loop (tests/gym/test_conformance.py plays both).
+A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes).
+So in training a policy meets the same hits, facts, graph and tool texts, and the same end of the loop, as in
+`create_react_agent(planner=...)` (tests/gym/test_conformance.py plays both).
 """
 
 from __future__ import annotations
@@ -58,32 +58,34 @@ _ENDS = {
     "repeated_subquery": "this was searched before",
     "planner_failed": "two calls in a row could not be followed",
 }
-"""The text that a policy is shown for each stop reason of a loop that it has not ended itself."""
+"""The text that a policy is shown for each stop reason if it has not ended the loop itself."""
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
-"""Columns of a trainer's rows that say nothing about the question."""
+"""Columns of a trainer's rows that are not about the question."""
 _STEPS = 1_000_000  # stands for LangGraph's remaining steps, which play no role here
 
 
 class GraphSearch:
-    """Is the environment of one episode at a time. `reset` begins a new episode.
+    """Plays one episode at a time. `reset` begins a new episode.
 
-    Its public methods, except `reset` and `get_reward`, are the tools, with types and docstrings in Google's form. So
-    the class fits TRL's `GRPOTrainer(environment_factory=...)`; `environment_factory` makes the factory. Equal calls
-    after an equal `reset` return equal texts. An instance must be used by one thread only; instances share `parts`.
+    Its public methods, except `reset` and `get_reward`, are the tools, with types and docstrings in Google's
+    form. So the class fits TRL's `GRPOTrainer(environment_factory=...)`; `environment_factory` makes the
+    factory. Equal calls after an equal `reset` return equal texts. An instance must be used by one thread only;
+    instances share `parts`.
 
-    The loop ends where an agent's run ends: with a repeated search, a search without new facts, the last search of
-    max_hops, or two consecutive calls that cannot be followed, after which no other role plans (`fallback = stop`).
-    `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)` switches the first two off, for agents too. After the
-    end, `finish` may still state the answer. A `finish` before any search is overruled, as it is in an agent: the
+    The loop ends where an agent's run ends: with a repeated search, a search without new facts, the last search
+    of max_hops, or two consecutive invalid calls, after which no other role plans (`fallback = stop`).
+    `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)` switches the first two off, for agents too. After
+    the end, `finish` may still state the answer. A `finish` before any search is overruled, as in an agent: the
     question itself is searched.
 
-    A retriever, extractor or answerer that fails raises. `get_reward` raises the error again, because trainers show a
-    tool's error to the policy and continue.
+    If a retriever, extractor or answerer fails, its error is raised. `get_reward` raises it again, because
+    trainers show a tool's error to the policy and continue.
     """
 
     offered: ClassVar[tuple[Tool, ...]] = TOOLS
-    """The tools of the policy. A class made by `environment_factory` also has those over the graph of an index."""
+    """The tools of the policy. A class made by `environment_factory` also has the tools over an index's
+    graph."""
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class GraphSearch:
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(
-                f"parts cannot be given together with {', '.join(sorted(unused))}: parts hold them already; drop one"
+                f"parts already hold {', '.join(sorted(unused))}: give either parts or these arguments"
             )
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards
@@ -207,9 +209,7 @@ class GraphSearch:
 
     @property
     def support_gains(self) -> tuple[float, ...]:
-        """Return for each search the share of the gold passages that it was the first to find, for a reward after each
-        hop.
-        """
+        """Return for each search the share of gold passages that it found first, as a reward for each hop."""
         return support_gains(self.question, self._hops())
 
     @property
@@ -221,7 +221,7 @@ class GraphSearch:
 
     @property
     def graph(self) -> QuestionGraph:
-        """Return the question's graph, for policies that read it as tokens rather than text."""
+        """Return the question's graph, for policies that read it as graph tokens rather than text."""
         return self._records.graph(self._state["graph"])
 
     @property
@@ -234,9 +234,7 @@ class GraphSearch:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return the passages that the searches found, in the order of the numbers by which the tools' texts name
-        them.
-        """
+        """Return the passages that the searches found, in the order of their numbers in the tools' texts."""
         return tuple(map(self._records.passage, self._state["passages"].values()))
 
     @property
@@ -285,7 +283,7 @@ class GraphSearch:
         }
 
     def _decide(self, plan: Plan | None) -> str:
-        """Let the loop follow a decision of the policy; None stands for a decision that cannot be read.
+        """Let the loop follow a decision of the policy. A plan of None stands for an unreadable decision.
 
         Return the text about the search that follows, or "" if there is none.
         """
@@ -333,7 +331,7 @@ class GraphSearch:
             )
 
     def _settle(self) -> None:
-        """Let the answerer write the answer if the loop has ended and the policy has not stated one, as in an agent's
+        """If the loop has ended without an answer from the policy, let the answerer write one, as in an agent's
         run.
 
         Raises the error that a tool has raised.
@@ -377,10 +375,11 @@ class GraphSearch:
         return self._shown(result(name))
 
     def _refusal(self, argument: str, *, left: bool = True) -> str:
-        """Count a call, and return a text for the policy if the call cannot be followed, else "".
+        """Count a call. Return a text for the policy if the call is invalid, else "".
 
-        The second consecutive call that cannot be followed counts as a failed plan, as in an agent's run: the question
-        itself is searched if there was no search, and otherwise the loop ends. Calls after the loop's end do not count.
+        The second consecutive invalid call counts as a failed plan, as in an agent's run: the question itself
+        is searched if there was no search, and otherwise the loop ends. Calls after the loop's end do not
+        count.
         """
         if self.stop_reason:
             return self._end_message()
@@ -408,7 +407,9 @@ class GraphSearch:
         )
 
     def _graph_shown(self) -> QuestionGraph:
-        """Return the part of the question's graph that the policy sees: the whole graph, unless facts are pruned."""
+        """Return the part of the question's graph that the policy is shown: the whole graph, unless facts are
+        pruned.
+        """
         pruner = self._parts.pruner
         if pruner:
             return pruner.prune(self.question.question, self.graph, self.steps)
@@ -473,8 +474,8 @@ def _question_of(row: JSON) -> Question:
 
 
 def environment_class(tools: Sequence[Tool]) -> type[GraphSearch]:
-    """Return a subclass of GraphSearch with these tools as methods, whose docstrings describe them as a planner sees
-    them.
+    """Return a subclass of GraphSearch with these tools as methods. Their docstrings are the descriptions that
+    a planner is shown.
     """
     if tuple(tools) == TOOLS:
         return GraphSearch
@@ -513,7 +514,7 @@ def _search_with(tool: Tool) -> Callable[..., str]:
 
 
 class _Policy:
-    """Planner that stands for a policy: it returns the plan that the last tool call meant."""
+    """Plays the planner on behalf of a policy: it returns the plan that stands for the last tool call."""
 
     decision: Plan | None = None
 
@@ -523,7 +524,7 @@ class _Policy:
 
 
 class _StatedAnswer:
-    """Answerer that repeats the policy's answer, and cites the passages by the numbers in it."""
+    """Plays the answerer by repeating the policy's answer. It cites the passages whose numbers are in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""Plays episodes with a policy: as a baseline, and as conversations from which a model can be taught."""
+"""Plays episodes with a policy, as a baseline, or to make conversations from which a model can learn."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class Player(Protocol):
 
 @dataclass
 class RandomPolicy:
-    """Draws each call by lot: a search for the question, for some of its words, or for a name; or `finish`.
+    """Chooses each call at random: a search for the question, for some of its words, or for a name; or
+    `finish`.
 
-    It is the baseline that a trained planner has to exceed, and its episodes teach a model how tools are called. Equal
-    seeds play equal episodes. The episode also ends when no search is left.
+    It is the baseline that a trained planner has to exceed, and its episodes teach a model how tools are
+    called. Equal seeds play equal episodes. The episode also ends when no search is left.
     """
 
     seed: int = 0

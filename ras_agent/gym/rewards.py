@@ -28,7 +28,7 @@ _FINDS_INSIDE = frozenset(
         "fanout_strict",
     }
 )
-"""Metrics that look for a gold answer inside the text, so that a text which names everything would get the best
+"""Metrics that look for a gold answer inside the text. An answer that names everything would get the best
 score."""
 _FINDS_SETS = frozenset(
     {
@@ -40,7 +40,7 @@ _FINDS_SETS = frozenset(
         "substring_hr",
     }
 )
-"""Such metrics of questions with a set of correct answers, all of which may be named."""
+"""Those of them for questions with a set of correct answers, which the answer may all name."""
 _OF_CITATIONS = frozenset(
     {
         "citation_support",
@@ -53,7 +53,7 @@ _OF_CITATIONS = frozenset(
         "proof_complete",
     }
 )
-"""Metrics of citations that ignore the answer, so that a copied sentence, or citing all passages, could get the best
+"""Metrics of citations that ignore the answer. A copied sentence, or citing all passages, could get the best
 score."""
 _FAULTS = frozenset({"stopped_early", "stopped_late"})
 _MOST_TIMES_LONGER = 3
@@ -64,10 +64,11 @@ _ABSTAINED = {True: 0.1, False: 0.25}
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Holds the weights of a reward's parts. A part with weight 0 is not computed; a negative weight makes a part a
-    cost.
+    """Holds the weights of a reward's parts. A part with weight 0 is not computed; a part with a negative
+    weight is a cost.
 
-    `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them earn too much.
+    `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and reports which of them earn
+    too much.
     """
 
     f1: float = 1.0
@@ -75,14 +76,14 @@ class Rewards:
     em: float = 0.0
     """exact match of the answer with a gold answer"""
     gold: float = 1.0
-    """the share of the gold passages that the searches have reached"""
+    """the share of the gold passages that the searches have found"""
     new_support: float = 0.0
-    """The same share, reduced if more searches were made than there are gold passages, so that a useless search costs
-    and a useful second one pays."""
+    """The same share, reduced if there were more searches than gold passages. So a useless search costs, and a
+    useful second one pays."""
     stop: float = 0.0
     """1 if the policy stopped after as many searches as the question has gold hops"""
     enough: float = 0.0
-    """1 if the policy had reached all gold passages when it stopped"""
+    """1 if the policy had found all gold passages when it stopped"""
     abstention: float = 0.0
     """1 for a correct answer, 0.25 for abstaining if the passages hold no gold answer, 0.1 if they do, 0 for a wrong
     answer, and 0 without any search. For a question without answers, 1 for abstaining."""
@@ -107,7 +108,7 @@ class Rewards:
             find_metric(name)
             if name in _FAULTS and weight > 0:
                 raise SettingsError(
-                    f"the reward's part {name} counts a fault, which a weight of {weight:g} rewards: make it negative"
+                    f"the weight of {name} is {weight:g}, which would reward a fault: give a negative weight"
                 )
         for name, weight in self.weights().items():
             if not math.isfinite(weight):
@@ -126,7 +127,7 @@ class Rewards:
 
     @property
     def need_answer(self) -> bool:
-        """Tell whether a part depends on the answer, so that an answer has to be written."""
+        """Tell whether a part of the reward depends on the answer, so that an answer must be written."""
         of_answers = self.weights().keys() - {
             "gold",
             "new_support",
@@ -139,9 +140,8 @@ class Rewards:
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
-        """Return the parts that cannot be measured for a question, each with the gold data that is missing.
-
-        That is "answers" or "gold passages".
+        """Return the parts that cannot be measured for a question, each with the missing gold data: "answers"
+        or "gold passages".
         """
         answered = question
         if not question.answers:
@@ -160,9 +160,7 @@ class Rewards:
         return lacking
 
     def total(self, parts: Mapping[str, float]) -> float:
-        """Return the weighted sum of the parts. A part that does not apply to the question, and so is missing, counts
-        0.
-        """
+        """Return the weighted sum of the parts. A part that does not apply to the question counts 0."""
         total = 0.0
         for name, weight in self.weights().items():
             total += weight * parts.get(name, 0.0)
@@ -171,14 +169,14 @@ class Rewards:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Records an episode, as far as rewards depend on it."""
+    """Records the parts of an episode on which rewards depend."""
 
     question: Question
     outcome: Outcome
     hops: Sequence[Sequence[Passage]] = ()
     """the passages that each search has found"""
     invented: int = 0
-    """how many of the answer's citations name no passage"""
+    """how many of the answer's citations name a passage that does not exist"""
     calls: int = 0
     """number of tool calls"""
     followed: int = 0
@@ -195,9 +193,9 @@ _BROKEN_OFF = frozenset({"", "repeated_subquery", "planner_failed", "model_refus
 
 
 def ended_well(stop_reason: str) -> bool:
-    """Tell whether a loop has ended properly: by `finish`, or by a limit that is not the fault of the policy's form.
+    """Tell whether a loop has ended properly: by `finish`, or by a limit.
 
-    It has not if the policy stopped calling tools, repeated a search, or wrote calls that could not be followed.
+    It has not if the policy stopped calling tools, repeated a search, or wrote invalid calls.
     """
     return stop_reason not in _BROKEN_OFF
 
@@ -218,9 +216,10 @@ def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
 def support_gains(
     question: Question, hops: Sequence[Sequence[Passage]]
 ) -> tuple[float, ...]:
-    """Return for each search the share of the gold passages that it was the first to find.
+    """Return for each search the share of gold passages that it found first.
 
-    `hops` has the passages of each search. The order of two searches changes their gains, but never the sum.
+    `hops` has the passages of each search. If two searches change places, their gains may change, but not the
+    sum.
     """
     gold = set(question.supporting)
     reached = set[str]()
@@ -233,7 +232,7 @@ def support_gains(
 
 
 def _applies(name: str, question: Question) -> bool:
-    """Tell whether a part can be measured for a question, tested with an arbitrary outcome."""
+    """Tell whether a part can be measured for a question, by measuring it for an arbitrary outcome."""
     episode = Episode(question, Outcome("x"))
     part = _part(name, episode)
     return part is not None
@@ -271,16 +270,16 @@ def _part(name: str, episode: Episode) -> float | None:
 
 
 def _new_support(episode: Episode) -> float:
-    """Return the share of the gold passages reached, multiplied by gold passages / searches if there were more
-    searches."""
+    """Return the share of gold passages found. If there were more searches than gold passages, it is multiplied
+    by gold passages / searches.
+    """
     needed = len(set(episode.question.supporting))
     reached = sum(support_gains(episode.question, episode.hops))
     return reached * min(1.0, needed / max(1, len(episode.hops)))
 
 
 def _abstention(episode: Episode) -> float:
-    """Return the reward for answering or abstaining: a correct answer above abstaining, abstaining above a wrong
-    answer."""
+    """Return the reward for answering or abstaining: highest for a correct answer, lowest for a wrong one."""
     question = episode.question
     outcome = episode.outcome
     if not episode.hops:
@@ -293,7 +292,7 @@ def _abstention(episode: Episode) -> float:
 
 
 def _citations(episode: Episode) -> float | None:
-    """Return the answer's F1 times that of its citations; None if it is unknown which answers are correct."""
+    """Return the answer's F1 times that of its citations; None if the correct answers are unknown."""
     question = episode.question
     outcome = episode.outcome
     right = find_metric("f1").score(question, outcome)
@@ -322,7 +321,9 @@ def _with_answer(
 
 
 def _words_allowed(question: Question, *, of_set: bool) -> int:
-    """Return three times the number of words of the longest gold answer, or of all gold answers together for a set."""
+    """Return three times the number of words of the longest gold answer, or for a set of answers, of all of
+    them together.
+    """
     lengths = [len(answer.split()) for answer in question.answers]
     words = sum(lengths) if of_set else max(lengths, default=0)
     return _MOST_TIMES_LONGER * max(words, 1)

@@ -1,9 +1,10 @@
-"""Rolls out questions: each is asked with the model in training as planner, for trainers that use the agent's own
-loop.
+"""Runs rollouts: each asks one question with the model in training as planner, for trainers that use the
+agent's own loop.
 
-A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner
+A gateway such as agent-lightning's, or an interception server such as that of verifiers, is between the planner
 and the model, and records the model's prompts and replies. All other roles are fixed and never use the model in
-training. Within a rollout the prompt only grows (layout "dialogue"), so that its calls make one sample.
+training. Within a rollout each prompt extends the one before (layout "dialogue"), so that its calls make one
+sample.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ equal."""
 _FIXED = "offline"
 _POST_SECONDS = 30.0
 _ERROR = re.compile(r"([A-Z]\w*): ")
-"""How the message of a failure begins if an error has caused it (ras_agent.graphs.node)."""
+"""The beginning of a failure's message if an error has caused it (ras_agent.graphs.node)."""
 _ADDRESS = re.compile(r"https?://[^#\s]+")
 
 
@@ -65,8 +66,11 @@ class Policy:
     def of_environment(cls, environment: Mapping[str, str]) -> Policy:
         """Return the policy that a trainer names in the environment of the processes that it starts.
 
-        AGL_OPENAI_BASE_URL and AGL_KEY are agent-lightning's; OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL are set
-        by verifiers' harnesses and others. Raises SettingsError if neither address is set.
+        AGL_OPENAI_BASE_URL and AGL_KEY are set by agent-lightning; OPENAI_BASE_URL, OPENAI_API_KEY and
+        OPENAI_MODEL by verifiers' harnesses and others.
+
+        Raises:
+            SettingsError: if neither address is set.
         """
         if url := environment.get("AGL_OPENAI_BASE_URL"):
             return cls(url, key=environment.get("AGL_KEY", ""))
@@ -87,15 +91,15 @@ class Policy:
         url, _, model = address.removeprefix("vllm:").partition("#")
         if not url.startswith(("http://", "https://")):
             raise SettingsError(
-                f"a policy is written http://host:port/v1#model, not {printable(address)!r}"
+                f"expected a policy such as http://host:port/v1#model, got {printable(address)!r}"
             )
         return cls(url, model or "auto", key)
 
     def chat_model(self, settings: Settings) -> Any:
         """Return the chat model at the address, which samples its replies.
 
-        Its server is asked to keep a stop string in the reply, as vLLM then does. So the reply is returned unchanged in
-        the next prompt, and a gateway recognises it, whether it compares messages or tokens.
+        Its server, if it is vLLM, is asked to keep a stop string in the reply. So the next prompt can repeat
+        the reply unchanged, and a gateway recognises it, whether it compares messages or tokens.
         """
         from pydantic import SecretStr
 
@@ -143,25 +147,26 @@ class Rollout:
 def rollout_agent(
     policy: object, settings: Settings, index: AnyIndex = None, **arguments: Any
 ) -> Agent:
-    """Make the agent of a rollout: the policy plans in a dialogue that only grows, and the other roles are fixed.
+    """Make the agent of a rollout: the policy plans in a dialogue that only grows, and the other roles are
+    fixed.
 
     A reply of the policy that cannot be read ends the loop: no other planner takes over.
 
     Args:
         policy: A Policy or its address, a chat model such as ART's, or a planner.
-        settings: The settings, which also name the loop. Extractor and answerer are those of the settings, else `llm`,
-            else offline, and never the policy.
+        settings: The settings, which also name the loop. Extractor and answerer are those of the settings, else
+            `llm`, else offline, and never the policy.
         index: The index to search, by default that of the settings.
         arguments: Further arguments of the agent.
 
     Raises:
-        SettingsError: For settings that would make rollouts worthless: with a cache, equal calls give the same reply;
-            another role that asks the policy would be trained with it; some loops ask no planner; the prompts of some
-            dialects do not only grow.
+        SettingsError: For settings that would make rollouts useless: a cache, with which equal calls get the
+            same reply; another role that uses the policy, which would be trained too; a loop without a planner;
+            a dialect whose prompts do not extend the ones before.
     """
     if settings.cache is not None or settings.replay:
         raise SettingsError(
-            "a rollout has to ask its model each time: with a cache the equal calls of a group would be one; leave cache and "
+            "a rollout must call its model each time, but with a cache equal calls of a group get one reply: leave cache and "
             "replay out"
         )
     if isinstance(policy, str):
@@ -203,13 +208,13 @@ def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
     for url in _addresses(spec):
         if _place(url) == _place(policy.url):
             raise SettingsError(
-                f"the {role} is the policy ({role_name(spec)} asks {printable(url)}): give the {role} a model of its "
-                "own"
+                f"the {role} is the policy ({role_name(spec)} calls {printable(url)}): give the {role} another "
+                "model"
             )
 
 
 def _addresses(spec: object) -> Iterator[str]:
-    """Yield the addresses at which a role is asked, as far as its spec or chat model tells."""
+    """Yield the addresses at which a role's model is called, as far as its spec or chat model tells."""
     if isinstance(spec, str):
         yield from (
             [openai_url()] if spec.startswith("openai:") else _ADDRESS.findall(spec)
@@ -220,7 +225,7 @@ def _addresses(spec: object) -> Iterator[str]:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Return host with port, and path, of a URL, normalised so that the URLs of one server are equal."""
+    """Return host with port, and path, of a URL, in a form that is equal for all URLs of one server."""
     parts = urlsplit(url)
     host = re.sub(
         r"^(localhost|\[::1\])(?=:|$)",
@@ -233,11 +238,13 @@ def _place(url: str) -> tuple[str, str]:
 
 
 def _refuse_other_loops(settings: Settings, planner: object) -> None:
-    """Raise SettingsError for a graph that asks no planner, and for a dialect with prompts that do not only grow."""
+    """Raise SettingsError for a loop without a planner, and for a dialect whose prompts do not extend the ones
+    before.
+    """
     asked = graph_spec(settings.loop).planner
     if asked is None or asked == "reasoner":
         raise SettingsError(
-            f"loop {settings.loop!r} asks no planner, so that a rollout would train nothing: use --loop ras or react"
+            f"loop {settings.loop!r} has no planner to train: use --loop ras or react"
         )
     if asked != "planner" or not is_chat_model(planner):
         return
@@ -246,7 +253,7 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
         row = dialect(settings.dialect)
     if row is not None and (row.rendering == "rewritten" or row.digest):
         raise SettingsError(
-            f"dialect {row.name!r} writes a new prompt for each search, and a rollout's prompt has to grow, so that its "
+            f"dialect {row.name!r} writes a new prompt for each search, but a rollout's prompt has to grow, so that its "
             "calls are one sample: use another, such as --dialect search-r1 or --dialect ras"
         )
 
@@ -256,8 +263,11 @@ def roll_out(
 ) -> Rollout:
     """Ask a question and score the run. If `own_answer` is true, the policy's own answer is scored.
 
-    Raises ModelRefused if the policy cannot be asked, and ModelCallError if asking it has failed; then no reward is
-    due. A reply without a readable move is the policy's own fault, and is scored.
+    An unreadable reply of the policy is its own fault, and is scored.
+
+    Raises:
+        ModelRefused: if the policy cannot be called; there is then no reward.
+        ModelCallError: if a call of the policy has failed; there is then no reward.
     """
     return _scored(
         agent,
@@ -330,8 +340,7 @@ def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
 
 
 def _followed(plans: Sequence[JSON]) -> int:
-    """Return the number of the policy's replies that could be followed: those that led to plans, without those that
-    were asked again."""
+    """Return how many of the policy's replies led to plans, not counting those after which it was asked again."""
     count = 0
     unsaid = 0
     for plan in plans:
@@ -365,7 +374,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
             weights[name] = float(weight or 1)
         except ValueError:
             raise SettingsError(
-                f"a reward is written NAME=WEIGHT, such as f1=1, not {text!r}"
+                f"expected a reward as NAME=WEIGHT, such as f1=1, got {text!r}"
             ) from None
     own: dict[str, Any] = dict.fromkeys(parts, 0.0)
     metrics = {}
@@ -378,7 +387,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
 
 
 def read_answers(text: str) -> tuple[str, ...]:
-    """Return the gold answers that a text holds: a JSON list, or a single answer.
+    """Return the gold answers in a text: the items of a JSON list, or the text itself.
 
     >>> read_answers('["Leith", "Water of Leith"]'), read_answers("1837"), read_answers("Leith")
     (('Leith', 'Water of Leith'), ('1837',), ('Leith',))

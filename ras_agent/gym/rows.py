@@ -45,8 +45,8 @@ def log_parts(
 ) -> list[None]:
     """Log the mean of each part of the reward as "parts/NAME", and return no rewards.
 
-    It is a reward function for TRL: `GRPOTrainer(reward_funcs=[log_parts], environment_factory=...)`. A part that
-    applies to no episode of the batch is not logged.
+    It has the form of a reward function for TRL: `GRPOTrainer(reward_funcs=[log_parts],
+    environment_factory=...)`. A part that applies to no episode of the batch is not logged.
     """
     parts: dict[str, list[float]] = {}
     for environment in environments:

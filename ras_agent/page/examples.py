@@ -1,4 +1,4 @@
-"""Makes a few questions, in English, that a collection can be asked, from facts that were read in it."""
+"""Makes a few English questions as examples of what a collection answers, from facts that were read in it."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def is_answered(question: str, passages: Sequence[Passage]) -> bool:
 
 
 def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:
-    """Return at most `most` questions that one or two of the facts answer, with different subjects.
+    """Return at most `most` questions that one or two of the facts answer, each about another subject.
 
-    Questions that need two facts come first, but are at most half of all; within each kind, the order of the facts
-    decides. The questions are made from a few fixed predicates ("was founded by", "was born in"), so facts in other
-    words or in another language give no questions.
+    Questions that need two facts come first, but are at most half of all; within each kind, they follow the
+    order of the facts. Questions are made only for a few predicates ("was founded by", "was born in"), so facts
+    in other words or in another language give none.
     """
     forms = _Forms(
         fact
@@ -126,7 +126,7 @@ def _first_of_each(questions: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Forms:
-    """Forms of questions over facts. Each question comes with the key of its subject."""
+    """Makes questions from facts, each with the key of its subject."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
         # by subject and predicate

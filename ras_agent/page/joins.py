@@ -1,6 +1,6 @@
-"""Joins two names of one thing ("river Dorve" and "Dorve"), which are two entities of the question graph, on the page.
+"""Finds pairs of entities on the page that are one thing under two names, such as "river Dorve" and "Dorve".
 
-Two names are taken for one thing if one of them is the other with a description added.
+Two names stand for one thing if one of them is the other with a description added.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def same_thing(label: str, other: str) -> bool:
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return the pairs of entities, by index, with labels that name the same thing (see `same_thing`).
+    """Return pairs of entities, by index, whose labels name the same thing (see `same_thing`).
 
     A label that two other labels contain is not joined.
     """

@@ -12,7 +12,7 @@ from ras_agent.text.lines import shown_name
 def answer_cell(
     question: str, answer: str, citations: Iterable[Citation], about: str
 ) -> str:
-    """Return the HTML of a question, its answer and the cited sentences, with the line `about` below them in small
+    """Return the HTML of a question, its answer and the cited sentences, with the line `about` below in small
     letters.
     """
     quotes = "".join(f"<li>{_cited(citation)}</li>" for citation in citations)

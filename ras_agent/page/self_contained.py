@@ -1,8 +1,8 @@
-"""Makes self-contained pages: one file that loads nothing and holds text from documents as data.
+"""Makes self-contained pages: one file that loads nothing and contains texts from documents only as data.
 
-The data is JSON in which no character has a meaning in HTML, and the page's own script inserts it as text. If that
-should ever fail, the Content-Security-Policy allows only the page's own scripts and styles, by their hashes, and no
-connections.
+The data is JSON in which no character has a meaning in HTML, and the page's own script inserts it as text.
+Should that ever fail, the Content-Security-Policy still allows only the page's own scripts and styles, by their
+hashes, and no connections.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return the named scripts of ras_agent/page joined into one script, whose variables other scripts cannot see."""
+    """Return the named scripts of ras_agent/page joined into one, in a function so that other scripts cannot
+    see its variables.
+    """
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 
@@ -51,9 +53,9 @@ def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
 
 
 def filled(template: str, slots: Mapping[str, str]) -> str:
-    """Return `template` with each @@NAME@@ replaced by the entry NAME of `slots`, if there is one.
+    """Return `template` with each @@NAME@@ replaced by `slots[NAME]`, if there is one.
 
-    The inserted texts are not searched for names. A lone surrogate, which a file cannot hold, becomes "?".
+    A @@NAME@@ inside an inserted text is not replaced. A lone surrogate, which a file cannot hold, becomes "?".
     """
     return (
         _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)
@@ -63,5 +65,5 @@ def filled(template: str, slots: Mapping[str, str]) -> str:
 
 
 def _hash(source: str) -> str:
-    """Return the hash by which a policy names an inline script or style."""
+    """Return the hash by which a Content-Security-Policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

@@ -14,10 +14,10 @@ _PLACES = ("path", "file", "source")
 
 
 def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str]:
-    """Return a link from `folder` to the file of each document, by the document's id. Documents without a file are
-    left out.
+    """Return a link from `folder` to the file of each document, by the document's id. Documents without a file
+    are left out.
 
-    A relative path is searched in `folder`, then in the working folder.
+    A relative path is looked up in `folder`, then in the working folder.
     """
     links = {}
     for passage in passages.values():

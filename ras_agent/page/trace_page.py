@@ -1,6 +1,6 @@
-"""Makes the page of a run: question, answer, evidence, and the question graph growing hop by hop.
+"""Makes the page of a run: question, answer, evidence, and the question graph as it grows hop by hop.
 
-This module decides the boxes, each with its size and its lines; the page's script places them.
+This module decides which boxes are drawn, with their sizes and lines; the page's script places them.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ def picture(
     *,
     most: int = _MOST,
 ) -> JSON:
-    """Return the drawing of a question graph for the page's script: nodes and edges, with the sizes of labels in
-    pixels.
+    """Return the drawing of a question graph for the page's script: nodes and edges, with the sizes of labels
+    in pixels.
 
-    Of a larger graph, at most `most` facts are drawn. Entities are named by index, facts by id. The keys of the result
-    are: "shown", whether a label is drawn at every scale; "left_out", the number of facts that are not drawn; "joins",
-    pairs of cited entities that are the same thing under two names; "chain", the cited sentences that lead from the
-    question to the answer (see `proof_of`).
+    At most `most` facts of a larger graph are drawn. Entities are named by index, facts by id. Further keys
+    are: "shown", whether a label is drawn at every scale; "left_out", the number of facts that are not drawn;
+    "joins", pairs of cited entities that are one thing under two names; "chain", the cited sentences that lead
+    from the question to the answer (see `proof_of`).
     """
     citations = tuple(citations)
     cited: dict[str, list[int]] = {}
@@ -216,7 +216,7 @@ def _choose_labels(
 
 
 def _role(key: str, question: str, answer: str) -> str:
-    """Return "answer" for the answer, "asked" for an entity that the question names, else ""."""
+    """Return "answer" if the entity is the answer, "asked" if the question names it, else ""."""
     if key == canonical_key(answer):
         return "answer"
     return "asked" if f" {key} " in f" {canonical_key(question)} " else ""

@@ -53,7 +53,7 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
 
 
 def frame_of(predicate: str) -> str:
-    """Return a canonical predicate without auxiliaries at its beginning and a preposition at its end.
+    """Return a canonical predicate without auxiliary verbs at its beginning and a preposition at its end.
 
     >>> frame_of("was born in"), frame_of("mayor of is"), frame_of("mayor is")
     ('born', 'mayor', 'mayor')
@@ -62,7 +62,9 @@ def frame_of(predicate: str) -> str:
 
 
 def role_of(predicate: str) -> str:
-    """Return "mayor" for "mayor of is" and "mayor is"; "" for a predicate without a role."""
+    """Return the role in a predicate, "mayor" for "mayor of is" and "mayor is"; "" for a predicate without a
+    role.
+    """
     role = _ROLE.fullmatch(predicate)
     if role is None or _AUXILIARY.match(predicate):
         return ""
@@ -70,8 +72,9 @@ def role_of(predicate: str) -> str:
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
-    """Return the facts that may disagree with others: the subject is a name, the object a date or quantity, and a
-    source is known."""
+    """Return the facts that can disagree with others: with a name as subject, a date or quantity as object, and
+    a source.
+    """
     valued = []
     for fact in facts:
         if fact.sources and is_name(fact.subject) and value_of(fact.object) is not None:
@@ -109,5 +112,5 @@ def values_disagree(one: str, other: str) -> bool:
 
 
 def is_name(surface: str) -> bool:
-    """Tell whether a word other than a leading article is not in lower case."""
+    """Tell whether any word of a text is not in lower case, ignoring a leading article."""
     return not _ARTICLE.sub("", surface, count=1).islower()

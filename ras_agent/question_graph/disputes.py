@@ -1,9 +1,10 @@
-"""Finds the documents that contradict an answer: they give another value for the same thing in the same words.
+"""Finds documents that contradict an answer, because they give another value for the same thing in the same
+words.
 
-"The director of the Aune Museum is Ada Brenn." and, in another document, "... is Tom Vell."   disagree
-"Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       are about two times
-"Lotte Brandt was born in Dunmere." and "... in Dunmere, Norland."                             say the same
-"Pavel Orin played for Rovers." and "... for FC Dunmere."                                      may both be true
+    "The director of the Aune Museum is Ada Brenn." and, in another document, "... is Tom Vell."   disagree
+    "Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       are about two times
+    "Lotte Brandt was born in Dunmere." and "... in Dunmere, Norland."                             say the same
+    "Pavel Orin played for Rovers." and "... for FC Dunmere."                                      may both be true
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _SHORT = 8  # words; the other claim is put into an answer up to this length, an
 
 
 _Frame = tuple[str, str, str]
-"""A fact without its value: canonical subject, predicate without auxiliaries, canonical object. The end that is the
-value is blank."""
+"""A fact without its value: canonical subject, predicate without auxiliary verbs, canonical object. The value's
+place is blank."""
 
 Functional = Callable[[str], bool | None]
 """Tells whether a subject has only one object for a predicate; None if that is not known."""
@@ -49,7 +50,7 @@ Functional = Callable[[str], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A fact, the value in it (`said`), and the frame to which it gives that value."""
+    """Splits a fact into the value that it gives (`said`) and the frame to which it gives that value."""
 
     said: str
     frame: _Frame
@@ -57,7 +58,7 @@ class _Reading:
 
 
 def not_known(predicate: str) -> bool | None:
-    """Return None: nothing is known about any predicate."""
+    """Return None for every predicate, because nothing is known about relations."""
     return None
 
 
@@ -70,16 +71,18 @@ def with_dispute(
 ) -> Answer:
     """Return the answer with a Dispute added if a document contradicts it; otherwise return it unchanged.
 
-    The confidence is limited to the share of the documents that agree with the answer; copies of one text count once.
+    The confidence is limited to the share of documents that agree with the answer; copies of one text count
+    once.
 
     Args:
         answer: The answer, with its citations.
-        graph: The question graph, in whose facts a contradiction is searched.
+        graph: The question graph, whose facts may contradict the answer.
         passages: The passages of the run, by id.
-        on_conflict: "both" states both claims, "newest" that of the newest document and who contradicts it; "abstain"
-            turns the answer into an abstention that lists both; "ignore" returns it unchanged.
-        functional: Tells whether a relation is functional, without which names do not contradict each other; where it
-            does not know, grammar decides.
+        on_conflict: "both" states both claims; "newest" states the claim of the newest document, and which
+            documents contradict it; "abstain" turns the answer into an abstention that lists both; "ignore"
+            returns it unchanged.
+        functional: Tells whether a relation has only one object for a subject. If not, names do not contradict
+            each other. If this is unknown, grammar decides.
     """
     if answer.abstained or on_conflict == "ignore":
         return answer
@@ -148,8 +151,9 @@ def _disagreeing(
     passages: Mapping[str, Passage],
     functional: Functional,
 ) -> tuple[list[_Reading], list[_Reading]] | None:
-    """Return the facts that state the answer, and the facts of other documents that contradict it; None if no fact
-    contradicts it."""
+    """Return the facts that state the answer, and the facts of other documents that contradict it; None without
+    such facts.
+    """
     cited: set[str] = set()
     for citation in answer.citations:
         cited.update(citation.triple_ids)
@@ -180,8 +184,9 @@ def _disagreeing(
 
 
 def _readings(fact: Triple) -> Iterator[_Reading]:
-    """Yield a reading of the fact in which the object is the value and, if the subject has a role, one with the subject
-    as value."""
+    """Yield the reading of a fact whose value is the object and, if the subject has a role, the one whose value
+    is the subject.
+    """
     subject, predicate, object_ = fact.key
     frame = frame_of(predicate)
     yield _Reading(fact.object, (subject, frame, ""), fact)
@@ -215,7 +220,9 @@ def _by_grammar(
     by_frame: Mapping[_Frame, Sequence[_Reading]],
     passages: Mapping[str, Passage],
 ) -> list[_Reading]:
-    """Return the rivals of a reading of which grammar tells that a thing has only one such value."""
+    """Return the readings that contradict `reading`, if the grammar of the sentences shows that a thing has
+    only one such value.
+    """
     if not _has_one_value(reading.frame, by_frame):
         return []
     once = []
@@ -226,7 +233,9 @@ def _by_grammar(
 
 
 def _is_once(fact: Triple, sentence: str) -> bool:
-    """Tell whether a thing has only one such value: the place where it is based, who wrote it, "the director"."""
+    """Tell whether a thing has only one value of this kind, such as the place where it is based, who wrote it,
+    "the director".
+    """
     if _ONCE.fullmatch(fact.predicate):
         return True
     has_role = _HAS_ROLE.fullmatch(fact.predicate)
@@ -245,7 +254,7 @@ def _is_once(fact: Triple, sentence: str) -> bool:
 def _has_one_value(
     frame: _Frame, by_frame: Mapping[_Frame, Sequence[_Reading]]
 ) -> bool:
-    """Tell whether the predicate takes a single value: no passage gives any thing two values for it."""
+    """Tell whether the predicate takes one value, because no passage gives any thing two values for it."""
     values: dict[tuple[str, _Frame], set[str]] = {}
     for other, readings in by_frame.items():
         if other[1] != frame[1] or bool(other[0]) != bool(frame[0]):
@@ -277,7 +286,7 @@ def _tell_of_two_times(
 
 
 def _is_linked(one: str, other: str, facts: Iterable[Triple]) -> bool:
-    """Tell whether a fact connects the two things, such as a town and its country."""
+    """Tell whether a fact connects the two things, as one may connect a town with its country."""
     ends = {canonical_key(one), canonical_key(other)}
     for fact in facts:
         subject, _, object_ = fact.key
@@ -360,7 +369,7 @@ def _documents(
 
 
 def independent(passages: Iterable[Passage]) -> list[Passage]:
-    """Return the passages that count as independent: one for each document, and one for all copies of a text."""
+    """Return one passage for each independent document. Documents that are copies of one text count as one."""
     counted: list[Passage] = []
     for passage in passages:
         if not any(_are_one(passage, one) for one in counted):

@@ -80,11 +80,11 @@ def to_graphml(graph: QuestionGraph) -> str:
 
 
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
-    """Return the graph as a Mermaid flowchart, left to right: entities tinted by the hop that found them, conflicts
-    dashed red.
+    """Return the graph as a Mermaid flowchart, left to right. Entities are tinted by the hop that found them;
+    conflicts are dashed red.
 
-    Of a larger graph, the `max_facts` best supported facts are drawn and a note counts the other facts, because GitHub
-    draws at most 500 edges.
+    Of a larger graph, only the `max_facts` best supported facts are drawn, because GitHub draws at most 500
+    edges; a note counts the others.
     """
     visible = graph
     if len(graph) > max_facts:

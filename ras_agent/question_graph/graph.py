@@ -27,16 +27,15 @@ from ras_agent.text.canonical import canonical_key
 class QuestionGraph:
     """Holds an immutable set of facts; every change returns a new graph.
 
-    A reading is a triple in the words of one text. A fact joins the readings with the same `Triple.key`.
+    A reading is a triple in the words of one text. All readings with the same `Triple.key` form one fact.
     """
 
     readings: tuple[Triple, ...] = ()
     """all readings; facts, labels and entities are computed from them"""
     hidden_facts: frozenset[str] = frozenset()
-    """Ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps both small, but
-    the graph keeps them, so that a later hop which supports a hidden fact finds its earlier readings. Without them,
-    the result would depend on the order of the hops.
-    """
+    """Ids of the facts that `bounded` has hidden. Prompts and searches leave them out, but the graph keeps
+    their readings: a later hop may support a hidden fact, and without its earlier readings the result would
+    depend on the order of the hops. """
 
     def __post_init__(self) -> None:
         readings = readings_of(self.readings)
@@ -45,9 +44,9 @@ class QuestionGraph:
     def merge(self, triples: Iterable[Triple]) -> Self:
         """Return the graph with `triples` added. A hidden fact that one of them states becomes visible again.
 
-        Merging the same triples twice changes nothing, and the order in which hops are merged does not matter (where
-        `bounded` was called in between, the results are equal after another `bounded`). To merge another graph, merge
-        its `readings`.
+        Merging the same triples twice changes nothing, and the order in which hops are merged does not matter
+        (if `bounded` was called in between, call it again before comparing). To merge another graph, merge its
+        `readings`.
         """
         added = readings_of(triples)
         new = facts_of(added)
@@ -88,8 +87,9 @@ class QuestionGraph:
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
-        """List the visible facts in the order of their first reading: one Triple per `Triple.key`, with all its
-        sources."""
+        """List the visible facts in the order of their first reading: one Triple for each `Triple.key`, with
+        all its sources.
+        """
         facts = self.by_id.values()
         return tuple(facts)
 
@@ -185,9 +185,9 @@ class QuestionGraph:
         return replace(self, hidden_facts=hidden_facts)
 
     def showing(self, facts: Iterable[str]) -> Self:
-        """Return the graph in which only the facts with the ids `facts`, and facts in conflict with them, are visible.
+        """Hide all facts except those with the ids `facts` and those in conflict with them.
 
-        All other facts are hidden until `bounded` decides again.
+        A later call of `bounded` decides again which facts are hidden.
         """
         visible = set(facts)
         for group in self.conflicts:
@@ -211,10 +211,13 @@ class QuestionGraph:
         return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
-        """Return the graph as plain JSON: `facts`, `conflicts` and `shelf`.
+        """Return the graph as plain JSON.
 
-        `facts` lists the visible facts with their ids, `conflicts` the groups of fact ids, and `shelf` the readings of
-        hidden facts. The argument `facts` is the JSON of the facts, if the caller already has it.
+        The key `facts` lists the visible facts with their ids, `conflicts` the groups of fact ids, and `shelf`
+        the readings of hidden facts.
+
+        Args:
+            facts: The JSON of the facts, if the caller already has it.
         """
         if facts is None:
             facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
@@ -268,9 +271,10 @@ def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozens
 
 
 def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
-    """Return for each text how much it is like a question: the summed weight of the words that they share.
+    """Return for each text its similarity to a question: the summed weight of the words that they share.
 
-    `shared` maps the id of each text to these words. A word weighs log(1 + n / m) if m of the n texts have it.
+    `shared` maps the id of each text to these words. A word has the weight log(1 + n / m) if m of the n texts
+    contain it.
     """
     texts_with = Counter[str]()
     for words in shared.values():
@@ -346,8 +350,11 @@ def dump_fact(
 
 
 def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
-    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for a reading with a source that the fact
-    does not have."""
+    """Return the readings of a fact that `dump_fact` wrote.
+
+    Raises:
+        ValueError: if a reading refers to a source that the fact does not have.
+    """
     fact = Triple.from_dict(data)
     if "readings" not in data:
         return (fact,)
@@ -366,6 +373,6 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
             readings.append(reading)
     except IndexError as error:
         raise ValueError(
-            f"fact {fact.id}: a reading has the number of a source that the fact does not have"
+            f"fact {fact.id}: a reading refers to a source that the fact does not have; get the graph again"
         ) from error
     return readings

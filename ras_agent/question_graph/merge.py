@@ -1,8 +1,9 @@
 """Merges readings into facts and entities.
 
-A reading is a Triple as it was read: one surface form with its attributes and sources. A graph is a set of readings,
-so merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
-fact; everything shown about a fact (its words, sources, attributes, position) is computed from the set.
+A reading is a Triple as it was read: one surface form with its attributes and sources. A graph is a set of
+readings, so merging is set union, and neither order nor repetition matters. Readings with the same canonical
+key state the same fact. Everything shown about a fact (its words, sources, attributes, position) is computed
+from its readings.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Preference = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Is a node of the graph."""
+    """Describes an entity of the graph, with all surface forms that share its canonical key."""
 
     key: str
     """the canonical key that all its forms share"""
@@ -46,7 +47,8 @@ class Readings(tuple[Triple, ...]):
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
-    """Join the triples with the same surface form and attributes into one reading with the sources of all of them.
+    """Join triples with the same surface form and attributes into one reading, which has the sources of all of
+    them.
 
     The readings are in the order of their first source.
     """
@@ -164,7 +166,7 @@ def _combine(alike: Sequence[Triple]) -> Triple:
 
 
 def shared_attributes(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the attributes of which all `parts` that have them give the same value.
+    """Return the attributes that have the same value in all `parts` that have them.
 
     The result does not depend on the order of the parts.
     """
@@ -206,7 +208,9 @@ def _order(reading: Triple) -> _Order:
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
-    """Return `triple` with `sources`, deduplicated and sorted; the same object if it already has exactly these."""
+    """Return `triple` with `sources`, without duplicates and sorted; the same object if it already has exactly
+    these.
+    """
     distinct = tuple(sorted(set(sources)))
     if distinct == triple.sources:
         return triple

@@ -1,8 +1,9 @@
-"""Finds the proof of an answer: the cited sentences that lead from a name in the question to the answer, in order.
+"""Finds the proof of an answer: the cited sentences that lead from a name in the question to the answer, in
+order.
 
-Two sentences can follow each other if both contain the same name. A word for a class ("river", "city", "company") is
-not a name, so two sentences about two rivers do not make a proof. The last sentence contains the answer. If there is
-no such chain, there is no proof, and the citations are evidence without an order.
+Two sentences can follow each other if both contain the same name. The last sentence contains the answer. A word
+for a class ("river", "city", "company") is not a name, so two sentences about two rivers are not a proof. If no
+chain of sentences leads to the answer there is no proof, and the citations are evidence without an order.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 
 @dataclass(frozen=True, slots=True)
 class ProofStep:
-    """Is a cited sentence of a proof, which leads from the name `start` to the name `end`.
+    """Holds a cited sentence of a proof, which leads from the name `start` to the name `end`.
 
-    The start of the first step is a name in the question. The end of the last step is the answer, or a name in it.
+    The start of the first step is a name in the question. The end of the last step is the answer, or a name in
+    it.
     """
 
     start: str
@@ -43,7 +45,9 @@ class ProofStep:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A citation with the names in it (key to label), and its facts with the keys of their subjects and objects."""
+    """Holds a citation with the names in it (labels by key), and its facts with the keys of their subjects and
+    objects.
+    """
 
     number: int
     names: Mapping[str, str]
@@ -56,14 +60,17 @@ def proof_of(
     citations: Iterable[Citation],
     facts: Mapping[str, Triple],
 ) -> tuple[ProofStep, ...]:
-    """Return the sentences that lead from a name of the question to the answer; () if no chain of sentences does.
+    """Return the sentences that lead from a name of the question to the answer; () if no chain of sentences
+    does.
 
-    There is no chain to yes or no, nor to an answer that the question names, because such an answer is chosen and not
-    found. The proof contains every name of the question that any citation contains; without one of them it would answer
-    another question. Of several chains, the one with most sentences is returned, then the one that follows the order of
-    the citations. The names of a sentence are those in it, its passage's title, and the subjects and objects of the
-    facts that were read in it, so "He was born in Ulm" has the name of the person. `facts` are those of the question's
-    graph, by id.
+    There is no chain to yes or no, nor to an answer that the question names, because such an answer is chosen,
+    not found. A proof contains every name of the question that occurs in any citation; without one of them it
+    would answer another question. Of several chains, the one with most sentences is returned, and of equally
+    long ones the first in the order of the citations.
+
+    The names of a sentence are those in it, its passage's title, and the subjects and objects of the facts that
+    were read in it, so that "He was born in Ulm" has the name of the person. `facts` are those of the
+    question's graph, by id.
     """
     answer_key = canonical_key(answer)
     asked_key = canonical_key(question)
@@ -113,9 +120,10 @@ def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
 def _known_names(
     question: str, cited: Sequence[Citation], read: Mapping[int, Sequence[Triple]]
 ) -> dict[str, str]:
-    """Return the names in the question, titles, facts and quotes: the label of each by its key.
+    """Return the names in the question, titles, facts and quotes, as labels by key. If a key has several
+    labels, the first is kept.
 
-    `read` has the facts that were read in each citation, by its number. If a key has several labels, the first is kept.
+    `read` has the facts that were read in each citation, by its number.
     """
     labels = names_in(question)
     ends = []
@@ -137,7 +145,8 @@ def _ways(
     asked: set[str],
     wanted: Mapping[int, tuple[str, str]],
 ) -> Iterator[tuple[ProofStep, ...]]:
-    """Yield the chains from a name of the question to the answer, which use each sentence and each name once.
+    """Yield the chains from a name of the question to the answer. A chain uses each sentence and each name
+    once.
 
     `wanted` has key and label of the answer for each sentence; both are "" for a sentence without the answer.
     """
@@ -209,10 +218,11 @@ def _sentence(
 
 
 def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a text contains a name that is not part of a longer name. `spans` are the names of the text.
+    """Return whether a text contains a name by itself, not as part of a longer name. `spans` are the names of
+    the text.
 
-    "History of Ulm" and "2018 Ulm" contain "Ulm", "Ulm Minster" does not. A single word must have the case of the name,
-    so that a page called "River" is not found in every text about rivers.
+    "History of Ulm" and "2018 Ulm" contain "Ulm", "Ulm Minster" does not. A single word must have the case of
+    the name, so that a page called "River" is not found in every text about rivers.
     """
     bare = re.sub(r"^(?:the|a|an)\s+", "", label, flags=re.IGNORECASE)
     flags = re.NOFLAG
@@ -227,7 +237,9 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_part(part: tuple[int, int], span: tuple[int, int], text: str) -> bool:
-    """Return whether a name is part of the longer name at `span`, unless it follows a word such as "of" in it."""
+    """Return whether a name is only part of the longer name at `span`. It is not if it follows a word such as
+    "of" there.
+    """
     start, end = part
     first, last = span
     if first < end < last:
@@ -255,10 +267,10 @@ def _names_in_question(label: str, question: str) -> bool:
 def _answer_in(
     citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]
 ) -> tuple[str, str]:
-    """Return key and label of the answer in a cited sentence, or of a name in the answer; two "" if the sentence has
-    neither.
+    """Return key and label of the answer in a cited sentence, or of a name in the answer; ("", "") if the
+    sentence has neither.
 
-    A sentence of a passage counts as containing the answer if the answer is the passage's title.
+    If the answer is the title of a passage, every sentence of the passage counts as containing it.
     """
     key = canonical_key(answer)
     quoted = f" {canonical_key(citation.quote)} "

@@ -56,8 +56,9 @@ _SURE_NOT_SAID = 0.7
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A sentence of an answer without its citation numbers, and the citations that it names, or all citations if it
-    names no number."""
+    """Holds a sentence of an answer without its citation numbers, and the citations that it names (all, if it
+    names none).
+    """
 
     text: str
     citations: tuple[Citation, ...]
@@ -65,8 +66,9 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The contents of a citation: its sentence with the names that its pronouns stand for, the names in it, and its
-    language."""
+    """Holds the contents of a citation: its sentence with names in place of pronouns, the names in it, and its
+    language.
+    """
 
     sentence: Words
     names: frozenset[str]
@@ -155,8 +157,8 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 
 def is_grounded(answer: Answer) -> bool:
-    """Tell whether an answer rests on its citations: it does not abstain, and a citation supports it or may support
-    it.
+    """Tell whether citations support an answer: it does not abstain, and at least one citation supports it or
+    may do so.
     """
     if answer.abstained:
         return False
@@ -179,8 +181,7 @@ def unsupported_message(answer: Answer) -> str:
 
 
 def _claims_of(question: str, answer: Answer) -> list[_Claim]:
-    """Return the claims of an answer: its sentences if they have citation numbers, otherwise the whole answer as one
-    claim."""
+    """Return the claims of an answer: its sentences if they have citation numbers, otherwise the whole answer."""
     text = _said(answer)
     if not text:
         return []
@@ -241,8 +242,9 @@ def _evidence(
 
 
 def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
-    """Return the subjects and objects of cited facts that a person has written or corrected, since the person vouches
-    for them."""
+    """Return the subjects and objects of cited facts that a person wrote or corrected. They need no other
+    support.
+    """
     ends = []
     for fact in _cited_facts(citation, facts):
         if any(is_person(source.extractor) for source in fact.sources):
@@ -268,7 +270,7 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
 def _worded(
     question: str, claim: _Claim, evidence: Mapping[int, _Evidence]
 ) -> dict[int, bool | None]:
-    """Return for each citation number whether that citation supports a claim, judged by the words of both."""
+    """Return by citation number whether the citation supports a claim, judged by the words of both."""
     first = evidence[claim.citations[0].number]
     writing = first.sentence.writing
     terms = _own_terms(question, claim.text, writing)
@@ -322,15 +324,17 @@ def _keys(names: Iterable[str]) -> frozenset[str]:
 
 
 def _is_chosen(question: str, claim: str) -> bool:
-    """Return whether a claim is one of the choices of the question, which any sentence about that choice contains
-    anyway."""
+    """Return whether a claim is one of the question's choices, because any sentence about that choice contains
+    its words.
+    """
     choices = _choices(question)
     return any(holds(claim, name) for name in choices)
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
-    """Return the words and figures of a claim that the question does not contain; all of them if the question contains
-    them all."""
+    """Return the words and figures of a claim that are not in the question; all of its words if all are in the
+    question.
+    """
     content = Words("", writing).content(claim)
     terms = list(dict.fromkeys(content))
     asked = _words_asked(question, writing)
@@ -340,7 +344,8 @@ def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
 def _may_be_said_otherwise(
     question: str, held: Mapping[Term, bool | None], evidence: Iterable[_Evidence]
 ) -> bool:
-    """Return whether sentences that lack a claim's words may still state it, in another language or with other endings.
+    """Return whether sentences without a claim's words may still state it, in another language or with other
+    word endings.
 
     A missing figure is missing in every language.
     """
@@ -398,10 +403,10 @@ def _supporting(
     held: Mapping[int, Sequence[bool | None]],
     evidence: Mapping[int, _Evidence],
 ) -> dict[int, bool | None]:
-    """Return for each citation number whether that citation supports a claim that the citations state together.
+    """Return by citation number whether the citation supports a claim that citations state together.
 
-    A citation supports the claim if it holds terms of the claim and no other citation holds all of these and more, or
-    if it leads to such a citation through a shared name.
+    A citation supports the claim if it contains terms of the claim, unless another citation contains all of
+    these and more, or if it leads to such a citation through a shared name.
     """
     parts = {}
     for number, has in held.items():
@@ -431,10 +436,10 @@ def _supporting(
 def _judged(
     affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]
 ) -> dict[int, bool | None]:
-    """Return for each citation number whether that citation supports a yes or no.
+    """Return by citation number whether the citation supports an answer of yes or no.
 
-    A citation supports the answer if its verdict agrees with it. If no single verdict does, all citations support it if
-    the verdict on all of them together agrees.
+    A citation supports the answer if its verdict agrees with it. If no single verdict does, all citations
+    support it if the verdict on all of them together agrees.
     """
     support: dict[int, bool | None] = {}
     for one in citations:

@@ -78,9 +78,9 @@ def passages_by_use(
 ) -> tuple[Passage, ...]:
     """Return all passages, the most useful first.
 
-    A passage has the class of the best fact that was read in it (see `facts_by_use`). A passage with a title that the
-    questions name counts at least as one with a fact of class (2). Within a class, passages of the newest hop come
-    first, then those that share more words with the questions, then those that a search ranked higher. The order of
+    A passage has the class of the best fact that was read in it (see `facts_by_use`). A passage whose title is
+    named in the questions has at least class (2). Within a class, passages of the newest hop come first, then
+    those that share more words with the questions, then those that a search ranked higher. The order of
     `passages` does not matter.
     """
     newest: set[str] = set()
@@ -150,7 +150,9 @@ def _classes(
 
 
 def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
-    """Map each entity that a chain of facts connects with one of `starts` to the length of the shortest chain."""
+    """Return the length of the shortest chain of facts from one of `starts` to each entity that a chain
+    reaches.
+    """
     distance: dict[str, float] = dict.fromkeys(starts, 0)
     reached = list(distance)
     for key in reached:  # the list grows during the loop
@@ -191,8 +193,8 @@ def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, f
 def _words(text: str) -> frozenset[str]:
     """Return the words of a text without function words.
 
-    A word outside ASCII is replaced by its pairs of neighbouring characters, because some scripts have no spaces
-    between words.
+    A word with characters outside ASCII is replaced by its pairs of neighbouring characters, because some
+    scripts have no spaces between words.
     """
     words: set[str] = set()
     for word in canonical_key(text).split():

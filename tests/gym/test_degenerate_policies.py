@@ -158,7 +158,7 @@ def test_no_registered_metric_is_won_by_a_policy_that_has_learnt_nothing(
 @pytest.mark.parametrize("fault", ["stopped_early", "stopped_late"])
 def test_a_fault_is_a_cost_and_never_paid(fault: str) -> None:
     assert Rewards(metrics={fault: -0.5}).weights()[fault] == -0.5
-    with pytest.raises(SettingsError, match="make it negative"):
+    with pytest.raises(SettingsError, match="give a negative weight"):
         Rewards(metrics={fault: 0.5})
 
 

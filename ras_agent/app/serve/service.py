@@ -1,4 +1,6 @@
-"""Serves all requests of a server: it holds the agent, its index and threads, and the runs in progress."""
+"""Defines the state that all requests of a server share: the agent, its index and threads, and the runs in
+progress.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +150,7 @@ class Service:
         return len(self._running)
 
     def end_runs(self) -> None:
-        """Cancel the runs in progress because the server ends, and report this reason to their callers."""
+        """Cancel the runs in progress, and tell their callers that the server is shutting down."""
         for run in self._running.values():
             run.end_with_server()
 
@@ -193,7 +195,7 @@ class Service:
         if request.decision is not None and not state.interrupts:
             raise ApiError(
                 409,
-                f"thread {thread!r} waits for no decision: send the request without one",
+                f"thread {thread!r} does not wait for a decision: send the request without one",
                 "no_review",
             )
         inputs: Any = (
@@ -291,7 +293,9 @@ class Service:
         return retrieval
 
     def _retriever_named(self, name: str) -> Retriever:
-        """Return a retriever by name, which is made only once. Raises ApiError for one that the index does not have."""
+        """Return the retriever of this name, which is made only once. Raises ApiError for one that the index
+        does not have.
+        """
         if name not in self._by_name:
             # a graph may have been built since
             made = retrievers_by_name(self.settings, self.index)
@@ -326,8 +330,8 @@ class Service:
         return [found[query] for query in queries]
 
     async def parts(self) -> dict[str, str]:
-        """Return "ok" or "down" for each part that holds data, and for searches, which are down if all their threads
-        hang.
+        """Return "ok" or "down" for each part that holds data, and for searches, which are down if all their
+        threads hang.
         """
         config = self._config("ready", Caller())
         asked: dict[str, Awaitable[object]] = {
@@ -346,7 +350,7 @@ class Service:
         return dict(zip(asked, states, strict=True))
 
     def view(self, caller: Caller) -> PassageIndex:
-        """Return the part of the index that the caller may see, as of the last commit."""
+        """Return the part of the index that the caller may read, as of the last commit."""
         self.index.refresh()
         return self.index.within([self.settings.filter, caller.filter])
 
@@ -467,7 +471,7 @@ class Service:
             which = "of yours " if free else ""
             raise ApiError(
                 503,
-                f"too many questions {which}are being answered already: try again soon",
+                f"too many questions {which}are already being answered: try again soon",
                 "busy",
             )
         within = _lower(self._limits, limits)
@@ -508,7 +512,9 @@ class Service:
             raise ApiError(409, wrong, "thread_busy")
 
     def _remember(self, key: str) -> None:
-        """Note that a thread is used. If threads are only in memory, the least recently used one is dropped."""
+        """Record that a thread is used. If threads are only in memory, the least recently used one is dropped
+        when there are too many.
+        """
         if self.settings.checkpoint != "memory":
             return
         self._remembered[key] = None
@@ -540,7 +546,7 @@ def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     if not any(role == "user" for role, _ in said):
         raise ApiError(
             400,
-            "messages have no text of the user to answer: add a message of the user",
+            "messages have no text of the user: add a message of the user",
             "no_question",
         )
     return convert_to_messages(said)
@@ -571,7 +577,7 @@ def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
 
 
 def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
-    """Return `limits`, with those limits of the request that are lower."""
+    """Return `limits` with each limit replaced by the request's limit if that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(
         limits,

@@ -1,7 +1,8 @@
 """Offers the agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
 
-`ras-agent mcp` offers them over standard input and output, and `ras-agent serve` at the path /mcp over streamable
-HTTP. There the guard of all paths decides who may ask, and a caller's filter restricts the results of each tool.
+`ras-agent mcp` offers them over standard input and output, and `ras-agent serve` at the path /mcp over
+streamable HTTP. There the server's guard decides who may send requests, and a caller's filter restricts the
+results of each tool.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ _PACKAGE = str(Path(mcp.__file__).parent)
 
 
 class Quoted(TypedDict):
-    """Holds a sentence that an answer cites. `supported` tells whether it supports the answer; null if this cannot be
-    decided.
+    """Holds a sentence that an answer cites. `supported` tells whether it supports the answer; null if this is
+    unknown.
     """
 
     title: str
@@ -74,10 +75,10 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """Holds an answer. `abstained` tells whether the documents have no sure answer, `grounded` whether a source
-    supports it.
+    """Holds an answer. `abstained` tells whether the documents gave no certain answer, `grounded` whether a
+    source supports it.
 
-    `suggestion` is the answer that the sources suggest without being sure, if the answer abstained; else "".
+    If the answer abstained, `suggestion` is the answer that the sources suggest; else "".
     """
 
     answer: str
@@ -106,7 +107,7 @@ class Around(TypedDict):
 
 
 def _without_message(record: logging.LogRecord) -> bool:
-    """Replace the log messages of the MCP package about unreadable messages, because they contain the question."""
+    """Replace the MCP package's log messages about unreadable requests, because they contain the question."""
     if record.pathname.startswith(_PACKAGE):
         record.msg = "a message of the Model Context Protocol could not be read"
         record.args = None
@@ -117,7 +118,7 @@ _READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 
 class _Tools(MCPServer):
-    """Server that lists only the tools that the index can currently serve."""
+    """Lists only the tools that the index can currently serve."""
 
     service: Service
 
@@ -260,10 +261,10 @@ def tools_over(service: Service) -> MCPServer:
 
 
 class OverHTTP:
-    """Is an ASGI application that answers the requests of one path over the protocol's streamable HTTP.
+    """Answers the requests of one path over the protocol's streamable HTTP, as an ASGI application.
 
-    Each request has its own session manager. A shared manager would have to be started with the application, and an
-    application that mounts this one does not run that start.
+    Each request has its own session manager. A shared manager would have to be started together with the
+    application, but an application that mounts this one does not start it.
     """
 
     def __init__(self, server: MCPServer) -> None:
@@ -290,14 +291,17 @@ class OverHTTP:
 
 
 def _core_of(server: MCPServer) -> Any:
-    """Return the low-level server inside `server`, which itself would make one manager for all requests."""
+    """Return the low-level server inside `server`. With `server` itself, all requests would share one session
+    manager.
+    """
     return getattr(server, "_lowlevel_server", None) or server._mcp_server
 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn errors of the block into tool errors with the messages of the REST paths. An unexpected error is logged, not
-    described."""
+    """Turn errors in the block into tool errors with the messages of the REST paths. An unexpected error is
+    only logged.
+    """
     try:
         yield
     except Exception as error:

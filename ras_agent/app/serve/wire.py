@@ -20,20 +20,20 @@ from pydantic import (
 LONGEST_QUESTION = 100_000
 LONGEST_QUERY = 10_000
 LONGEST_NAME = 1_000
-"""The most characters of a question, a query and a name, over REST and as arguments of tools. Longer texts are
-documents, which are uploaded."""
+"""The maximum numbers of characters of a question, a query and a name, over REST and as arguments of tools.
+Longer texts should be uploaded as documents."""
 
 MOST_MESSAGES = 1_000
-"""The most messages of a conversation in one request, and the most parts of one message."""
+"""The maximum number of messages of a conversation in one request, and of parts of one message."""
 
 MOST_PARTS = 10_000
-"""The most parts of all messages of a conversation together."""
+"""The maximum number of parts of all messages of a conversation together."""
 
 MOST_QUERIES = 4_096
-"""The most queries of one batch."""
+"""The maximum number of queries of one batch."""
 
 MOST_STOPS = 16
-"""The most stop strings. OpenAI allows four; each is searched in every piece of a stream."""
+"""The maximum number of stop strings. OpenAI allows four; each is searched for in every piece of a stream."""
 
 _Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 GraphFact = tuple[_Part, _Part, _Part]
@@ -47,7 +47,7 @@ Thread = Annotated[
 ]
 MOST_KEYS = 100
 LONGEST_FILTER = 100_000
-"""The most characters of a filter in one request, as JSON."""
+"""The maximum number of characters of a filter in one request, as JSON."""
 
 
 def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_longer(value: Any, most: int) -> bool:
-    """Tell whether a value has more than `most` characters as JSON, without writing much more than these."""
+    """Tell whether a value has more than `most` characters as JSON. It stops writing soon after that many."""
     length = 0
     for piece in json.JSONEncoder().iterencode(value):
         length += len(piece)
@@ -69,7 +69,9 @@ def _is_longer(value: Any, most: int) -> bool:
 
 
 def _with_few_parts(messages: Any) -> Any:
-    """Return a request's messages. Raises ValueError if they have too many parts, before each part is validated."""
+    """Return a request's messages. Raises ValueError for too many parts, which is checked before the parts are
+    validated.
+    """
     parts = 0
     for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, dict) else None
@@ -104,7 +106,7 @@ def _default_for_none(default: bool) -> BeforeValidator:
 
 
 def _stops(value: Any) -> Any:
-    """Return the texts at which a reply ends, without blank ones, which some pages send."""
+    """Return the stop strings, without blank ones, which some pages send."""
     given = [value] if isinstance(value, str) else value or ()
     if not isinstance(given, list | tuple):
         return given
@@ -141,7 +143,7 @@ class _Request(BaseModel):
 
 
 class Message(BaseModel):
-    """Turn of a conversation, in OpenAI's form."""
+    """Holds a turn of a conversation, in OpenAI's form."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -31,7 +31,7 @@ class Setting:
     repeated: bool
     """Whether the flag may be given several times, each time with one key=value."""
     everyday: frozenset[Work]
-    """The kinds of work with commands that show the setting in the short form of their help."""
+    """The kinds of work whose commands show the setting in the short form of their help."""
 
 
 def describe(
@@ -84,7 +84,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
 
 
 def _without_none(annotation: Any) -> Any:
-    """Return the X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
+    """Return the type X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
     if get_origin(annotation) not in (Annotated, Union, UnionType):
         return annotation
     for part in get_args(annotation):

@@ -44,16 +44,13 @@ from ras_agent.running.review import places
 from ras_agent.text.languages import language_name
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
-"""The kind of work that a command does, which decides the settings that it takes: `mcp` answers, `kg build` extracts,
-`index` indexes.
-
-`ask`, `eval` and `serve` also answer, so each takes the settings of both.
-"""
+"""The kind of work that a command does, which decides its settings: `mcp` answers, `kg build` extracts, `index`
+indexes. `ask`, `eval` and `serve` do their own work and answer too, so they have the settings of both. """
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Group of settings that share a panel of the help texts and the kinds of work that use them."""
+    """Declares settings that share a panel of the help texts and the kinds of work that use them."""
 
     panel: str
     work: tuple[Work, ...]
@@ -515,8 +512,8 @@ class Settings(BaseModel):
         return value
 
     def for_role(self, role: str) -> Self:
-        """Return the settings for the model calls of a role: a copy in which the entry of `roles` overrides the common
-        ones.
+        """Return a copy of the settings for a role's model calls, in which the role's entry in `roles`
+        overrides the common values.
         """
         roles = self.roles or {}
         chosen: dict[str, Any] = {}
@@ -541,8 +538,9 @@ class Settings(BaseModel):
     @field_validator("fields", mode="before")
     @classmethod
     def _read_fields(cls, value: object) -> object:
-        """Read "text=KEY,title=KEY,id=KEY", with or without a pattern of files, a list of such texts, or a mapping by
-        pattern."""
+        """Read "text=KEY,title=KEY,id=KEY", with or without a pattern of files; or a list of such texts, or a
+        mapping by pattern.
+        """
         value = _as_list(value)
         if isinstance(value, list):
             value = dict(map(_fields_of_pattern, value))
@@ -553,7 +551,7 @@ class Settings(BaseModel):
             if not _name_record_fields(keys):
                 example = 'text = "body"'
                 raise ValueError(
-                    f"{pattern!r} has to name text, title or id, such as {example}, got {keys!r:.80}"
+                    f"{pattern!r} must name text, title or id, such as {example}, got {keys!r:.80}"
                 )
             patterns[pattern] = {role: key or None for role, key in keys.items()}
         return patterns or None
@@ -631,7 +629,7 @@ class Settings(BaseModel):
 
 
 def described_request(settings: Settings) -> dict[str, Any]:
-    """Return the settings that change the requests to models, as a run's manifest stores them: without secrets."""
+    """Return the settings that change requests to models, without secrets, for a run's manifest."""
     names = (*FIELDS, "extra_body", "headers", "roles")
     return _described({name: getattr(settings, name) for name in names})
 
@@ -653,7 +651,7 @@ _RECORD_ROLES = ("text", "title", "id")
 
 
 def _as_list(value: object) -> object:
-    """Return the object of a JSON text, any other text as a list of one, and a value of another type unchanged."""
+    """Return the object in a JSON text, any other text in a list, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("{"):
@@ -662,8 +660,9 @@ def _as_list(value: object) -> object:
 
 
 def _name_record_fields(keys: object) -> bool:
-    """Tell whether `keys` maps text, title or id to names. The id may be blank or None, for records that are
-    numbered."""
+    """Tell whether `keys` maps text, title or id to names. The name of id may be blank or None; records are
+    then numbered.
+    """
     if not isinstance(keys, dict) or not keys:
         return False
     for role, key in keys.items():

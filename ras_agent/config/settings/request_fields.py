@@ -82,8 +82,10 @@ class HeaderValue(str):
 def read_fields(value: object, name: str) -> dict[str, Any]:
     """Parse additional fields of a request: texts "name=value", a JSON object, or a mapping.
 
-    A value is read as JSON if possible, otherwise as a text. `name` is the setting that messages name. Raises
-    ValueError for another form, and for a field that another setting sets.
+    A value is read as JSON if possible, otherwise as a text. `name` names the setting in messages.
+
+    Raises:
+        ValueError: for another form, and for a field that another setting sets.
     """
     fields = _object_in(value, name, _json_or_text)
     if name == "extra_body":
@@ -94,14 +96,16 @@ def read_fields(value: object, name: str) -> dict[str, Any]:
 
 
 def read_headers(value: object) -> dict[str, HeaderValue]:
-    """Parse headers in the forms of `read_fields`. Raises ValueError for an invalid header, in a message without its
-    value.
+    """Parse headers in the forms of `read_fields`.
+
+    Raises:
+        ValueError: for an invalid header; the message does not show its value.
     """
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
             raise ValueError(
-                f"{name!r:.40} is not the name of a header; a name is for example x-team"
+                f"{name!r:.40} is not the name of a header: give a name such as x-team"
             )
         if name.lower() in _OF_THE_CONNECTION:
             raise ValueError(
@@ -109,7 +113,7 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
             )
         if not isinstance(text, str) or _UNSENDABLE.search(text):
             raise ValueError(
-                f"the value of {name!r} has to be one line of Latin letters; it is not shown here"
+                f"the value of {name!r} must be one line of Latin letters (it is not shown here)"
             )
         headers[name] = HeaderValue(text.strip())
     return headers
@@ -126,13 +130,13 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
         if role not in ROLES:
             remedy = did_you_mean(role, ROLES) or f"roles: {', '.join(ROLES)}"
             raise ValueError(
-                f"{role!r:.40} is not a role with settings of its own; {remedy}"
+                f"{role!r:.40} is not a role that can have its own settings; {remedy}"
             )
         for name in reversed(names):
             setting = {name: setting}
         if not isinstance(setting, Mapping):
             raise ValueError(
-                f"{role!r} needs the name of a setting, as {role}.top_p=0.9"
+                f"{role!r} needs the name of a setting, such as {role}.top_p=0.9"
             )
         _merge(roles.setdefault(role, {}), setting)
     for role, settings in roles.items():
@@ -155,13 +159,13 @@ def read_variables(value: object) -> str:
     names = [name.strip() for name in str(value).split(",")]
     if not all(map(_NAME_OF_VARIABLE.fullmatch, names)):
         raise ValueError(
-            "give the names of environment variables that hold keys, such as KEY_A,KEY_B, and not the keys"
+            "expected names of environment variables that hold keys, such as KEY_A,KEY_B: do not give the keys themselves"
         )
     return ",".join(names)
 
 
 def merged(common: Mapping[str, Any] | None, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a role's own values, and those of `common` that the role does not set itself."""
+    """Return a role's own values, completed by those values of `common` that the role does not set itself."""
     return {**(common or {}), **own}
 
 
@@ -177,14 +181,14 @@ def with_values(
         for variable in _VARIABLE.findall(text):
             if not environment.get(variable):
                 raise SettingsError(
-                    f"headers: {name} needs the environment variable {variable}, which is not set"
+                    f"headers: {name} needs the environment variable {variable}: set it"
                 )
         sent[name] = _VARIABLE.sub(lambda found: environment[found[1]], text)
     return sent
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
-    """Return the name of a header that holds a secret as a plain text; "" if there is no such header."""
+    """Return the name of a header whose secret value is written as plain text; "" if there is no such header."""
     shown = (
         name
         for name, text in headers.items()
@@ -226,7 +230,9 @@ def _object_in(value: object, name: str, read: Any) -> dict[str, Any]:
         return dict(value)
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple):
-        raise ValueError(f"{name} is a table or NAME=VALUE, got {type(value).__name__}")
+        raise ValueError(
+            f"{name} must be a table or NAME=VALUE, got {type(value).__name__}"
+        )
     read_so_far: dict[str, Any] = {}
     for text in texts:
         if isinstance(text, str) and text.lstrip().startswith("{"):
@@ -235,7 +241,7 @@ def _object_in(value: object, name: str, read: Any) -> dict[str, Any]:
         key, equals, said = str(text).partition("=")
         if not equals or not key.strip():
             raise ValueError(
-                f"{name} has to be written NAME=VALUE, or as a JSON object"
+                f"{name} must be written as NAME=VALUE, or as a JSON object"
             )
         read_so_far[key.strip()] = read(said)
     return read_so_far

@@ -38,10 +38,13 @@ def find_config(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Path | None:
-    """Return the path of the settings file, or None if there is no such file. Only one file is read.
+    """Return the path of the settings file, or None if there is none. Only one file is read.
 
     It is `path`, otherwise the value of RAS_AGENT_CONFIG, otherwise ./ras-agent.toml, otherwise the user's file
-    ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
+    ~/.config/ras-agent/config.toml.
+
+    Raises:
+        SettingsError: if `path` or the file in RAS_AGENT_CONFIG does not exist.
     """
     if environment is None:
         environment = os.environ
@@ -49,7 +52,9 @@ def find_config(
     if named:
         file = Path(named).expanduser()
         if not file.is_file():
-            raise SettingsError(f"the settings file {str(file)!r} does not exist")
+            raise SettingsError(
+                f"the settings file {str(file)!r} does not exist; correct the path"
+            )
         return file
     # unlike expanduser, Path.home() raises for a user without a home, as in containers
     home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
@@ -113,7 +118,7 @@ def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
-    """Raise FlagError if a header's value on the command line is a secret."""
+    """Raise FlagError if a header's value on the command line is a secret in plain text."""
     headers = [flags.get("headers")]
     for own in read_roles(flags.get("roles", {})).values():
         headers.append(own.get("headers"))
@@ -138,7 +143,9 @@ def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
             f"{path}: not valid TOML ({error}): correct the file"
         ) from error
     except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+        raise SettingsError(
+            f"{path}: cannot be read ({error.strerror}): name another settings file"
+        ) from error
     for key, setting in describe(model).items():
         value = table.get(key)
         if setting.type is not Path or not isinstance(value, str):

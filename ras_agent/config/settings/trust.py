@@ -1,7 +1,8 @@
-"""Limits what a settings file in the working folder can do, because it may have come with files of other people.
+"""Restricts what a settings file in the working folder can do, because it may have come with other people's
+files.
 
-Such a file may not run code, and no key from the environment is sent to a server that only this file names. A file
-that the user named by `--config` or RAS_AGENT_CONFIG, or that is in the user's own folder, is trusted.
+Such a file may not run code, and no key from the environment is sent to a server that only this file names. A
+file that the user named by `--config` or RAS_AGENT_CONFIG, or that is in the user's own folder, is trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MODELS = "llm planner extractor answerer rewriter reranker linker embedder weig
 _MODEL_SETTINGS = frozenset(_MODELS.split())
 _WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
-"""Settings that may name environment variables with values that are sent to a server."""
+"""Settings that may name environment variables whose values are sent to a server."""
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none", "facts"))
 
 
@@ -44,8 +45,8 @@ def unnamed_destinations(
     model: type[Settings] = Settings,
     work: Work | None = None,
 ) -> dict[str, str]:
-    """Return the settings by which an untrusted settings file sends passages to a server or writes a file, with their
-    values.
+    """Return the settings by which an untrusted file sends passages to a server, runs code or writes a file,
+    with their values.
 
     The result is {} for a trusted file. It leaves out settings that variables or flags override.
 
@@ -87,7 +88,7 @@ def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
 
 
 def _variables(key: str, value: Any) -> list[str]:
-    """Return the environment variables with values that a setting sends to a server."""
+    """Return the environment variables whose values a setting sends to a server."""
     if key == "api_keys":
         return [str(value)]
     if key == "headers":

@@ -281,6 +281,13 @@ def test_questions_about_one_scene_are_in_one_part(data: Path) -> None:
     assert not images[0] & images[1] | images[1] & images[2]
 
 
+def test_the_rate_falls_to_half_as_in_g_retrievers_code() -> None:
+    config = GraphQATrainingConfig(
+        data=Path("train.tsv"), out=Path("run"), language_model="llama"
+    )
+    assert config.rate_at(99, 100) == pytest.approx(5e-6)
+
+
 def test_options_that_mean_nothing_are_refused(config: GraphQATrainingConfig) -> None:
     with pytest.raises(
         SettingsError, match=says("--n-seed prunes by an aligner: add --aligner FOLDER")

@@ -16,7 +16,7 @@ from ras_agent.text.values import Figure, figures_in
 
 FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)
 TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.IGNORECASE)
-"""FROM stands before the first date of a period, TO between its two dates."""
+"""The words between the two dates of a period; those of FROM stand before its first date."""
 _AS_OF = re.compile(r" \(as of (?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\)\Z")
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _WORD = re.compile(
@@ -59,7 +59,7 @@ class _Stated:
 
 
 def as_of(question: str, date: str) -> str:
-    """Return the question with a note of the date for which it is to be answered.
+    """Return the question with a note that says for which date it must be answered.
 
     >>> as_of("Who is the director?", "2016-05")
     'Who is the director? (as of 2016-05)'
@@ -97,11 +97,11 @@ def year_of(date: str) -> float:
 def facts_at(
     facts: Iterable[Triple], passages: Mapping[str, Passage], date: str
 ) -> list[Triple]:
-    """Return the facts without those that are known to hold only at other times than `date`.
+    """Return the facts, without those that hold only at other times than `date`.
 
-    A fact's time is the period that the sentence in which it was read states for it (`period_of_fact`), and the period
-    in its attributes `valid_from` and `valid_until`. A fact that was read in several places is left out if none of
-    their periods includes the date.
+    A fact's time is the period in the sentence in which it was read, and the period in its attributes
+    `valid_from` and `valid_until`. A fact that was read in several places is left out if none of their periods
+    includes the date.
     """
     time = year_of(date)
     return [fact for fact in facts if _may_hold(fact, passages, time)]

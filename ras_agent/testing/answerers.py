@@ -80,10 +80,11 @@ _answering: list[Check] = []
 
 
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
-    """Check that an answerer keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
+    """Check that an answerer keeps its contract. Raises ConformanceError, which lists the promises that it
+    breaks.
 
-    `abstains=True` does not demand that a question is answered if the evidence states its answer. This is for an
-    answerer that is meant to abstain, such as one over a scripted model.
+    With `abstains=True`, the answerer may abstain even if the evidence states the answer, as one over a
+    scripted model may.
     """
     checks = (
         tuple(check for check in ANSWERER_CHECKS if check not in _answering)

@@ -30,19 +30,21 @@ class Cassette:
     settings"""
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
-        """Name the file. With `record`, models are asked, and a new file is written when the block ends without an
-        error."""
+        """Take the file's path. With `record`, models are called, and the file is written if the block ends
+        without an error.
+        """
         self.path = path
         self.record = record
 
     def __enter__(self) -> Self:
         """Prepare `settings`, and read the file unless calls are recorded.
 
-        Raises SettingsError if there is no file to replay, or a line is not a recorded call.
+        Raises:
+            SettingsError: if there is no file to replay, or a line is not a recorded call.
         """
         if not self.record and not self.path.is_file():
             remedy = "record it where the models can be asked: pytest --record, or Cassette(path, record=True)"
-            raise SettingsError(f"there is no cassette {self.path}; {remedy}")
+            raise SettingsError(f"the cassette {self.path} does not exist; {remedy}")
         self._folder = TemporaryDirectory(ignore_cleanup_errors=True)
         replies = Path(self._folder.name) / "replies.sqlite"
         self._replies = ReplyCache(replies)

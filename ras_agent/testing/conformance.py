@@ -1,4 +1,4 @@
-"""Lists the checks of a contract. Each check is one promise."""
+"""Defines the checks of a contract, each of which is one promise."""
 
 from __future__ import annotations
 
@@ -52,8 +52,11 @@ def promise(
 def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
     """Run all `checks` on `subject`, even after one has failed.
 
-    Raises ConformanceError with every broken promise; an exception that a check did not expect counts as one. The
-    message calls the subject `what`, such as "the retriever".
+    Args:
+        what: The name of the subject in the message, such as "the retriever".
+
+    Raises:
+        ConformanceError: with every broken promise; an exception that a check did not expect counts as one.
     """
     broken: list[str] = []
     for check in checks:
@@ -74,8 +77,9 @@ def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
 
 
 def demand(condition: object, problem: str) -> None:
-    """Raise AssertionError with `problem` unless `condition` is true. Unlike `assert`, this also works under `python
-    -O`."""
+    """Raise AssertionError with `problem` unless `condition` is true. Unlike `assert` it also works under
+    `python -O`.
+    """
     if not condition:
         raise AssertionError(problem)
 
@@ -92,8 +96,8 @@ def refuses(call: Callable[[], object], error: type[Exception], problem: str) ->
 def same_in_threads(
     call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8
 ) -> None:
-    """Raise AssertionError unless calls at the same time, from `threads` threads, return `alone`, the result of one
-    call.
+    """Raise AssertionError unless calls from `threads` threads at the same time return `alone`, the result of a
+    single call.
     """
     with ThreadPoolExecutor(threads) as pool:
         for together in pool.map(lambda _: call(), range(times)):
@@ -104,8 +108,8 @@ def same_in_threads(
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
-    """Raise AssertionError unless awaiting `method`, as coroutine or in a thread, returns what the synchronous call
-    does.
+    """Raise AssertionError unless awaiting `method`, as a coroutine or in a thread, gives the result of the
+    synchronous call.
     """
 
     async def asynchronously() -> object:

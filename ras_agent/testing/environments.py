@@ -70,8 +70,9 @@ def _arguments(tool: Callable[..., Any], text: str) -> dict[str, Any]:
 
 
 def _course(environment: Any, row: Mapping[str, Any]) -> list[object]:
-    """Return the texts of an episode in which every tool except `finish` is called with every text, followed by the
-    reward."""
+    """Return the texts of an episode in which every tool except `finish` is called with every text, and then
+    the reward.
+    """
     shown = [environment.reset(**row)]
     for text in TEXTS:
         shown += [

@@ -1,8 +1,8 @@
-"""Plug-in for pytest with the fixture `cassette`: a test's model calls, recorded by `pytest --record`, otherwise
+"""Provides pytest with the fixture `cassette`: a test's model calls, recorded by `pytest --record`, otherwise
 replayed.
 
-# conftest.py
-pytest_plugins = ["ras_agent.testing.plugin"]
+    # conftest.py
+    pytest_plugins = ["ras_agent.testing.plugin"]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember whether the test itself passed, for the fixture, whose end comes later."""
+    """Store whether the test itself passed, which the fixture needs when it ends later."""
     report = yield
     if call.when == "call":
         item.stash[_PASSED] = report.passed
@@ -43,8 +43,8 @@ class _NotPassed(Exception):
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """Yield the cassette of the test, cassettes/MODULE/TEST.jsonl next to the test's file, written only if the test
-    passes.
+    """Yield the test's cassette, cassettes/MODULE/TEST.jsonl next to the test's file. It is written only if the
+    test passes.
     """
     path = (
         request.path.parent

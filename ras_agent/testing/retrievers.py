@@ -270,8 +270,9 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
 
 
 def _stating(passage: Passage) -> list[str]:
-    """Return the passage's id. For a passage written from a graph, return the ids of the passages that state its
-    facts."""
+    """Return the passage's id. For a passage written from a graph, return the ids of the passages that state
+    its facts.
+    """
     facts = passage.metadata.get("facts")
     return [str(place) for *_, place in facts] if facts else [passage.id]
 

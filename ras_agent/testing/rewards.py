@@ -1,8 +1,9 @@
-"""Checks that a reward cannot be earned without learning: policies that have learnt nothing play against a good plan.
+"""Checks that a reward cannot be earned without learning: it compares policies that have learnt nothing with a
+good plan.
 
-from ras_agent.gym import Rewards, environment_factory, rows
-make = environment_factory(index="my.index", rewards=Rewards(f1=1.0, citations=0.5))
-print(check_rewards(make, rows(questions)))
+    from ras_agent.gym import Rewards, environment_factory, rows
+    make = environment_factory(index="my.index", rewards=Rewards(f1=1.0, citations=0.5))
+    print(check_rewards(make, rows(questions)))
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _ROUNDING = 1e-9
 
 
 def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Play a good plan and policies that have learnt nothing, and return the mean reward of each by name, the plan's
-    first.
+    """Play a good plan and policies that have learnt nothing. Return the mean reward of each by name, the
+    plan's first.
 
-    The plan searches the titles of the gold passages, `supporting_titles`, one by one, and leaves the answer to the
-    answerer, as `finish` without an answer does.
+    The plan searches for the titles of the gold passages, `supporting_titles`, one by one, and leaves the
+    answer to the answerer, as `finish` without an answer does.
 
     Args:
         make: Returns an environment of the gym with the rewards to check.
@@ -38,12 +39,12 @@ def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, flo
     """
     if not rows:
         raise ValueError(
-            "there are no rows to play: give the questions of the training"
+            "there are no rows to play: give the rows of the training's questions"
         )
     for row in rows:
         if not row.get("supporting_titles"):
             raise ValueError(
-                f"{row.get('question')!r:.80}: a plan needs supporting_titles, the gold passages by title"
+                f"{row.get('question')!r:.80}: the row names no gold passages: add their titles as supporting_titles"
             )
     environment = make()
     earned = {
@@ -69,7 +70,7 @@ def _play(environment: Any, course: Course, rows: Iterable[Row]) -> Iterable[flo
 
 
 def _finish(environment: Any, answer: str = "") -> None:
-    """End the episode. The first `finish` may be overruled if there was no search."""
+    """End the episode. A second `finish` is needed if there was no search, because the first is then overruled."""
     for _ in range(2):
         environment.finish("enough", answer)
 
@@ -92,8 +93,9 @@ def _search_nonsense(environment: Any, row: Row) -> None:
 
 
 def _after_one_search(answer: Callable[[Any], str]) -> Course:
-    """Return a policy that searches the question once, and answers with the text that `answer` makes from the
-    environment."""
+    """Return a policy that searches for the question once, and answers with the text that `answer` makes of the
+    environment.
+    """
 
     def course(environment: Any, row: Row) -> None:
         environment.search(row["question"])

@@ -16,7 +16,9 @@ _VARIATION_SELECTORS = frozenset(
 
 
 class _Invisible(dict[int, str | None]):
-    """Table for `str.translate` that removes soft hyphens, joiners and other format characters. It grows with use."""
+    """Maps soft hyphens, joiners and other format characters to nothing, for `str.translate`. The table grows
+    with use.
+    """
 
     def __missing__(self, code: int) -> str | None:
         char = chr(code)
@@ -26,9 +28,10 @@ class _Invisible(dict[int, str | None]):
 
 
 class _Words(dict[int, str]):
-    """Table for `str.translate` that keeps letters, marks, digits and symbols, and replaces everything else by a space.
+    """Maps each character that is not a letter, mark, digit or symbol to a space, and "&" to "and", for
+    `str.translate`.
 
-    "&" becomes "and". The table grows with use.
+    The table grows with use.
     """
 
     def __missing__(self, code: int) -> str:
@@ -42,7 +45,7 @@ _WORDS = _Words({ord("&"): " and "})
 
 
 def _fold(surface: str) -> str:
-    """Normalise (NFKC) and fold case until nothing changes, because folding can undo normalising."""
+    """Normalise (NFKC) and fold case repeatedly until nothing changes, because folding can undo normalising."""
     # most names are ASCII: the same result in half the time
     if surface.isascii():
         return surface.lower().strip()
@@ -56,9 +59,10 @@ def _fold(surface: str) -> str:
 def canonical_key(surface: str) -> str:
     """Return the key that all surface forms of one entity share. The key of a key is the key itself.
 
-    The key is the surface form in Unicode NFKC and case-folded, without invisible characters, possessive, punctuation
-    and leading article, with "&" written as "and", one space between words, and initials joined into one word. The key
-    of a form with a visible character is never empty: if nothing else is left, it is the folded form.
+    The surface form is normalised to Unicode NFKC and case-folded. Invisible characters, the possessive,
+    punctuation and a leading article are removed, "&" becomes "and", words are separated by one space, and
+    initials are joined into one word. If nothing would be left of a form with visible characters, its key is
+    the folded form.
 
     >>> canonical_key("The  Beatles"), canonical_key("J. R. R. Tolkien’s"), canonical_key("Simon & Garfunkel")
     ('beatles', 'jrr tolkien', 'simon and garfunkel')

@@ -52,12 +52,11 @@ CODES = {
     },
     "yi": "yiddish",
 }
-"""Code of a language -> its name, for all languages that an index may have. `none` is for texts in several
-languages."""
+"""The name of each language that an index may have, by its code. `none` is for texts in several languages."""
 
 NO_LANGUAGE = "none"
 WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE})
-"""Languages with words that are indexed without stemming, or as pairs of characters."""
+"""Languages whose words are indexed without stemming, or as pairs of characters."""
 
 
 def language_name(spec: str) -> str:
@@ -146,7 +145,8 @@ _LETTERS_OF_A_WORD = 20
 def foreign_language(text: str) -> str:
     """Return the probable language of a text, in lower case; "" for English and in case of doubt.
 
-    A script stands for its best-known language. Foreign names in an English text do not count.
+    A text in a script of several languages gets the most common of them. Foreign names in an English text do
+    not count.
 
     >>> foreign_language("Wo wurde Frau Müller geboren?"), foreign_language("Who directed La vie en rose?")
     ('german', '')

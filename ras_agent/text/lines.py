@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 LONGEST_NAME = 300
-"""The largest number of characters that is shown of a title or file name."""
+"""The maximum number of characters of a title or file name that are shown."""
 # marks that reorder the text around them, so that a line is displayed differently from its stored form
 REORDERING = frozenset(
     "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

@@ -40,7 +40,7 @@ _HOST = re.compile(r"[\w.~:@%\[\]-]+")
 
 
 def inert_markup(text: str) -> str:
-    """Return a text in which images become links, and tags and links that could run something are no markup any more.
+    """Return a text in which images are turned into links, and tags and dangerous links are made inert.
 
     Brackets of such tags and links are replaced by look-alikes.
 
@@ -56,8 +56,9 @@ def inert_markup(text: str) -> str:
 
 
 def _lead(link: re.Match[str]) -> str:
-    """Return the bracket that ends a link's text, or a look-alike if the target of the link is not on the web, mail or
-    phone."""
+    """Return the bracket that ends a link's text, or a look-alike unless the link's target is on the web, mail
+    or phone.
+    """
     written = link[1] or link[2] or ""
     address = _ESCAPE.sub("", unescaped(written))
     # browsers ignore characters that cannot be printed
@@ -73,7 +74,8 @@ def _lead(link: re.Match[str]) -> str:
 
 
 def markup_start(text: str, start: int = 0) -> int:
-    """Return the first position, from `start` on, at which text that follows may complete a piece of markup.
+    """Return the first position, from `start` on, at which a piece of markup may begin that later text would
+    complete.
 
     Return the length of the text if there is no such position.
     """

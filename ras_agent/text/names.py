@@ -17,8 +17,7 @@ DEMONYM = re.compile(
     r"|Ugand|Angol|Morocc|Sri Lank)an|French|Irish|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi"
     r"|Pakistani|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
 )
-"""Pattern of words such as "American", "Greek" and "Swedish-born": by their endings, and a list of those with other
-endings."""
+"""Matches words such as "American", "Greek" and "Swedish-born", by their endings or from a list."""
 
 # the first and last character are not white space, so that a run of white space is read only once
 _QUOTED = re.compile(
@@ -44,11 +43,12 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """Return the half-open character spans of the names in `text`, left to right, not overlapping.
+    """Return the character spans (end exclusive) of the names in `text`, left to right, not overlapping.
 
-    A name is the text between double quotation marks, or a run of capitalised words and numbers with the small words
-    that join them. A capitalised function word ("The", "Who") belongs to a name inside it, and at its beginning unless
-    it begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
+    A name is a text between double quotation marks, or a run of capitalised words and numbers, with the small
+    words that join them. A capitalised function word ("The", "Who") inside a run belongs to the name, and so
+    does one at its beginning, unless it begins the sentence. "and" joins only before "the" ("Echo and the
+    Bunnymen").
     """
     quoted = [match.span(1) for match in _QUOTED.finditer(text) if match[1]]
     spans = list(quoted)

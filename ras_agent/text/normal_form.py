@@ -16,7 +16,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
-    """Return `text` in the Unicode normal form `form`. Of more than 30 combining marks in a row, the later ones are
+    """Return `text` in the Unicode normal form `form`. After 30 combining marks in a row, further ones are
     dropped.
     """
     if text.isascii():
@@ -37,7 +37,7 @@ def storable(text: str) -> str:
 
 
 def storable_number(number: int) -> bool:
-    """Tell whether a whole number fits into 64 bits with a sign, the most that a checkpoint can keep."""
+    """Tell whether a whole number fits into 64 bits with a sign, which is the most that a checkpoint can store."""
     return -(1 << 63) <= number < 1 << 64
 
 

@@ -1,4 +1,6 @@
-"""Finds the sentence of a text that states something, by lexical overlap of canonical keys, in any language."""
+"""Finds the sentence of a text that states something, by the words that their canonical keys share, in any
+language.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ class Sentence:
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """Return how much of the phrases the sentence contains: the sum of a number for each phrase.
+        """Return how well the sentence supports some phrases: the sum of a number for each phrase.
 
-        The number is 1 for a phrase that the sentence contains as a whole, and m / (n + 1) for a phrase of n words of
-        which it contains m.
+        The number is 1 if the sentence contains the whole phrase. It is m / (n + 1) if it contains m of the
+        phrase's n words.
         """
         words = frozenset(self.key.split())
         total = 0.0
@@ -54,7 +56,7 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
-    """Return how much of the phrases a whole text contains, counted as in `Sentence.support`."""
+    """Return how well a whole text supports some phrases, counted as in `Sentence.support`."""
     whole = Sentence(0, len(text), canonical_key(text))
     return whole.support(phrases)
 
@@ -62,7 +64,7 @@ def support(text: str, phrases: Sequence[str]) -> float:
 def best_sentence(
     sentences: Sequence[Sentence], phrases: Sequence[str]
 ) -> tuple[Sentence | None, float]:
-    """Return the sentence that supports the phrases best, the first of equals, with its support.
+    """Return the sentence with the highest `support` of the phrases (the first of equals), and its support.
 
     Return (None, 0) if no sentence supports them.
     """

@@ -10,13 +10,11 @@ _WORD = re.compile(r"\w+")
 _UNSAID = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]| ?\\[\\d{1,3}\\]")
 """Characters without width, and the numbers of notes."""
 _LEAST_SHARE = 0.8
-"""The least length of the shorter text as a share of the longer one, in characters of their words."""
+"""The smallest length of the shorter text as a share of the longer one, in characters of their words."""
 
 
 def words_said(text: str) -> str:
-    """Return the words of a text in the form that `are_copies` compares: folded, and without punctuation and note
-    numbers.
-    """
+    """Return the words of a text as `are_copies` compares them: folded, without punctuation and note numbers."""
     said = _UNSAID.sub("", text)
     words = _WORD.findall(fold(said))
     return " ".join(words)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 LONGEST_SENTENCE = 2000
-"""Characters after which a sentence without an end is divided. The longest in encyclopaedic text have about 1,000."""
+"""The number of characters after which a sentence without an end is divided. The longest in encyclopaedias have
+about 1,000."""
 
 ITEM = r"(?:[-*•+]|\d{1,2}[.)])[ \t]"
 """The pattern with which an item of a list begins."""
@@ -55,12 +56,13 @@ _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return the half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
+    """Return the character spans (end exclusive) of the sentences of `text`, in order and trimmed, covering all
+    its words.
 
-    A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
-    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends a sentence. A
-    Markdown heading is a sentence, and an item of a list or a row of a table begins one. A text that does not end
-    within LONGEST_SENTENCE characters is divided, between two words if possible.
+    A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not
+    end a sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends a
+    sentence. A Markdown heading is a sentence, and an item of a list or a row of a table begins one. A text
+    that does not end within LONGEST_SENTENCE characters is divided, between two words if possible.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -125,7 +127,8 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
 
 def _is_number_of_item(text: str, start: int, end: int) -> bool:
     """Return whether the text between `start` and `end` is only the number of a list item at the beginning of a
-    line."""
+    line.
+    """
     if end - start > _LONGEST_NUMBER or not _NUMBERS.fullmatch(text, start, end):
         return False
     return start == 0 or "\n" in text[start - 1 : end]

@@ -9,7 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONGEST_CACHED = 500
-"""The most characters of a text that is cached. Names, predicates, words and nearly all sentences are shorter."""
+"""The maximum number of characters of a cached text. Names, predicates, words and nearly all sentences are
+shorter."""
 
 
 def cached_if_short(size: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:

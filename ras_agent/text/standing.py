@@ -1,14 +1,14 @@
-"""Decides whether a text states a fact: the only rule by which extracted facts are kept.
+"""Decides whether a text states a fact. Only facts that their passages state are kept.
 
-A fact stands in a text if its subject and its object do. A phrase stands in a text that contains each of its content
-words and figures, in any order. Inflection, forms of address, and other spellings of numbers, dates and units do not
-matter, but a figure must be equal.
+A text states a fact if it contains its subject and its object. It contains a phrase if it contains each of the
+phrase's content words and figures, in any order. Inflection, forms of address, and other spellings of numbers,
+dates and units do not matter, but a figure must be equal.
 
-The test depends on the script. English words are compared without their endings. In another alphabet that separates
-words and inflects their ends, words are compared by their first letters, and a phrase is missing only if all of its
-words are missing. In a script without spaces between words, or with words that change inside, only equal letters are
-known to stand, and only a figure can be missing; everything else is unknown. A fact in another language or script than
-its text is unknown too.
+The test depends on the script. English words are compared without their endings. In another alphabet that
+separates words and inflects their ends, words are compared by their first letters, and a phrase is missing only
+if all of its words are missing. In a script without spaces between words, or with words that change inside,
+only equal letters show that a phrase is there, and only a figure can be missing; everything else is unknown. If
+fact and text are in different languages or scripts, the result is unknown too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ENGLISH_ONLY = word_set(
 )
 """Words that distinguish English from related languages, which also have "is", "was", "in", "of" and "for"."""
 _MOSTLY_ENGLISH = word_set("of is was are an")
-"""Words of which two different ones show that a short text is English, because no related language often has two of
+"""Words of which any two show that a short text is English, because related languages rarely have two of
 them."""
 _LEAST_ENGLISH = 0.04  # share of all words; capitalised words may be part of an English name and do not count
 _ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
@@ -104,7 +104,7 @@ def writing_of(text: str) -> Writing:
 
 @dataclass(frozen=True)
 class Words:
-    """Holds the words and figures of a text, in which phrases can be searched."""
+    """Holds the words and figures of a text, to look up phrases in them."""
 
     text: str
     writing: Writing
@@ -171,7 +171,7 @@ class Words:
         return None
 
     def content(self, phrase: str) -> tuple[Term, ...]:
-        """Return the terms of a phrase that carry its meaning, or all its terms if no term does ("The Who")."""
+        """Return the terms of a phrase that carry meaning; if none does, as in "The Who", all its terms."""
         if self.writing is Writing.LETTERS:
             return _content_of_letters(phrase)
         return _content(phrase)
@@ -201,8 +201,8 @@ class Words:
         return self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters
 
     def is_surely_missing(self, term: Term) -> bool:
-        """Tell whether a term that was not found is a figure which the text, as it writes its figures in digits, would
-        contain.
+        """Tell whether a term that was not found is surely not in the text: a figure, if the text writes its
+        figures in digits.
         """
         if not term.is_figure or self._has_native_numbers:
             return False
@@ -234,7 +234,7 @@ class Words:
 
 
 class FactText:
-    """Prepares a passage and its title for the search for facts."""
+    """Prepares a passage and its title so that facts can be looked up in them."""
 
     def __init__(self, text: str, title: str = "") -> None:
         self.text = text
@@ -261,11 +261,11 @@ class FactText:
     def sentence(
         self, subject: str, predicate: str, object_: str
     ) -> tuple[int, int] | None:
-        """Return the character span of the sentence that states a fact: one with subject and object, else one with the
-        object.
+        """Return the character span of the sentence that states a fact: one with subject and object, else one
+        with the object.
 
-        Of several such sentences, it is the one that shares most words with the fact. Return None if no sentence
-        shares any.
+        Of several such sentences, it is the one that shares most words with the fact. Return None if no
+        sentence shares any words.
         """
         both: list[Sentence] = []
         with_object: list[Sentence] = []
@@ -315,7 +315,7 @@ class FactText:
 
 @lru_cache(maxsize=128)
 def fact_text(text: str, title: str = "") -> FactText:
-    """Return a passage prepared for the search for facts. The result is cached, so that all callers share it."""
+    """Return a passage in which facts can be looked up. The result is cached, so that all callers share it."""
     return FactText(text, title)
 
 

@@ -1,7 +1,7 @@
 """Splits a text into terms: its words and figures, each with other forms that mean the same.
 
-The tables here list forms of words in several languages and of numbers. A figure's form is "#" and its exact value, a
-month's is "@" and its number, so that neither equals a word.
+The tables here list forms of words in several languages, and of numbers. The form of a figure is "#" and its
+exact value, that of a month is "@" and its number, so neither can equal a word.
 
 >>> [sorted(term.forms) for term in terms_of("2006-08-23")]
 [['#2006'], ['#8', '@8'], ['#23']]
@@ -24,7 +24,7 @@ HONORIFICS = word_set(
     """mr mrs ms miss mx dr prof professor sir dame madam rev reverend hon herr frau fraulein don dona senor senora
     senorita sr sra monsieur madame mademoiselle mme mlle signor signora"""
 )
-"""Forms of address, which a name may have in one place and lack in another."""
+"""Forms of address, which may stand before a name in one place and be left out in another."""
 
 _MONTHS = """
     january jan janvier januar enero janeiro gennaio januari, february feb fevrier februar febrero fevereiro
@@ -70,7 +70,7 @@ _SCALES = {
     "crore": 10**7,
 }
 _SCALE_SIGNS = {**dict.fromkeys("万萬만", 10**4), **dict.fromkeys("億亿억", 10**8)}
-"""Scales of scripts without spaces: the first character after a number."""
+"""Scales, such as ten thousand, in scripts without spaces: the first character after a number."""
 _SHORT_SCALES = {
     **dict.fromkeys(("k", "mil", "mille"), 10**3),
     **dict.fromkeys(("m", "mn", "mio"), 10**6),
@@ -158,7 +158,7 @@ _LONGEST_WITHOUT_PLURAL = 4
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Is a word or a figure of a text."""
+    """Represents a word or a figure of a text."""
 
     text: str
     """as the text writes it"""
@@ -174,7 +174,7 @@ class Term:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the term has no meaning by itself, as "us" has none; "US" has one."""
+        """Tell whether the term has no meaning by itself, as "us", but not "US"."""
         if self.is_figure:
             return self.text.lower() == _INDEFINITE
         is_short_form = len(self.text) > 1 and self.text.isupper()
@@ -277,7 +277,7 @@ def _part_of_date(digits: str) -> Term:
 
 
 def _years(token: str) -> Iterator[Term]:
-    """Yield both numbers of "2008-09". The second may be a year or a month."""
+    """Yield both numbers of a text such as "2008-09". The second may be a year or a month."""
     first, _, second = token.partition("-")
     yield Term(first, frozenset({_figure(Decimal(first))}))
     later = _part_of_date(second)

@@ -50,8 +50,8 @@ def file_title(name: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return the name of a file without its folder, its suffix, and the hash that an index adds to tell equal names
-    apart.
+    """Return the name of a file without its folder, its suffix, and the hash that an index adds to distinguish
+    equal names.
     """
     last = name.rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
@@ -78,8 +78,8 @@ def is_title(title: str) -> bool:
 
 
 def with_title(title: str, text: str) -> str:
-    """Return a text with its title in front, which often names the person or place that the text calls "he" or "the
-    city".
+    """Return a text with its title in front, which often names the person or place that the text calls "he" or
+    "the city".
     """
     if title:
         return f"{title}. {text}"

@@ -14,14 +14,15 @@ _RARE = re.compile("[\u0700-\U0010ffff]")
 
 @cached_if_short(4096)
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text from its characters. The estimate is the same everywhere, and rather too
-    high than too low.
+    """Estimate the number of tokens of a text from its characters, without a tokeniser. The estimate is usually
+    too high.
 
-    Measured against the vocabularies of Llama 2 and GPT-2, which are small; newer vocabularies need fewer tokens. For a
-    passage of English the estimate is 0.94 to 1.45 times the tokens of Llama 2 (median 1.18; 1 in 100 below 1.02) and
-    0.87 to 1.9 times those of GPT-2; for facts as prompts show them 1.0 to 1.4 times both; for columns of numbers 0.93
-    times those of Llama 2, which has one token per digit; for Chinese, Japanese, Hindi and Thai 1.1 to 2.0 times both;
-    for Korean, Russian and Greek 0.8 times GPT-2's bytes, and 1.0 to 2.9 times the tokens of Llama 2.
+    It was measured against the vocabularies of Llama 2 and GPT-2, which are small; newer vocabularies need
+    fewer tokens. For a passage of English the estimate is 0.94 to 1.45 times the tokens of Llama 2 (median
+    1.18; 1 in 100 below 1.02) and 0.87 to 1.9 times those of GPT-2; for facts as prompts show them 1.0 to 1.4
+    times both; for columns of numbers 0.93 times those of Llama 2, which has one token per digit; for Chinese,
+    Japanese, Hindi and Thai 1.1 to 2.0 times both; for Korean, Russian and Greek 0.8 times GPT-2's bytes, and
+    1.0 to 2.9 times the tokens of Llama 2.
 
     >>> estimate_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     19
@@ -31,9 +32,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound of `estimate_tokens` that is computed without reading the text.
+    """Return an upper bound of `estimate_tokens`, computed fast, only from the length of the text.
 
-    A piece has at least one character, and a rare character counts twice.
+    The estimate splits a text into pieces of at least one character, and a rare character counts as two.
 
     >>> most_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     58

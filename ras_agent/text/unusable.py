@@ -1,4 +1,4 @@
-"""Recognises texts that are no usable reply: refusals, abstentions, and echoes of the prompt."""
+"""Recognises texts that cannot be used as a reply: refusals, abstentions, and echoes of the prompt."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 
 _IN_A_ROW = 4
-"""A text echoes the instructions where it has this many words in a row that only the instructions contain."""
+"""This many words in a row that only the instructions contain are an echo of the instructions."""
 _SHARE = 1 / 3
 """The share of a text's words that must be such echoes."""
 
 _LEAST_COPY = 2
-"""The least number of words in a copy of an example."""
+"""The minimum number of words in a copy of an example."""
 
 _WORD = re.compile(r"\w+")
 

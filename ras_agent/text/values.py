@@ -1,4 +1,6 @@
-"""Finds dates and numbers in running text, and reads the value of a phrase that is a date or number as a whole."""
+"""Finds dates and numbers in running text, and reads the value of a phrase that is nothing but a date or
+number.
+"""
 
 from __future__ import annotations
 
@@ -213,10 +215,11 @@ def figures_in(text: str) -> list[Figure]:
 
 
 def agree(first: Value, second: Value) -> bool:
-    """Tell whether both values can be true of the same thing: one refines or rounds to the other, or they cannot be
-    compared.
+    """Tell whether both values can be true of the same thing, because one refines or rounds to the other, or
+    they cannot be compared.
 
-    "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with "1961".
+    "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with
+    "1961".
     """
     if isinstance(first, Date) and isinstance(second, Date):
         if first.first_year > second.last_year or second.first_year > first.last_year:

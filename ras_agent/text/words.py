@@ -146,7 +146,8 @@ def stem_set(text: str) -> frozenset[str]:
 
 def _bare(root: str) -> str:
     """Remove a final "at" ("locat(ed)" becomes "loc", as in "loc(ation)"), or one of two equal final consonants
-    ("starr(ing)")."""
+    ("starr(ing)").
+    """
     if len(root) > 4 and root.endswith("at"):
         return root[:-2]
     if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "aeiouls":

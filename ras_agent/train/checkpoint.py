@@ -1,4 +1,4 @@
-"""Saves the state of a training, weights and progress, so that it can be resumed; nothing is pickled."""
+"""Saves the state of a training, that is weights and progress, so that it can be resumed. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Checkpoint:
     """Saves a training in a folder: training.safetensors, from which it resumes, and the weights of the best
     validation.
 
-    Files are replaced atomically: a killed training leaves the old file or the new one.
+    Files are replaced atomically: if the training is killed, the old file or the new one is there.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class Checkpoint:
     optimiser: Optimizer
 
     def save(self, progress: Progress) -> None:
-        """Write weights, buffers, the optimiser's moments and the progress, and delete the weights of earlier best
+        """Write weights, buffers, the optimiser's moments and the progress. Delete the weights of earlier best
         validations.
         """
         tensors = {}
@@ -92,12 +92,12 @@ class Checkpoint:
             progress = Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(
-                f"{file}: was not written by this version: choose another folder"
+                f"{file}: another version wrote this training: choose another folder"
             ) from error
         differences = _differences(settings, json.loads(json.dumps(self.settings)))
         if differences:
             raise SettingsError(
-                f"{self.folder} holds a training with other settings ({'; '.join(differences)}): go on with those, or "
+                f"{self.folder} holds a training with other settings ({'; '.join(differences)}): use those settings, or "
                 "choose another folder"
             )
         weights = {}
@@ -121,8 +121,9 @@ class Checkpoint:
         _copy(file, tensors, {**self.weights, **_buffers(self.model)})
 
     def _best_file(self, step: int) -> Path:
-        """Return the path of the best weights. It has the step in it, as a kill may come between this file and
-        `save`."""
+        """Return the path of the best weights. Its name has the step, because a kill may come between writing
+        this file and `save`.
+        """
         return self.folder / f"best-{step}.safetensors"
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -211,7 +212,7 @@ def _copy(
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     if shapes != {name: tuple(weight.shape) for name, weight in weights.items()}:
         raise WeightsError(
-            f"{file}: holds the training of another network: choose another folder"
+            f"{file}: this is the training of another network: choose another folder"
         )
     with torch.no_grad():
         for name, value in tensors.items():

@@ -1,8 +1,7 @@
-"""Reads the data on which the packaged weights are trained, a folder of public files, with ras_agent.eval.benchmarks;
-splits, shuffles and writes samples of any training.
+"""Reads the data on which the packaged weights are trained: a folder of public files.
 
-docs/data.md says where each file comes from. A set may be in the folder under its publisher's file name, or as a sample
-in the plain format.
+docs/data.md says where each file comes from. A set may be in the folder under its publisher's file name, or as
+a sample in the plain format.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _TWO_WIKI = (
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Holds questions and the passages that they are about: a corpus.jsonl next to them, or else all their contexts."""
+    """Holds questions and their corpus: a corpus.jsonl next to the questions, or else all their contexts."""
 
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...]
@@ -128,8 +127,8 @@ def passages_in(path: Path) -> list[Passage]:
 def paths_to_answers(
     subgraph: Subgraph, starts: Iterable[str], answers: Iterable[str]
 ) -> list[GraphPath]:
-    """Return the shortest path from one of the starts to each answer, the shortest first; [] if no path leads to an
-    answer.
+    """Return the shortest path from one of the starts to each answer, the shortest first; [] if no path reaches
+    an answer.
 
     `starts` and `answers` are names of entities.
     """

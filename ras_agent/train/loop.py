@@ -1,14 +1,16 @@
-"""Trains a network, with a schedule of the learning rate, gradient accumulation, early stopping, exact resume, several
-processes and a log.
+"""Trains a network, with a schedule of the learning rate, gradient accumulation, early stopping, exact resume,
+several processes and a log.
 
     result = fit(model, batches, validate, FitConfig(epochs=2), Path("RUN"))
 
 `model` is a torch module with `loss(batch)`; the parameters that require a gradient are trained. It may have
-`rate_factors`, {"encoder.": 0.1}: factors of the learning rate, by the beginning of the weights' names. In RUN:
-metrics.jsonl (a line for each step, with the validation after it), training.safetensors (the state to resume from) and
-best-STEP.safetensors (trained weights and buffers of the best validation, which the model has when `fit` returns).
+`rate_factors`, {"encoder.": 0.1}: factors of the learning rate, by the beginning of the weights' names. The
+folder RUN gets metrics.jsonl (a line for each step, with the validation after it), training.safetensors (the
+state to resume from) and best-STEP.safetensors (trained weights and buffers of the best validation, which the
+model has when `fit` returns).
 
-Under torchrun each process takes different batches, and gradients are averaged. All processes must see the folder RUN:
+Under torchrun each process takes different batches, and gradients are averaged. All processes must have access
+to the folder RUN:
 
     torchrun --nproc-per-node 8 -m ras_agent.train.<weight>.train ...
 
@@ -137,8 +139,9 @@ class FitConfig:
         return self.rate * (self.lowest_rate + (1 - self.lowest_rate) * left)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that affect the weights. Paths are left out, because only the content of a file
-        matters."""
+        """Return the options that affect the weights. Paths are left out, because only a file's content affects
+        the weights.
+        """
         names = [
             option.name for option in fields(self) if "Path" not in str(option.type)
         ]
@@ -168,7 +171,7 @@ class FitResult:
 
 
 class Batches(Protocol[Batch_co]):
-    """Is a sequence of an epoch's batches, which may be built when they are accessed."""
+    """Describes a sequence of an epoch's batches, which may be built when they are accessed."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int, /) -> Batch_co: ...
@@ -180,7 +183,7 @@ Goodness = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 
 class Trainable(Protocol):
-    """Is a torch module that computes its loss."""
+    """Describes a torch module that computes its loss."""
 
     def loss(self, batch: Any) -> Tensor | Mapping[str, Tensor]:
         """Return the loss of a batch: a scalar with a gradient, or a mapping with it under "loss" and its parts to
@@ -192,7 +195,7 @@ class Trainable(Protocol):
 
 
 def low_loss(measured: Mapping[str, float]) -> tuple[float, ...]:
-    """Return (-loss,): the goodness of a validation for which a lower loss is better."""
+    """Return (-loss,), for `fit` to choose the validation with the lowest loss."""
     return (-measured["loss"],)
 
 
@@ -281,10 +284,11 @@ def validations(folder: Path) -> list[dict[str, float]]:
 
 
 def _cut_metrics(file: Path, last: int) -> None:
-    """Truncate metrics.jsonl after the line of step `last`, because a killed run may have logged steps that it did not
-    save.
+    """Truncate metrics.jsonl after the line of step `last`, because a killed run may have logged steps that it
+    did not save.
 
-    Raises IngestError if an earlier line has no step.
+    Raises:
+        IngestError: if an earlier line has no step.
     """
     if not file.is_file():
         return
@@ -298,7 +302,7 @@ def _cut_metrics(file: Path, last: int) -> None:
             step = int(json.loads(line)["step"])
         except (ValueError, KeyError, TypeError) as error:
             raise IngestError(
-                f"{file} line {number}: has no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
+                f"{file} line {number}: has no step: {line.decode('utf-8', 'replace')!r:.80}; remove the line, "
                 "or move the file away"
             ) from error
         if step <= last:
@@ -347,8 +351,11 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
 
 
 class _Training:
-    """The parts of a training that stay the same from its first step to its last: weights by name (`weights`), the
-    number of steps (`total`), and the number of steps between validations (`period`)."""
+    """Holds the parts of a training that stay the same from its first step to its last.
+
+    `weights` are the weights by name, `total` is the number of steps, and `period` the number of steps between
+    validations.
+    """
 
     def __init__(
         self,
@@ -459,7 +466,7 @@ class _Training:
         return replace(progress, worse=progress.worse + 1), measured
 
     def reason_to_stop(self, progress: Progress, late: bool) -> str:
-        """Return why no further step follows; "" if one does. late: whether the time is over."""
+        """Return why no further step follows; "" if one does. `late` tells whether the time is over."""
         if progress.step == self.total:
             return "steps"
         if self.config.patience and progress.worse >= self.config.patience:

@@ -1,4 +1,4 @@
-"""Makes a torch module of a mapping of tensors, for the training loop."""
+"""Turns a mapping of tensors into a torch module, for the training loop."""
 
 from __future__ import annotations
 

@@ -101,7 +101,9 @@ class Processes:
         from torch import nn
 
         class Loss(nn.Module):
-            """Module with the loss as its forward pass: DistributedDataParallel averages only such gradients."""
+            """Computes the loss as its forward pass, because DistributedDataParallel averages only gradients of
+            a forward pass.
+            """
 
             def __init__(self) -> None:
                 super().__init__()

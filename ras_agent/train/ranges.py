@@ -43,7 +43,8 @@ SEED = Range(0, 2**63 - 1)
 
 
 def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
-    """Raise SettingsError, which names the option, for the first field of `config` with a number out of its range.
+    """Raise SettingsError for the first field of `config` whose number is out of its range. The message names
+    the option.
 
     `ranges` has the range of each field by name. Each number of a tuple is checked; None is ignored.
     """
@@ -55,7 +56,7 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
         for number in numbers:
             if not range_.holds(number):
                 raise SettingsError(
-                    f"--{name.replace('_', '-')} has to be {range_}, got {number}"
+                    f"--{name.replace('_', '-')} must be {range_}, got {number}"
                 )
 
 

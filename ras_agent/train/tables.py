@@ -1,4 +1,6 @@
-"""Makes tables of trainings: each row is trained and scored for each seed, and the tables are written after each row."""
+"""Makes the tables of trainings. Each row is trained and scored for each seed, and the tables are written after
+each row.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Card = Mapping[str, Any]
 
 
 class NamedRow(Protocol):
-    """Is a row of a table."""
+    """Describes a row of a table."""
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class TablesOptions:
                 raise UnknownName("table", name, tuple(known))
         if not self.seeds or not self.tables:
             raise SettingsError(
-                "--tables and --seeds need a value each: name at least one table and one seed"
+                "--tables and --seeds must not be empty: name at least one table and one seed"
             )
 
     def chosen(self, known: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
@@ -102,7 +104,7 @@ def fill_tables(
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SettingsError(
-            "tables are made by one process: give each processor --rows of its own, and an --out"
+            "tables are made by one process: run one command for each processor, with its own --rows and --out"
         )
     out.mkdir(parents=True, exist_ok=True)
     figures: JSON = dict(about)

@@ -164,7 +164,7 @@ def test_a_fault_is_a_cost_and_never_paid(fault: str) -> None:
 
 def test_a_plan_needs_titles() -> None:
     make = environment_factory(index=TEXTS)
-    with pytest.raises(ValueError, match="a plan needs supporting_titles"):
+    with pytest.raises(ValueError, match="the row names no gold passages"):
         check_rewards(make, [{"question": "Which river?", "answers": ["Leith"]}])
     with pytest.raises(ValueError, match="there are no rows"):
         check_rewards(make, [])

@@ -85,7 +85,7 @@ def test_a_changed_question_misses_and_says_where(
 
 def test_a_cassette_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
     with pytest.raises(
-        SettingsError, match=says("there is no cassette", "none.jsonl", "--record")
+        SettingsError, match=says("the cassette", "none.jsonl", "--record")
     ):
         Cassette(tmp_path / "none.jsonl").__enter__()
     (tmp_path / "bad.jsonl").write_text('{"messages": []}\n')

@@ -653,7 +653,7 @@ def test_a_configuration_is_made_of_the_options_of_its_fields() -> None:
     assert found == Own(
         out=Path("run"), data=(Path("x"), Path("y")), bf16=False, rate=0.5, width=3
     )
-    with pytest.raises(SettingsError, match="--accumulate has to be at least 1, got 0"):
+    with pytest.raises(SettingsError, match="--accumulate must be at least 1, got 0"):
         config_from(Own, "about", ["--out", "run", "--accumulate", "0"])
     twice = config_from(Own, "about", ["--out", "run", "--data", "x,y", "--data", "z"])
     assert (twice.data, twice.kinds) == ((Path("x"), Path("y"), Path("z")), ("a",))

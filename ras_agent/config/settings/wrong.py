@@ -1,4 +1,4 @@
-"""Describes which setting is wrong, in the spelling of the place from which it was read."""
+"""Describes which setting is wrong, written as at the place from which it was read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECRET = ("key", "token", "secret", "password")
 
 
 class WrongSettings(SettingsError):
-    """Is raised by `Settings(...)`. The message names the first wrong key, and why it is wrong."""
+    """Raised by `Settings(...)`. The message names the first wrong key, and why it is wrong."""
 
     def __init__(
         self,
@@ -28,8 +28,9 @@ class WrongSettings(SettingsError):
         model: type[BaseModel],
         places: Mapping[str, str] | None = None,
     ) -> None:
-        """Describe a pydantic error about `model`. `places` tells where each key was read; without it, in a Python
-        call."""
+        """Describe a pydantic error about `model`. `places` maps each key to where it was read; by default a
+        call in Python.
+        """
         first = error.errors()[0]
         self.error = error
         self.key = str(next(iter(first["loc"]), ""))
@@ -54,7 +55,9 @@ def _problem_of(error: Mapping[str, object]) -> str:
 
 
 def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
-    """Return the message that `key` is not a setting, with the most similar setting or the list of all settings."""
+    """Return the message for a key that is not a setting, with the most similar setting or a list of all
+    settings.
+    """
     in_place = partial(spelling, place)
     meant = [name for name in model.model_fields if name != "api_keys"]
     remedy = did_you_mean(key, meant, in_place)
@@ -82,7 +85,9 @@ def current_names(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelling(place: str, key: str) -> str:
-    """Return how `place` writes the name of a setting: a flag, an environment variable, or a quoted key of a file."""
+    """Return a setting's name as it is written at `place`: a flag, an environment variable, or a quoted key of
+    a file.
+    """
     if place == "environment":
         return f"{PREFIX}{key.upper()}"
     if place == "flags":

@@ -77,7 +77,9 @@ _PARTS_OF_ALIGNER: Mapping[PartOfSet, Part] = {"train": "train", "validation": "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerBuildConfig(PartsOptions):
-    """Holds the options of a build. Raises SettingsError for a number out of its range, or if no questions are named."""
+    """Holds the options of a build. Raises SettingsError for a number out of its range, or if no questions are
+    named.
+    """
 
     out: Path
     """The file of the samples."""
@@ -109,7 +111,7 @@ class AlignerBuildConfig(PartsOptions):
     """The chat model that writes the reasoning, as --llm of ras-agent; if not set, it is made from gold paths and
     sentences."""
     cache: Path | None = None
-    """File of the model's replies, so that a build can go on."""
+    """The file of the model's replies, so that a stopped build can continue."""
     concurrency: int = 8
     """The number of questions that are processed at the same time."""
 

@@ -1,4 +1,4 @@
-"""Measures how many facts and answers are left of question graphs after pruning."""
+"""Measures how many facts and answers pruning leaves in question graphs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writes reasoning that links a question to its answer: a gold path in words, supporting sentences, or a model's
-summary.
+"""Writes reasoning that links a question to its answer: a gold path in words, supporting sentences, or a
+model's text.
 
-The reasoning contains the answer, so it is only for training.
+The reasoning contains the answer, so it is used only for training.
 """
 
 from __future__ import annotations
@@ -95,8 +95,11 @@ class ChatReasoning:
         settings: ChatSettings | None = None,
         prompts_dir: str | pathlib.Path | None = None,
     ) -> None:
-        """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt that replaces the packaged
-        prompt."""
+        """Take a model as `as_chat` does.
+
+        Args:
+            prompts_dir: a folder with a reasoning-chain.txt that replaces the packaged prompt.
+        """
         self._chat = as_chat(model, settings)
         self._prompt = load("reasoning-chain", prompts_dir)
 

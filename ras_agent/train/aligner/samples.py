@@ -17,8 +17,8 @@ PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """Holds a question with its graph, its answers, and the reasoning that leads to them, which is only used for
-    training.
+    """Holds a question with its graph, its answers, and the reasoning that leads to them, which is used only
+    for training.
     """
 
     id: str
@@ -32,7 +32,9 @@ class AlignerSample:
 
     @property
     def key(self) -> str:
-        """Return a short key of the question, by which a training checks that it is not in its test."""
+        """Return a short key of the question, by which a training checks that the question is not in its test
+        set.
+        """
         return key_of(self.question, self.image)
 
 

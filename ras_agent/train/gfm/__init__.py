@@ -1,4 +1,5 @@
-"""Trains the GFM network (GFM-RAG, arXiv:2502.01113): write the sets (examples), train, export.
+"""Trains the GFM network (GFM-RAG, arXiv:2502.01113) in three modules: examples (writes the sets), train,
+export.
 
-The docstrings of these three modules have the commands.
+Their docstrings have the commands.
 """

@@ -1,4 +1,6 @@
-"""Draws the input of training steps: questions of a set, and the part of its graph that some of its documents state."""
+"""Draws the input of training steps: questions of a set, and the part of its graph that some of its documents
+state.
+"""
 
 from __future__ import annotations
 
@@ -170,8 +172,9 @@ def completion_example(
 
 
 def _drawn_graph(gfm_set: GFMSet, documents: int, rng: np.random.Generator) -> GFMGraph:
-    """Return the graph that `documents` documents of a set state (0 for all). The drawn documents state at least one
-    fact."""
+    """Return the part of a set's graph that `documents` documents state; the whole graph for 0. At least one
+    fact is drawn.
+    """
     if not documents:
         return _part(gfm_set, None).graph
     drawn = rng.permutation(len(gfm_set.kg.documents))[:documents]
@@ -198,8 +201,8 @@ class GraphPart:
     def rows(
         self, questions: Sequence[LinkedQuestion]
     ) -> tuple[Floats, Floats, Floats]:
-        """Return questions as rows: start weights (B, N), target entities (B, N) and target documents (B, D), all
-        float32.
+        """Return questions as rows: start weights (B, N), target entities (B, N) and target documents (B, D),
+        all float32.
 
         The targets of a question are its supporting documents and all entities that these name.
         """
@@ -338,7 +341,9 @@ def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
 def _others(
     graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator
 ) -> Ints:
-    """Draw `count` entities without a fact to `begin` by `relation`; if every entity has one, draw any entities."""
+    """Draw `count` entities that have no fact with `begin` by `relation`; if every entity has one, draw any
+    entities.
+    """
     messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
     sources = graph.source[messages]
     true = np.unique(sources[graph.relation[messages] == relation])
@@ -350,8 +355,10 @@ def _others(
 
 
 def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFMGraph:
-    """Return the graph without the messages of F facts and of their inverses. target, source and relation have shape
-    (F,)."""
+    """Return the graph without the messages of F facts and of their inverses.
+
+    `target`, `source` and `relation` have shape (F,).
+    """
 
     def key(target: Ints, source: Ints, relation: Ints) -> Ints:
         return (relation * graph.entities + target) * graph.entities + source

@@ -1,4 +1,4 @@
-"""Defines the options and reports that trainings share whose examples are drawn at random."""
+"""Defines the options and reports of trainings whose examples are drawn at random."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class DrawnConfig(FitConfig):
     patience: int = field(default=0, init=False)
 
     def digests(self, parts_of: Callable[[Path], Sequence[str]]) -> dict[str, str]:
-        """Return short hashes of the sets and of `start_from`, by which a resumed training checks that they are the
-        same.
+        """Return short hashes of the sets and of `start_from`, by which a resumed training checks that they are
+        unchanged.
 
         `parts_of` returns the hashes of the files in a set's folder. Raises OSError if a file cannot be read.
         """
@@ -68,9 +68,7 @@ class DrawnConfig(FitConfig):
 
 
 class DrawnExamples(Generic[E]):
-    """Is the sequence of a training's examples. Example n is drawn when it is accessed, by a seed that depends only on
-    n.
-    """
+    """Draws example n of a training when it is accessed, by a seed that depends only on n."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def write_set_of(
     kg = linked_graph.graph
     if kg.manifest.embedder is None:
         raise IndexMismatch(
-            f"the knowledge graph of {index} holds no vectors: build it with an embedder, "
+            f"the knowledge graph of {index} has no vectors: build it with an embedder, "
             f"`ras-agent kg build {as_argument(index)} --embedder minilm`"
         )
     documents = set(kg.documents)
@@ -90,7 +90,9 @@ def write_set_of(
 def labelled_questions(
     questions: Sequence[Question], index: PassageIndex, documents: set[str]
 ) -> tuple[list[GFMQuestion], list[str]]:
-    """Return the questions that some of `documents`, a set of ids, support, and a reason for each other question."""
+    """Return the questions that are supported by some of `documents` (ids), and a reason for each question left
+    out.
+    """
     names: dict[str, list[str]] = defaultdict(list)
     for passage in index.passages:
         if passage.id in documents:

@@ -1,7 +1,9 @@
-"""Sums messages on the CPU, with gradients: each message is added as it is computed, and is not stored.
+"""Sums messages on the CPU, with gradients: each message is added as soon as it is computed, and is never
+stored.
 
-A sum of messages and its two gradients are sums of products, grouped by the target, the source or the relation of the
-messages. So each of the three is one pass over memory, in which each thread only writes the rows of its groups.
+A sum of messages and its two gradients are all sums of products, grouped by the messages' target, source or
+relation. So each of the three is one pass over memory, in which each thread writes only the rows of its own
+groups.
 """
 
 from __future__ import annotations
@@ -48,8 +50,7 @@ class FusedGraph(GraphTensors):
 
 
 class _MessageSums(Function):
-    """A function of the initial states (N, B, d) plus the sums of messages of states (N, B, d) and relation states (R,
-    d)."""
+    """Adds the sums of messages of states (N, B, d) and relation states (R, d) to the initial states (N, B, d)."""
 
     @staticmethod
     def forward(
@@ -112,10 +113,13 @@ def _add_products(
     begin: int,
     end: int,
 ) -> None:
-    """Add to `sums` (N, B, d), for the entities from `begin` to `end`, the products of states and relation states.
+    """Add to `sums` (N, B, d), for the entities from `begin` to `end`, the products of states and relation
+    states.
 
-    indptr: the start of each entity's messages. sender, relation: (M,), the rows of `states` (N, B, d) and of `factors`
-    (R, d) that a message multiplies.
+    Args:
+        indptr: the start of each entity's messages.
+        sender, relation: (M,), the rows of `states` (N, B, d) and of `factors` (R, d) that each message
+            multiplies.
     """
     for entity in range(begin, end):
         for message in range(indptr[entity], indptr[entity + 1]):
@@ -138,10 +142,13 @@ def _add_pairs(
     begin: int,
     end: int,
 ) -> None:
-    """Add to `sums` (R, d), for the relations from `begin` to `end`, the products of the ends of their messages.
+    """Add to `sums` (R, d), for the relations from `begin` to `end`, the products of the states at both ends of
+    messages.
 
-    indptr: the start of each relation's messages. source, target: (M,), the rows of `states` and of `gradient`, both
-    (N, B, d), that a message joins; products are added over all questions.
+    Args:
+        indptr: the start of each relation's messages.
+        source, target: (M,), the rows of `states` and of `gradient`, both (N, B, d), that each message
+            multiplies; products are added over all questions.
     """
     for relation in range(begin, end):
         total = sums[relation]

@@ -4,10 +4,11 @@
     python -m ras_agent.train.gfm.reasoner --sets SET --out RUN --width 1024 --steps 4000
     torchrun --nproc-per-node 8 -m ras_agent.train.gfm.reasoner --sets SET1,SET2 --out RUN
 
-Every step takes questions of one set and the part of its graph around some documents: those that support the questions
-or that they start from, and others. The loss reads only documents: 0.3 of eq. 11 of GFM-RAG, 0.7 of its eq. 12, and
-the mean squared error to the encoder's own score of a document, its cosine with the question. RUN is then a folder
-of weights for the retriever "greasoner", with the files of ras_agent.train.loop.
+Every step takes questions of one set, and the part of its graph around some documents: those that support the
+questions, those at which the questions start, and others. The loss compares only documents: 0.3 of eq. 11 of
+GFM-RAG, 0.7 of its eq. 12, and the mean squared error to the encoder's own score of a document, its cosine with
+the question. RUN is then a folder of weights for the retriever "greasoner", with the files of
+ras_agent.train.loop.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ReasonerTrainingConfig(DrawnConfig):
     batch: int = 4
     """Questions of a step."""
     adversarial: float = 0.2
-    """Temperature at which eq. 11 weighs negatives by a softmax of their logits; 0 weighs them alike."""
+    """Temperature of the softmax of logits by which eq. 11 weighs negatives; 0 weighs them equally."""
     distillation: float = 1.0
     """Weight of the error to the encoder's cosines."""
 
@@ -116,8 +117,8 @@ def _begin(
     first = sets[0].config
     if others := [one.name for one in sets if one.config != first]:
         raise IndexMismatch(
-            f"{sets[0].name} and {', '.join(others)} hold vectors of different encoders or instructions: "
-            "write the sets with one"
+            f"{sets[0].name} and {', '.join(others)} have vectors of different encoders or instructions: "
+            "write the sets with one encoder"
         )
     if config.start_from is None:
         shape = replace(first, width=config.width, layers=config.layers)

@@ -1,8 +1,10 @@
-"""Reads and writes sets to train G-reasoner on: a graph with a vector for the text of each node, and linked questions.
+"""Reads and writes training sets for G-reasoner: a graph with a vector for the text of each node, and linked
+questions.
 
-A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...} a line;
-and `questions.npz`, their vectors, the numbers of the nodes at which they start, and the numbers of the documents that
-support them. `network.json` names the encoder and the instructions that the vectors were made with.
+A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...}
+per line; and `questions.npz`, the questions' vectors, the numbers of the nodes at which they start, and the
+numbers of the documents that support them. `network.json` names the encoder and the instructions with which the
+vectors were made.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ REMEDY = "write the set again with `ras-agent kg examples --network greasoner`"
 
 @dataclass(frozen=True, slots=True)
 class ReasonerSet:
-    """Holds a graph of N nodes with their vectors, and its questions, whose `entities` are the nodes at which they
-    start.
+    """Holds a graph of N nodes with their vectors, and its questions. A question's `entities` are the nodes at
+    which it starts.
     """
 
     name: str
@@ -237,15 +239,16 @@ class ReasonerExample:
 def reasoner_example(
     sets: Sequence[ReasonerSet], batch: int, documents: int, rng: np.random.Generator
 ) -> ReasonerExample:
-    """Draw `batch` questions of one set, and the part of its graph around `documents` documents; 0 for the whole
-    graph.
+    """Draw `batch` questions of one set, and the part of its graph around `documents` documents; 0 for the
+    whole graph.
 
-    Raises SettingsError if no set has a question.
+    Raises:
+        SettingsError: if no set has a question.
     """
     usable = [reasoner_set for reasoner_set in sets if reasoner_set.questions]
     if not usable:
         names = ", ".join(reasoner_set.name for reasoner_set in sets)
-        raise SettingsError(f"no question in {names}: train on other --sets")
+        raise SettingsError(f"{names} have no questions: train on other --sets")
     pools = [reasoner_set.questions for reasoner_set in usable]
     chosen, questions = draw_questions(pools, batch, rng)
     drawn = usable[chosen]

@@ -1,6 +1,7 @@
-"""Reads and writes sets to train on: a folder with a knowledge graph, and questions that are linked to it.
+"""Reads and writes training sets for the GFM network: a folder with a knowledge graph, and questions linked to
+it.
 
-A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and
+A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "supporting", "kind"} per line; and
 `questions.npz`, the links of these questions to the graph, so that training reads only numbers.
 """
 
@@ -54,7 +55,7 @@ class GFMQuestion:
     kind: str = "labelled"
     """"labelled" or "pseudo"."""
     start: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The names, by type, of the nodes at which it starts, if it is already linked to the graph."""
+    """The names of the nodes at which it starts, by type of node, if it is already linked to the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +156,11 @@ def text_model_of(
             for folder, encoder in encoders.items()
         )
         raise IndexMismatch(
-            f"the sets hold vectors of several encoders ({listed}): write them with one"
+            f"the sets have vectors of several encoders ({listed}): write all sets with one encoder"
         )
     if first and width is not None and first.dimension != width:
         raise IndexMismatch(
-            f"the sets hold vectors of {first}: train with --text-width {first.dimension}"
+            f"the sets have vectors of {first}: train with --text-width {first.dimension}"
         )
     if first:
         return (first.name, first.dimension)
@@ -169,12 +170,14 @@ def text_model_of(
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
     """Return a share of the questions, at least one, in their order.
 
-    The choice is always the same, and the questions of a smaller share are among those of a larger one. Raises
-    SettingsError for a share that is not above 0 and at most 1.
+    The choice is always the same, and the questions of a smaller share are among those of a larger one.
+
+    Raises:
+        SettingsError: for a share that is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise SettingsError(
-            f"the share of the questions has to be above 0 and at most 1, got {share}"
+            f"the share of the questions must be above 0 and at most 1, got {share}"
         )
     order = np.random.default_rng(0).permutation(len(questions))
     return [
@@ -186,9 +189,11 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
 def link_questions(
     kg: KGIndex, questions: Sequence[GFMQuestion]
 ) -> list[LinkedQuestion]:
-    """Return the questions linked to a graph. Pseudo questions, of which there are many, are linked only by name.
+    """Return the questions linked to a graph. Pseudo questions, of which there are many, are linked only by
+    name.
 
-    Raises ValueError if the graph lacks a supporting passage or has no vectors.
+    Raises:
+        ValueError: if a supporting passage is not in the graph, or the graph has no vectors.
     """
     if kg.embedder is None:
         raise ValueError(
@@ -209,7 +214,7 @@ def link_questions(
         documents = [number for number in numbers if number is not None]
         if len(documents) < len(numbers):
             raise ValueError(
-                f"the knowledge graph does not know all of {question.supporting}, which support {question.question!r}"
+                f"the knowledge graph has no facts of all of {question.supporting}, which support {question.question!r}"
             )
         linked_question = LinkedQuestion(
             vector=query_vector(kg.embedder, question.question),
@@ -231,8 +236,9 @@ def write_questions(
     questions: Sequence[GFMQuestion],
     linked_questions: Sequence[LinkedQuestion],
 ) -> None:
-    """Write questions.jsonl and questions.npz into `folder`. `linked_questions` are `questions`, linked, in the same
-    order.
+    """Write questions.jsonl and questions.npz into `folder`.
+
+    `linked_questions` are the same questions, linked to the graph, in the same order.
     """
     write_rows(folder / "questions.jsonl", map(asdict, questions))
     vectors = []

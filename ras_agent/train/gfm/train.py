@@ -1,27 +1,29 @@
-"""Train a GFM network (GFM-RAG, arXiv:2502.01113): knowledge graph completion first, then retrieval.
+r"""Trains a GFM network (GFM-RAG, arXiv:2502.01113): knowledge graph completion first, then retrieval.
 
     python -m ras_agent.train.gfm.train --sets SETS/hotpotqa,SETS/musique,SETS/2wiki --out RUN --width 64 --steps 4000
     torchrun --nproc-per-node 8 -m ras_agent.train.gfm.train --sets ... --out RUN --width 512 --text-width 768
 
-A set is a folder that ras_agent.train.gfm.examples writes. Every step takes questions of one set and the part of its
-graph that some of its documents state: documents that support the questions, documents that name an entity of the
-questions, and others. The losses are the paper's eq. 11 to 13, and one for documents.
+A set is a folder that ras_agent.train.gfm.examples writes. Every step takes questions of one set and the part
+of its graph that some of its documents state: documents that support the questions, documents that name an
+entity of the questions, and others. The losses are the paper's eq. 11 to 13, and one for documents.
 
-With `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
-question, one of its ends the start and the other the target. Each step is of one of the sets, drawn alike. The paper's
-pre-training (its Table 7) and the fine-tuning that follows, over the whole graphs and at a rate that stays:
+With `--completion N` the first N steps complete facts instead: a fact is removed from the graph; its relation
+is the question, one of its ends the start and the other the target. Each step uses one of the sets, all with
+the same probability. The paper's pre-training (its Table 7), and then the fine-tuning over the whole graphs at
+a constant rate:
 
-    python -m ras_agent.train.gfm.train --sets A,B,C --out PRE --width 512 --completion 30000 --steps 0 --batch 4 \\
+    python -m ras_agent.train.gfm.train --sets A,B,C --out PRE --width 512 --completion 30000 --steps 0 --batch 4 \
         --documents 0 --rate 5e-4 --constant --warmup 0 --clip 0
-    python -m ras_agent.train.gfm.train --sets A,B,C --out RUN --start-from PRE --steps N --batch 4 --documents 0 \\
+    python -m ras_agent.train.gfm.train --sets A,B,C --out RUN --start-from PRE --steps N --batch 4 --documents 0 \
         --rate 5e-4 --constant --warmup 0 --clip 0 --labelled 1
 
-`--start-from` begins with the weights of a network: a
-folder, an id on the Hugging Face hub, or `packaged`; its shape is then the default.
+`--start-from` begins with the weights of a network: a folder, an id on the Hugging Face hub, or `packaged`; its
+shape is then the default.
 
-RUN is then a folder of weights, with training.json (settings and how it ended) and the files of ras_agent.train.loop:
-metrics.jsonl has a line for each step, and a training that is started again with the same settings continues from its
-last save. The rate is lowest at the last of `--steps`, so a training with more steps is a different one.
+RUN is then a folder of weights, with training.json (settings and how it ended) and the files of
+ras_agent.train.loop: metrics.jsonl has a line for each step, and a training that is started again with the same
+settings continues from its last save. The rate is lowest at the last of `--steps`, so a training with more
+steps is a different one.
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GFMTrainingConfig(DrawnConfig):
-    """Holds the options of a GFM network's training. Raises SettingsError for a number out of range, or without any
-    steps.
+    """Holds the options of a GFM network's training. Raises SettingsError for a number out of range, or without
+    any steps.
     """
 
     width: int | None = None
@@ -112,7 +114,9 @@ class GFMTrainingConfig(DrawnConfig):
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
         if not self.completion + self.steps:
-            raise SettingsError("nothing to train: --steps and --completion are both 0")
+            raise SettingsError(
+                "nothing to train: --steps and --completion are both 0; give one of them a number of steps"
+            )
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate of a step: in each of the two phases a linear warm-up, then a cosine to a
@@ -232,7 +236,7 @@ def _check_start(
         )
     if start.question_prefix or start.relation_prefix:
         raise WeightsError(
-            f"{config.start_from} reads texts with an instruction in front of them, and sets are written without: "
+            f"{config.start_from} reads texts with an instruction in front of them, but sets are written without one: "
             "start from other weights"
         )
     flags = []

@@ -23,8 +23,8 @@ _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 
 
 class TrainableGFM(NamedWeights):
-    """Is a torch module with the weights of a GFM network and the loss of an example. The options are those of
-    `losses`.
+    """Computes the loss of an example with the weights of a GFM network, as a torch module. The options are
+    those of `losses`.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
@@ -37,7 +37,7 @@ class TrainableGFM(NamedWeights):
 
 
 class TrainableReasoner(NamedWeights):
-    """Is a torch module with the weights of a G-reasoner network and the loss of an example.
+    """Computes the loss of an example with the weights of a G-reasoner network, as a torch module.
 
     The options are those of `reasoner_losses`.
     """
@@ -128,8 +128,9 @@ def _scores(
     start: Floats,
     nodes: Tensor | None = None,
 ) -> Tensor:
-    """Return the logits (B, N), float32, of a GFM network, or with `nodes`, the vectors of the nodes, of a G-reasoner
-    network."""
+    """Return the logits (B, N), float32, of a GFM network; given `nodes`, the vectors of the nodes, those of a
+    G-reasoner network.
+    """
     device = vectors.device
     starts = torch.from_numpy(start).to(device)
     tensors: GraphTensors
@@ -157,20 +158,20 @@ def _mixed(parts: Mapping[str, Tensor], alpha: float) -> Tensor:
 
 
 def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean of each row of `values` (B, N) where `mask` (B, N) is 1, as (B,); 0 for a row whose mask is 0
-    everywhere."""
+    """Return the mean of each row of `values` (B, N) over the places where `mask` (B, N) is 1, as (B,); 0 if
+    there are none.
+    """
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
 def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
-    """Return eq. 11 as a scalar: the binary cross entropy of the targets plus that of all other entities, averaged
-    each.
+    """Return eq. 11 as a scalar: the mean binary cross entropy of the targets plus that of all other entities.
 
     Args:
         logits: (B, N).
         targets: (B, N), 1 for a target, else 0.
-        adversarial: The temperature at which the published code weighs negatives by a softmax of their logits, through
-            which no gradient goes; 0 for the mean over them.
+        adversarial: The temperature of the softmax of logits by which the published code weighs negatives,
+            through which no gradient goes; 0 for the mean over them.
     """
     positive = _mean_over(-logsigmoid(logits), targets)
     if not adversarial:
@@ -194,7 +195,8 @@ def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
-    """Return the ranking loss of documents, which score the sum of their entities' probabilities, as a scalar.
+    """Return the ranking loss of documents as a scalar. A document's score is the weighted sum of its entities'
+    probabilities.
 
     Args:
         logits: (B, N).

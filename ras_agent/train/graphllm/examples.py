@@ -92,8 +92,7 @@ class RoleExample:
 
 
 class ExampleMaker:
-    """Makes training examples from samples. The code of the roles renders and cuts the prompts, as it does in the
-    loop.
+    """Makes training examples from samples. The roles' own code renders and cuts the prompts, as in the loop.
 
     Args:
         window: The maximum number of tokens of a prompt with its reply.
@@ -126,7 +125,7 @@ class ExampleMaker:
         self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
-        """Tell whether the role of a sample calls its model; an answerer without facts to show does not."""
+        """Tell whether the role of a sample calls its model. An answerer without facts to show does not."""
         return (
             sample.kind == "plan"
             or not sample.steps

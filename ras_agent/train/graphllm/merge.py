@@ -2,8 +2,8 @@
 
     python -m ras_agent.train.graphllm.merge FOLDER OUT
 
-OUT is a GraphLLM like one whose weights were all trained. It gives the same replies, is as large on disk as the
-language model, and can be served without an adapter by any vLLM server that accepts prompt embeddings.
+OUT is a GraphLLM without an adapter. It gives the same replies, is as large on disk as the language model, and
+can be served by any vLLM server that accepts prompt embeddings.
 """
 
 from __future__ import annotations

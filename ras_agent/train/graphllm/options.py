@@ -29,8 +29,8 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMOptions(FitConfig):
-    """Holds the options of a GraphLLM and of its training. Raises SettingsError for options that contradict each
-    other.
+    """Holds the options of a GraphLLM and of its training. Raises SettingsError for options that contradict
+    each other.
     """
 
     # language_model may be a folder, whose place does not matter

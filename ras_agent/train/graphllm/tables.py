@@ -1,16 +1,16 @@
-"""Train and score the rows of RAS's tables of trainings, once for each seed, and write the tables.
+r"""Trains and scores the rows of RAS's tables of trainings, once for each seed, and writes the tables.
 
     python -m ras_agent.train.subq.build --musique train.jsonl --texts --out subq.jsonl
-    python -m ras_agent.train.graphllm.tables --data subq.jsonl --benchmark 2wikimultihopqa --test dev.json \\
+    python -m ras_agent.train.graphllm.tables --data subq.jsonl --benchmark 2wikimultihopqa --test dev.json \
         --language-model meta-llama/Llama-2-7b-hf --seeds 0,1,2 --out tables
 
-All options of ras_agent.train.graphllm.train hold for every row, except those that the row sets. A row's models plan and
-answer in the loop as published (preset paper), over the contexts of --test or --corpus. The same command goes on where it
-was stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
+All options of ras_agent.train.graphllm.train hold for every row, except those that the row sets. A row's models
+plan and answer in the loop as published (preset paper), over the contexts of --test or --corpus. A stopped
+command continues when it is given again. In --out: tables.md, tables.json, and a folder for each row and seed.
 
-training   Table 2: whole; without graph encoder, LoRA, text-to-triples (the passages' texts in place of their facts, for
-           which the samples need --texts) and multi-task (a model that plans, and one that answers)
-volume     Fig. 5: shares of the samples
+    training   Table 2: whole; without graph encoder, LoRA, text-to-triples (the passages' texts in place of their facts,
+               for which the samples need --texts) and multi-task (one model that plans, and one that answers)
+    volume     Fig. 5: shares of the samples
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OF_TEXTS = "chain-of-text"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Describes a row of a table: the trainings that it needs."""
+    """Describes a row of a table by the trainings that it needs."""
 
     name: str
     changes: Changes = field(default_factory=dict)
@@ -101,7 +101,7 @@ class GraphLLMTablesConfig(GraphLLMTrainingConfig, TablesOptions):
         self.check_tables(TABLES)
 
     def training(self, row: Row, tasks: str, seed: int) -> GraphLLMTrainingConfig:
-        """Return the options of the training of a row's model for `tasks`: "plan", "answer" or "both"."""
+        """Return the options for training a row's model for `tasks`: "plan", "answer" or "both"."""
         options = self.options_for(GraphLLMTrainingConfig)
         options |= row.changes
         options["tasks"] = tasks
@@ -143,7 +143,7 @@ def _refuse_learnt(config: GraphLLMTablesConfig) -> None:
 
 
 def _card(config: GraphLLMTablesConfig, row: Row, seed: int) -> JSON:
-    """Train the models of a row and ask them the test. Return their scores and costs."""
+    """Train the models of a row, ask them the test questions, and return their scores and costs."""
     models: dict[str, Path] = {}
     result: JSON = {}
     for tasks in dict.fromkeys(row.roles.values()):
@@ -163,7 +163,7 @@ def _card(config: GraphLLMTablesConfig, row: Row, seed: int) -> JSON:
 def _ask(
     config: GraphLLMTablesConfig, row: Row, seed: int, players: Mapping[str, Path]
 ) -> JSON:
-    """Ask the models of a row the test. Return the summary of the run."""
+    """Ask the models of a row the test questions, and return the summary of the run."""
     roles = {role: f"graphllm:{folder}" for role, folder in players.items()}
     layout = row.changes.get("layout", config.layout)
     settings = Settings(

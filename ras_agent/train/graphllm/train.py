@@ -50,8 +50,8 @@ _LAYOUTS = ("chain", "searches", "chain-of-text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMTrainingConfig(GraphLLMOptions):
-    """Holds the options of a planner's and answerer's training. The defaults are those of RAS's paper and training
-    script.
+    """Holds the options of a planner's and answerer's training. The defaults are those of RAS's paper and
+    training script.
     """
 
     data: Path
@@ -99,11 +99,11 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
         )
         if self.aligner and self.encoder == "none":
             raise SettingsError(
-                "--aligner is an encoder, and --encoder none is without one: leave one of them out"
+                "--aligner brings an encoder, but --encoder none excludes it: leave one of them out"
             )
         if self.aligner and self.start_from:
             raise SettingsError(
-                "--start-from has an encoder already: leave --aligner out"
+                "--start-from already has an encoder: leave --aligner out"
             )
 
     def model(self) -> GraphLLMConfig:
@@ -226,8 +226,8 @@ def train_on(
     config: GraphLLMOptions,
     digests: Mapping[str, str],
 ) -> FitResult:
-    """Train the model on the samples of the part "train"; those of "validation" choose the weights that it has in the
-    end.
+    """Train the model on the samples of the part "train". Those of "validation" choose the weights that it ends
+    with.
 
     Args:
         start: The model to train.
@@ -270,8 +270,11 @@ def samples_by_part(
 ) -> dict[str, list[SubqSample]]:
     """Return the samples to train on and to validate with, under "train" and "validation".
 
-    They are read from the file `config.data`, for the tasks of `config.tasks`, without the steps for which planner or
-    answerer would ask no model. Raises SettingsError if there are no samples to train on.
+    They are read from the file `config.data`, for the tasks of `config.tasks`. Steps at which planner or
+    answerer would call no model are left out.
+
+    Raises:
+        SettingsError: if there are no samples to train on.
     """
     parts: dict[str, list[SubqSample]] = {"train": [], "validation": []}
     for sample in read_samples(config.data):
@@ -332,7 +335,9 @@ def digest_of_weights(folder: Path) -> str:
 
 
 def _set_precision(model: GraphLLM, config: GraphLLMOptions) -> None:
-    """Make trained weights float32, since bfloat16 loses small steps, and frozen weights bfloat16 if it is used."""
+    """Make trained weights float32, because bfloat16 loses small steps, and frozen weights bfloat16 if the
+    training uses it.
+    """
     import torch
 
     bf16 = config.bf16

@@ -17,7 +17,7 @@ _NEW_TOKENS = 100  # RAS's
 
 
 class TrainableGraphLLM(nn.Module):
-    """Is a torch module: a GraphLLM with the loss of samples."""
+    """Computes the loss of samples with a GraphLLM, as a torch module."""
 
     def __init__(
         self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]
@@ -42,9 +42,10 @@ class TrainableGraphLLM(nn.Module):
     ) -> Mapping[str, float]:
         """Return the measures of a validation on `samples`, in batches of `size`.
 
-        "loss" and "token_accuracy" are of each token of the replies to learn, given the right tokens before it. The
-        model also generates `asked` replies, spread over the samples: "actions" is the share of plans with the right
-        action, "plans" the share of plans that are right word for word, and "answers" the score of answers.
+        "loss" and "token_accuracy" are means over the tokens of the replies to learn, each predicted from the
+        right tokens before it. The model also generates `asked` replies, spread over the samples: "actions" is
+        the share of plans with the right action, "plans" the share of plans that are right word for word, and
+        "answers" the score of answers.
         """
         loss = 0.0
         right = 0

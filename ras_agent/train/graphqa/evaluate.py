@@ -2,8 +2,8 @@
 
     python -m ras_agent.train.graphqa.evaluate --model FOLDER --benchmark explagraphs --data val.tsv --out runs/x
 
-With --cite the model is asked to list the nodes and edges that its reply is based on, and is also scored by whether
-these exist (G-Retriever's check for hallucination, appendix F).
+With --cite the model is asked to list the nodes and edges behind its reply, and is also scored by whether these
+exist (G-Retriever's check for hallucination, appendix F).
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def evaluate(
 def graph_sizes(
     prompts: GraphPrompts, questions: Sequence[Question]
 ) -> dict[str, float]:
-    """Return means over questions: the nodes of the graph that the reader is shown, and the tokens of its complete
-    text.
+    """Return two means over questions: the nodes of the graph that the reader is shown, and the tokens of its
+    complete text.
     """
     nodes = []
     tokens = []
@@ -141,9 +141,13 @@ def graph_sizes(
 
 
 def forget_other_weights(out: Path, folder: Path) -> None:
-    """Delete the run at `out` if `folder` had other weights then, which more training has replaced.
+    """Delete the run at `out` if it was made with other weights than those now in `folder`, as after more
+    training.
 
-    A run of the current weights stays, and is resumed. Raises RunError if the manifest cannot be read.
+    A run of the current weights stays, and is resumed.
+
+    Raises:
+        RunError: if the manifest cannot be read.
     """
     run = RunFolder(out)
     if not run.manifest_path.exists():
@@ -159,7 +163,7 @@ def _roles(folder: Path) -> dict[str, str]:
 
 
 def _variant(folder: Path) -> dict[str, str]:
-    """Return a digest of the weights in a folder, by which runs of different weights are told apart."""
+    """Return a digest of the weights in a folder, which distinguishes runs of different weights."""
     from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
 
     return {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}

@@ -1,5 +1,5 @@
-"""Makes training examples of a GraphLLM from questions with graphs: the part of the graph that is shown, and the
-reply.
+"""Makes training examples of a GraphLLM from questions with graphs: the part of the graph to show, and the
+reply to learn.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ class GraphQAExamples:
     def __init__(
         self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
     ) -> None:
-        """Take the set and the maker of prompts. cite: whether a reply lists its evidence; see `reply_of`."""
+        """Take the set and the maker of prompts.
+
+        Args:
+            cite: whether a reply lists its evidence; see `reply_of`.
+        """
         self._set = set_
         self._prompts = prompts
         self._cite = cite
@@ -80,11 +84,11 @@ def graph_of(question: Question) -> Graph:
 
 
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
-    """Return the reply to learn: the answers, one a line.
+    """Return the reply to learn: the answers, one per line.
 
-    With `cite`, the nodes and edges that the reply is based on follow, in the form that `answer_citing` asks for.
-    These are the edges shown in `item` that name an answer, or all of them if none does, with their ends. Edges name
-    the objects of a scene by name, since their texts contain the separator of an edge's parts.
+    With `cite`, the nodes and edges behind the answers follow, in the form that `answer_citing` asks for. These
+    are the edges shown in `item` that name an answer, or all of them if none does, with their ends. Edges name
+    a scene's objects only by name, because the objects' texts contain the separator of an edge's parts.
     """
     reply = "\n".join(question.answers)
     if not cite:

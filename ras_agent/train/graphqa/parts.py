@@ -1,8 +1,8 @@
 """Splits the questions of a set into those to learn from, those that choose the weights, and the test.
 
-The reader of graphs, its aligner and the papers' tables all use `read_parts`, so none of them learns from a held-out
-question. An aligner's folder lists the keys of the questions that it was made with (`Learnt`); a reader refuses an
-aligner that was made with a held-out question.
+The reader of graphs, its aligner and the papers' tables all use `read_parts`, so none of them learns from a
+held-out question. An aligner's folder lists the keys of the questions from which it was made (`Learnt`); a
+reader refuses an aligner that was made from a held-out question.
 """
 
 from __future__ import annotations
@@ -83,13 +83,11 @@ class PartsOptions:
         check_ranges(self, _RANGES)
         if len(self.shares) != 2 or sum(self.shares) >= 1:
             raise SettingsError(
-                "--shares has to be two numbers, for validation and test, that add up to less than 1"
+                "--shares must be two numbers, for validation and test, that add up to less than 1"
             )
 
     def prizes(self) -> Prizes:
-        """Return how the Steiner tree is selected: by the given numbers, or else by those that the paper has for the
-        set.
-        """
+        """Return how the Steiner tree is selected: by the given numbers, or by the paper's numbers for the set."""
         nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
         return (
             nodes if self.top_nodes is None else self.top_nodes,
@@ -103,7 +101,10 @@ def read_parts(
 ) -> dict[Part, list[Question]]:
     """Return the questions of a set's file by part. "test" is empty if no questions are held out for it.
 
-    `name` is the set. Raises SettingsError if the questions have no graphs.
+    `name` is the set.
+
+    Raises:
+        SettingsError: if the questions have no graphs.
     """
     set_ = benchmark(name)
     questions = set_.load(data)
@@ -130,8 +131,8 @@ def read_parts(
 def published_parts(count: int) -> list[Part]:
     """Return the part of each of `count` questions, as G-Retriever's published code draws it: 60, 20 and 20 %.
 
-    The code calls scikit-learn's `train_test_split` twice with the seed 42. It holds out the beginning of a
-    permutation. The held-out 40 % are split again in the same way into validation and test.
+    That code calls scikit-learn's `train_test_split` twice with the seed 42: first it holds out 40 %, the
+    beginning of a permutation, then it splits these in the same way into validation and test.
     """
     parts: list[Part] = ["train"] * count
     held_out = _head_of_permutation(np.arange(count), _PUBLISHED_HELD_OUT)
@@ -177,7 +178,7 @@ def key_of(question: str, image: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """Holds the keys of the questions that weights were made with: those learnt from, and those that chose the
+    """Holds the keys of the questions from which weights were made: those learnt from, and those that chose the
     weights.
     """
 
@@ -207,7 +208,7 @@ class Learnt:
             ) from error
 
     def refuse(self, parts: Mapping[Part, Sequence[Question]], source: Path) -> None:
-        """Raise SettingsError if a held-out question of `parts` was learnt from, or if a test question chose the
+        """Raise SettingsError if a held-out question of `parts` was learnt from, or a test question chose the
         weights.
 
         `source` is the folder or file of the keys, which the message names.

@@ -54,7 +54,7 @@ _SAME_PARTS = ("benchmark", "validation", "shares", "split", "embedder")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Describes a row of a table: the training that it needs."""
+    """Describes a row of a table by the training that it needs."""
 
     name: str
     changes: Changes = field(default_factory=dict)
@@ -194,7 +194,7 @@ class GraphQATablesConfig(GraphQATrainingConfig, TablesOptions):
         return GraphQATrainingConfig(**options)
 
     def _aligner(self, row: Row, changes: Changes, seed: int) -> Path:
-        """Return the folder of a row's aligner. It is trained unless another row has done so."""
+        """Return the folder of a row's aligner, which is trained unless another row has trained it."""
         samples = self._samples(row)
         named = [f"{key}-{value}" for key, value in changes.items()]
         if samples != self.reasoning:
@@ -219,8 +219,9 @@ class GraphQATablesConfig(GraphQATrainingConfig, TablesOptions):
         return config.out
 
     def _samples(self, row: Row) -> Path:
-        """Return the samples for a row's aligner: those given, or samples made by rules from the graphs that it
-        prunes."""
+        """Return the samples for a row's aligner: the given ones, or samples made by rules from the graphs that
+        it prunes.
+        """
         tree = {name: row.changes[name] for name in _TREE if name in row.changes}
         if self.reasoning is not None and not tree:
             return self.reasoning
@@ -274,11 +275,11 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
 def _shape_of_aligners(
     rows: Sequence[Row], config: GraphQATablesConfig, embedder: Embedder
 ) -> Changes:
-    """Return the shape of the aligners' graph encoder, to be used by all `rows` if one of them has an aligner; {} if
-    none has.
+    """Return the shape of the aligners' graph encoder, for all `rows` if one of them has an aligner; {} if none
+    has one.
 
-    An aligner is as wide as its embedder's vectors, and the reader uses its encoder. With another shape, rows without
-    an aligner would compare a different network.
+    An aligner is as wide as its embedder's vectors, and the reader uses its encoder. With another shape, rows
+    without an aligner would compare a different network.
     """
     if all(row.aligner is None for row in rows):
         return {}

@@ -99,7 +99,9 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
         check_ranges(self, _RANGES)
         check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
         if self.n_seed and not self.aligner:
-            raise SettingsError("--n-seed prunes by an aligner: add --aligner FOLDER")
+            raise SettingsError(
+                "--n-seed needs an aligner to prune with: add --aligner FOLDER"
+            )
         if (
             self.aligner
             and not self.n_seed
@@ -111,9 +113,9 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
             )
 
     def refuse_learnt(self, learnt: Learnt, source: Path) -> None:
-        """Raise SettingsError if an aligner was made with questions of the test or the validation.
+        """Raise SettingsError if an aligner was made from questions of the test or the validation.
 
-        `learnt` has the questions that the aligner in the folder `source` was made with.
+        `learnt` has the questions from which the aligner in the folder `source` was made.
         """
         parts = read_parts(self.benchmark, self.data, self)
         if self.test is not None:
@@ -145,7 +147,7 @@ class GraphQATrainingConfig(GraphLLMOptions, PartsOptions):
 
 
 def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
-    """Return a reader of graphs with the model of `start`, which shows graphs as the options say."""
+    """Return a reader of graphs with the model of `start`. It shows graphs as the options say."""
     from ras_agent.tools.graph_tokens.aligner import GraphAligner
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
 
@@ -238,7 +240,7 @@ def train(
 def _seconds(
     result: Mapping[str, Any] | None, summary: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the seconds of a training step, if there was a training, and of a reply to the test."""
+    """Return the seconds of a training step (if there was a training) and of a reply to a test question."""
     seconds = {"s a reply": summary["seconds"]["mean"]}
     if result and result["steps"]:
         seconds["s a step"] = result["seconds"] / result["steps"]

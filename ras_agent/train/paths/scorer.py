@@ -39,7 +39,7 @@ class ScorerTrainingConfig(GraphLLMOptions, PathData):
     """Holds the options of a scorer's training on a language model. Raises SettingsError for options that contradict."""
 
     wording: str = "facts"
-    """What candidates are: facts or relations."""
+    """How candidates are written: as facts or as relations."""
     encoder: str = "none"
     graph_tokens: int = 0
     epochs: int = 2
@@ -97,9 +97,10 @@ class ShareExample:
 def share_examples(
     examples: Sequence[PathExample], seed: int = 0
 ) -> Iterator[ShareExample]:
-    """Yield two examples for each question: its gold paths among other paths, and its gold facts among other facts.
+    """Yield two examples for each question: its gold paths among other paths, and its gold facts among other
+    facts.
 
-    The order of the candidates is drawn by `seed` and the question, so that it gives no hint.
+    The order of the candidates is drawn by `seed` and the question, so that it does not reveal the right ones.
     """
     prompt = load(PROMPT)
     for question, of_question in groupby(

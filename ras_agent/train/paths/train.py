@@ -66,8 +66,8 @@ _RANGES = {
 class PathData:
     """Holds the options that choose the examples of a training on paths.
 
-    A training's configuration class inherits from it and from FitConfig, so it has no slots. Raises SettingsError for
-    options that contradict each other.
+    A training's configuration class inherits from it and from FitConfig, so it has no slots. Raises
+    SettingsError for options that contradict each other.
     """
 
     questions: tuple[Path, ...]
@@ -91,7 +91,7 @@ class PathData:
         check_choices(self, {"learn": LEARNABLE})
         if self.benchmark and self.kb:
             raise SettingsError(
-                f"--benchmark {self.benchmark} brings the graph of each question: leave --kb out"
+                f"the questions of --benchmark {self.benchmark} have their own graphs: leave --kb out"
             )
         if not self.benchmark and len(self.kb) != len(self.questions):
             raise SettingsError(
@@ -140,8 +140,8 @@ class PathTrainingConfig(FitConfig, PathData):
 
 @dataclass(frozen=True, slots=True)
 class PathExample:
-    """Holds the texts of triplets for the loss, as a scorer reads them. Positive and negatives are all facts or all
-    paths.
+    """Holds the texts of triplets for the loss, as a scorer reads them. Positive and negatives are all facts,
+    or all paths.
     """
 
     question: str
@@ -204,10 +204,11 @@ def path_examples(
 
 
 def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
-    """Return the paths that lead to a question's answers: the path that the benchmark names, or else shortest paths.
+    """Return the paths that lead to a question's answers: the path that the benchmark names, or else shortest
+    paths.
 
-    Shortest paths lead from the question's entities, one to each answer; at most eight are taken. The list is empty if
-    the graph lacks the path, the entities or the answers.
+    A shortest path leads from one of the question's entities to each answer; at most eight are used. The list
+    is empty if the path, the entities or the answers are not in the graph.
     """
     graph = subgraph.graph
     named = question.metadata.get("path")
@@ -222,8 +223,9 @@ def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
 def _other_paths(
     subgraph: Subgraph, gold: GraphPath, question: Question, wording: Wording
 ) -> list[str]:
-    """Return the texts of paths from the start of `gold`, at most as long, that are not part of it and do not end in an
-    answer."""
+    """Return the texts of paths from the start of `gold`, at most as long, that are no part of it and do not
+    end in an answer.
+    """
     graph = subgraph.graph
     right = set(map(canonical_key, question.answers))
     paths = complete(subgraph, [gold.start], PathLimits(len(gold), 2000)).paths
@@ -293,10 +295,13 @@ def train_head(
     embedder: Embedder,
     config: PathTrainingConfig,
 ) -> tuple[PathHead, FitResult]:
-    """Train on `train_part`, and return the weights of the epoch that orders the most triplets of `dev_part`
+    """Train on `train_part`, and return the weights of the epoch that orders most triplets of `dev_part`
     correctly.
 
-    The untrained weights compete too. Raises SettingsError if a part has no examples.
+    The untrained weights are compared too.
+
+    Raises:
+        SettingsError: if a part has no examples.
     """
     import torch
 
@@ -375,7 +380,7 @@ def examples_of_parts(
 def _asked_of_graphs(
     config: PathData,
 ) -> Iterator[tuple[Graph, Sequence[Question], str]]:
-    """Yield each graph with questions about it and the part they belong to."""
+    """Yield each graph with the questions about it, and the part to which they belong."""
     if not config.benchmark:
         for kb, file in zip(config.kb, config.questions, strict=True):
             graph = Graph.from_triples(read_knowledge_base(kb))

@@ -1,5 +1,6 @@
 """Makes the path encoder trainable by the training loop: two pairs of low-rank maps, and the triplet loss over
-vectors."""
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Triplets:
 
 
 class TrainablePathHead(NamedWeights):
-    """Is a torch module with the weights of a PathHead and the loss of triplets, whose margin is `margin`."""
+    """Computes the loss of triplets with the weights of a PathHead, as a torch module. `margin` is the margin
+    of the loss.
+    """
 
     vectors: Tensor
 
@@ -51,7 +54,9 @@ class TrainablePathHead(NamedWeights):
         return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
-        """Return the loss of other triplets, and "order", the share of them whose right text scores higher."""
+        """Return the loss of other triplets, and as "order" the share of triplets whose right text scores
+        higher.
+        """
         device = self.vectors.device
         right, wrong = self._cosines(
             triplets.vectors.to(device), triplets.rows.to(device)

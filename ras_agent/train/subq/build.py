@@ -132,11 +132,11 @@ class SubqConfig:
             )
         if self.hotpotqa and self.model is None:
             raise SettingsError(
-                "HotpotQA's questions come without sub-queries: give --model to have them written"
+                "HotpotQA's questions come without sub-queries: give the model that writes them with --model"
             )
         if self.opening and self.first == "subquery":
             raise SettingsError(
-                "--opening begins with the question itself, and --first subquery with another search: leave one of them out"
+                "--opening begins with the question itself, but --first subquery with another search: leave one of them out"
             )
 
 
@@ -192,7 +192,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The samples of a question, or the reason why there are none, and the model calls that were made."""
+    """Holds the samples of a question, or the reason why there are none, and the model calls that were made."""
 
     samples: tuple[SubqSample, ...] = ()
     problem: str = ""
@@ -200,7 +200,7 @@ class _Outcome:
 
 
 class _Worker:
-    """A maker of the samples of questions."""
+    """Makes the samples of questions."""
 
     def __init__(self, config: SubqConfig) -> None:
         asks = config.model is not None or config.base_model is not None

@@ -49,10 +49,11 @@ class Decomposer:
     async def documents(
         self, question: Question, documents: Sequence[Passage]
     ) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; () if it finds none
-        necessary.
+        """Return the documents that the model finds necessary, in the order of the searches; () if it finds
+        none necessary.
 
-        Raises ParseError if neither of two replies names documents, and the errors of the calls.
+        Raises:
+            ParseError: if two replies name no documents. Errors of the calls are raised too.
         """
         turns = self._pick.fill(
             documents=passage_block(documents), question=as_data(question.question)

@@ -74,8 +74,8 @@ class SubqSample:
     added: bool = False
 
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
-        """Return the question graph and the steps that the loop would have at this point, from which the role's prompt
-        is made.
+        """Return the question graph and steps that a run would have at this point; the role's prompt is made
+        from them.
         """
         graph = QuestionGraph()
         steps = list[Step]()
@@ -143,8 +143,9 @@ class SubqSample:
 def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSample]:
     """Return the samples of a file, or of one split of it, in order.
 
-    Raises IngestError, with the place, for a record that is not a sample, contradicts itself, or repeats an id, and for
-    a file without samples of the split.
+    Raises:
+        IngestError: for a record that is not a sample, contradicts itself, or repeats an id, and for a file
+            without samples of the split. The message names the place.
     """
     samples: list[SubqSample] = []
     places: dict[str, str] = {}
@@ -152,7 +153,7 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
         sample = SubqSample.from_record(record)
         if (first := places.setdefault(sample.id, record.where)) != record.where:
             raise record.error(
-                f"the id {sample.id!r} is that of {first} too; ids are unique in a file"
+                f"the id {sample.id!r} is already used by {first}: give each sample its own id"
             )
         if split in (None, sample.split):
             samples.append(sample)
@@ -177,7 +178,7 @@ def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
 
 
 def _contradiction(sample: SubqSample) -> str:
-    """Return what is contradictory in a sample; "" if nothing is."""
+    """Return in which way a sample contradicts itself; "" if it does not."""
     if (sample.label == "no_retrieval") and sample.steps:
         return "'label' is no_retrieval, yet there are steps"
     if sample.kind == "answer":
@@ -239,7 +240,7 @@ def _optional(record: QuestionRecord, key: str) -> str:
 def _words(record: QuestionRecord, key: str) -> str:
     text = record.text(key)
     if not text.strip():
-        raise record.error(f"{key!r} is blank")
+        raise record.error(f"{key!r} should not be blank")
     return text
 
 

@@ -1,4 +1,6 @@
-"""Reads the questions to make samples from, with the documents that each needs and, if known, its sub-queries."""
+"""Reads the questions from which samples are made, with the documents that each needs and, if known, its
+sub-queries.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,10 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SubqQuestion:
-    """Holds a question, the documents that together contain its answer, and a sub-query for each if sub-queries are
-    known.
+    """Holds a question, the documents that together contain its answer, and, if known, a sub-query for each of
+    them.
 
-    The documents of a question without sub-queries are in no particular order, and may be more than it needs.
+    Without sub-queries, the documents are in no particular order, and may be more than the question needs.
     """
 
     source: str
@@ -38,7 +40,8 @@ class SubqQuestion:
     opening: tuple[Passage, ...] = ()
     """The passages found by a search for the question itself, if the history begins with it."""
     only_answer: bool = False
-    """Whether only answers are learnt from it: from all documents at once, or from memory without documents."""
+    """Whether only answering is learnt from it: from all documents at once, or without documents from
+    memory."""
 
 
 class SubqSource(NamedTuple):
@@ -137,7 +140,9 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
         documents.append(context_passage(item.text("doc_topic"), text))
         searches.append(item.text("sub_query"))
     if not documents:
-        raise record.error("no sub-query of 'sub_queries' has a document")
+        raise record.error(
+            "'sub_queries' has no sub-query with a document: leave the record out"
+        )
     question = Question(
         record.identity, record.text("question"), (record.text("answer"),)
     )
@@ -153,7 +158,7 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
 
 
 def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ARC-Easy's questions, from which only answers are learnt.
+    """Read ARC-Easy's questions, from which only answering is learnt.
 
     The first five passages of a record are read, if it has any. `on_bad` is as for `musique`.
     """
@@ -161,12 +166,16 @@ def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def asqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ASQA's questions with their long answers, from which only answers are learnt. `on_bad` is as for `musique`."""
+    """Read ASQA's questions with their long answers, from which only answering is learnt. `on_bad` is as for
+    `musique`.
+    """
     return _to_answer("asqa", "asqa", file, on_bad)
 
 
 def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
-    """Return the questions of a file in the format of the benchmark `form`, from which only answers are learnt."""
+    """Return the questions of a file in the format of the benchmark `form`, from which only answering is
+    learnt.
+    """
     training_set = questions_and_corpus(form, file, on_bad)
     questions = []
     for question in training_set.questions:
@@ -179,11 +188,13 @@ def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read those questions of StrategyQA whose last step compares the results of all others, which refer to no step.
+    """Read those questions of StrategyQA whose last step compares the results of the other steps, which refer
+    to no step.
 
-    Only these have searches that are known without the answers of single steps, which the set lacks. A question's
-    facts are its documents: each is assigned to the step that shares most of its words. The set's development part is
-    left out. `on_bad` is as for `musique`; it is also called with the number of questions of other kinds.
+    Only for these can the searches be written without the answers of single steps, which the set does not have.
+    A question's facts are its documents: each is assigned to the step with which it shares most words. The
+    set's development part is left out. `on_bad` is as for `musique`; it is also called with the number of
+    questions of other kinds.
     """
     questions = []
     others = 0

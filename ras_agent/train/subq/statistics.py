@@ -92,8 +92,11 @@ def _overlap(samples: Sequence[SubqSample]) -> int:
 
 
 def _answers_in_triples(samples: Sequence[SubqSample]) -> str:
-    """Return "A of B": B samples have steps and an answer that a text can state (not yes or no); in A of them the
-    triples do."""
+    """Return "A of B": how many answers the triples state (A), of those samples with steps whose answer a text
+    can state (B).
+
+    A text cannot state yes or no.
+    """
     right = 0
     count = 0
     for sample in samples:

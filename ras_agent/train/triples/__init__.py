@@ -1,1 +1,1 @@
-"""Trains text-to-triples models, seq2seq and causal."""
+"""Trains models that turn text into triples, seq2seq and causal."""

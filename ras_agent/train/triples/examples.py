@@ -40,8 +40,11 @@ class EncodedExample:
 def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
     """Return the examples of some files, each text once.
 
-    A file is JSON Lines with `text`, `triples` and optionally `title`; or, as WikiOFGraph is prepared for RAS, with
-    `input` and `output`, a line of (S> ...| P> ...| O> ...). Raises IngestError, with the place, for any other record.
+    A file is JSON Lines with `text`, `triples` and optionally `title`; or, as WikiOFGraph is prepared for RAS,
+    with `input` and `output`, a line of (S> ...| P> ...| O> ...).
+
+    Raises:
+        IngestError: for any other record; the message names its place.
     """
     examples: dict[str, TripleExample] = {}
     for file in files:
@@ -103,8 +106,8 @@ def encode(
 
 
 class BatchesByLength:
-    """Is the sequence of an epoch's batches: examples of similar length together, in random order, encoded when
-    accessed.
+    """Groups an epoch's examples into batches of similar length, in random order, and encodes a batch when it
+    is accessed.
     """
 
     def __init__(

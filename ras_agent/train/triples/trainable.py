@@ -16,7 +16,9 @@ _IGNORED = -100  # a label that the loss ignores
 
 
 class TrainableTriples(nn.Module):
-    """Is a torch module: a transformers model with the loss of encoded examples. `text` is the form of their texts."""
+    """Computes the loss of encoded examples with a transformers model, as a torch module. `text` is the form of
+    their texts.
+    """
 
     def __init__(self, model: Any, text: TripleText) -> None:
         super().__init__()
@@ -34,11 +36,11 @@ class TrainableTriples(nn.Module):
 def model_inputs(
     batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu"
 ) -> dict[str, Tensor]:
-    """Return the inputs from which a transformers model computes its loss: padded tokens (B, T), their mask, and
-    labels.
+    """Return the inputs from which a transformers model computes its loss: padded tokens (B, T), their mask,
+    and labels.
 
-    A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
-    the target's tokens have labels.
+    A seq2seq model reads the sources, and the targets are its labels. A causal model reads source and target in
+    a row, and only the target's tokens have labels.
     """
     rows = []
     labels = []

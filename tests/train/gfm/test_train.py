@@ -450,7 +450,7 @@ def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> Non
         metrics.write_text(first + line + third)
         with pytest.raises(
             IngestError,
-            match=says("metrics.jsonl line 2", "no step", "take the line out"),
+            match=says("metrics.jsonl line 2", "no step", "remove the line"),
         ):
             train(config)
     # a line less, and one that no newline ends, are metrics

@@ -441,7 +441,7 @@ def test_another_file_of_samples_is_not_gone_on_with(
     [
         ({"tuning": "half"}, "--tuning half: unknown; known: frozen, lora, full"),
         ({"graph_tokens": 0}, "--encoder none"),
-        ({"batch": 0}, "--batch has to be at least 1"),
+        ({"batch": 0}, "--batch must be at least 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(
@@ -535,5 +535,5 @@ def test_the_encoder_may_begin_as_an_aligners(
 def test_an_aligner_is_no_encoder_for_a_model_without_one(
     config: GraphLLMTrainingConfig,
 ) -> None:
-    with pytest.raises(SettingsError, match="--encoder none is without one"):
+    with pytest.raises(SettingsError, match="--encoder none excludes it"):
         replace(config, encoder="none", aligner=Path("aligner"))

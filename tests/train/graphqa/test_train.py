@@ -290,7 +290,8 @@ def test_the_rate_falls_to_half_as_in_g_retrievers_code() -> None:
 
 def test_options_that_mean_nothing_are_refused(config: GraphQATrainingConfig) -> None:
     with pytest.raises(
-        SettingsError, match=says("--n-seed prunes by an aligner: add --aligner FOLDER")
+        SettingsError,
+        match=says("--n-seed needs an aligner to prune with: add --aligner FOLDER"),
     ):
         replace(config, n_seed=3)
     with pytest.raises(

@@ -360,7 +360,9 @@ def test_the_published_questions_bring_a_sub_query_for_each_document(
         "the oberoi group",
     ]
     [reason] = card["left_out"]
-    assert says("no sub-query of 'sub_queries' has a document").search(reason)
+    assert says(
+        "'sub_queries' has no sub-query with a document: leave the record out"
+    ).search(reason)
 
 
 def test_questions_of_arc_easy_and_asqa_teach_only_to_answer(tmp_path: Path) -> None:

@@ -330,5 +330,7 @@ def test_a_document_that_is_nowhere_leaves_its_question_out(
 
 
 def test_questions_without_subqueries_need_a_model(source: Path) -> None:
-    with pytest.raises(SettingsError, match="give --model to have them written"):
+    with pytest.raises(
+        SettingsError, match="give the model that writes them with --model"
+    ):
         _config(source, None)

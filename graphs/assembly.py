@@ -100,8 +100,10 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         stop_reason: str = "",
         static: bool = False,
     ) -> None:
-        """Add the nodes that run before `following`: `begin`, `rewrite` if there is a rewriter, and `recall` if
-        there is a store.
+        """Add the nodes that run before `following`.
+
+        They are `begin`, `rewrite` (for follow-up questions, if there is a rewriter), and `recall` (if there is
+        a store).
 
         Args:
             following: the first node of the loop.

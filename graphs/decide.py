@@ -209,7 +209,13 @@ def reason(
             if sentence is None:
                 wordless = []
             else:
-                wordless = [Failure("reasoner", "wrote an empty sentence", hop + 1)]
+                wordless = [
+                    Failure(
+                        "reasoner",
+                        "the sentence is empty, so the loop ends: try another model",
+                        hop + 1,
+                    )
+                ]
             return end_loop("planner_failed") | {"failures": record_failures(wordless)}
         if ends_chain(sentence):
             plan = Plan("sufficient", reason=sentence)

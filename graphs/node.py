@@ -445,8 +445,8 @@ class _Asked:
         self.role_call = None
 
     def fail(self, error: Exception) -> None:
-        """Record an exception as a failure, or the limit that caused it, and set the fallback as the next call
-        if there is one.
+        """Record an exception as a failure, or as the limit that was reached, and make the fallback, if there
+        is one, the next call.
 
         Raises the error again if its type is in RAISED.
         """

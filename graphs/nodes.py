@@ -354,8 +354,8 @@ class StructureReads(CallReads):
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
     """Return the body of a node that reads facts in the passages that this hop's searches found.
 
-    Each passage is read once: not again at a later hop, and if several searches found it, for the first of
-    them. The extractor is called only for passages that do not come with triples.
+    A passage is read only once in a run. If several searches of the hop found it, its facts belong to the first
+    of them. The extractor is called only for passages that do not come with triples.
 
     Args:
         fallback: reads the passages for which the extractor's model gave no readable reply.
@@ -749,8 +749,8 @@ def _spans(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Sequence[Sequence[Span]]]:
-    """Return, for each cited passage, the spans that the judge reads as evidence; () if the judge cannot read
-    spans.
+    """Return the spans that the judge reads in the title and text of each cited passage; () if the judge cannot
+    read spans.
     """
     texts = cited_texts(reply, passages)
     if not texts or not isinstance(judge, SpanReader):

@@ -76,7 +76,7 @@ class Preset:
     may_abstain: bool = True
     """Whether the answerer may abstain."""
     layout: EvidenceLayout | None = None
-    """Whether planner and answerer are shown facts, passages or both; None if each role decides."""
+    """How planner and answerer are shown the evidence; None if each role decides."""
     follows_any: bool = False
     """Whether a planner's reply that states no action, even when asked again, is used as the next sub-query."""
     from_memory: bool = False

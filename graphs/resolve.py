@@ -548,7 +548,9 @@ def _is_model(role: str, spec: object) -> bool:
 
 
 def _check_samples(spec: object, options: RoleOptions) -> None:
-    """Raise SettingsError if several samples are asked for that would be equal, or whose texts cannot be compared."""
+    """Raise SettingsError if several samples of an answer would all be equal, or if their texts cannot be
+    compared.
+    """
     if options.samples == 1:
         return
     if not _is_model("answerer", spec):

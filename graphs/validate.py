@@ -98,7 +98,7 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
         )
     if iterations is not None and (not static or iterations < 1):
         raise ValueError(
-            f"static_iterations has to be at least 1, and goes with static_passages; got {iterations!r}"
+            f"static_iterations must be at least 1, and needs static_passages; got {iterations!r}"
         )
     passages = [
         _given_passage(item, number)

@@ -5,8 +5,9 @@
 
 Each row has our figure, the figure of a named peer from the same run, their ratio, and the bar that the ratio
 must meet. Ratios are compared, not times, because machines differ and are busy. The column `before` is the
-median of the row's last five ratios in the file. A ratio that is a fifth worse than that is marked WORSE and
-listed under the table, as is a part that was not measured because its peer or server is missing.
+median of the row's last five ratios in the file. A ratio that is a fifth worse than `before` is marked WORSE,
+and listed under the table. Parts that were not measured, because their peer or server is missing, are listed
+there too.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
 
 
 def _any_of(texts: Iterable[str]) -> str:
-    """Return a pattern that matches any of the texts, the longest that fits."""
+    """Return a pattern that matches any of the texts; if several match, the longest."""
     patterns = sorted(map(re.escape, texts), key=len, reverse=True)
     return "|".join(patterns)
 

@@ -321,7 +321,7 @@ def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, None as an empty list, any other value as a list of one."""
+    """Return a list unchanged, an empty list for None, and any other value in a list."""
     if isinstance(value, list):
         return value
     if value is None:
@@ -398,7 +398,7 @@ class _Reader:
         return bool(edges) and not _has_word(rest)
 
     def _reads_heading(self, text: str) -> bool:
-        """Read a heading and the items after its colon. Tell whether the line is a heading."""
+        """Read a heading and the items after its colon. Return whether the line is a heading."""
         heading = _heading_of(text)
         if heading is None:
             return False
@@ -523,7 +523,7 @@ def _edges_in(text: str) -> list[Edge]:
 
 
 def _marked_edge(head: str, relation: str, tail: str) -> Edge:
-    """Return the edge of three texts without the marks before them."""
+    """Return the edge of three texts, each without the mark in front of it."""
     return _bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT)
 
 

@@ -69,7 +69,7 @@ def sureness_cells(run: RunFigures) -> list[str]:
 
 
 def percent(value: float | None) -> str:
-    """Return a share in percent with one decimal, without the percent sign."""
+    """Return a share in percent with one decimal, without the percent sign; a dash for None."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}"
@@ -172,12 +172,12 @@ def _differences(differences: Sequence[Versus]) -> str:
 
 
 def difference_heads(differences: Sequence[Versus]) -> list[str]:
-    """Return the heads of the columns that `difference_cells` fills."""
+    """Return the headings of the columns that `difference_cells` fills."""
     return ["metric", "n", "difference", "p", f"p of {len(differences)}, Holm"]
 
 
 def difference_cells(difference: Versus, gap: str) -> list[str]:
-    """Return the cells of a difference between two runs, where `gap` is the cell of the difference itself."""
+    """Return the cells about a difference between two runs. `gap` is the cell of the difference itself."""
     comparison = difference.comparison
     p = p_text(comparison.permutation_p)
     corrected = p_text(difference.corrected_p)
@@ -262,7 +262,7 @@ def _all_right(repeated: Mapping[str, RepeatFigures]) -> str:
 def all_right_columns(
     repeated: Sequence[RepeatFigures],
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the heads pass^1, pass^2 ... and for each repeated run its chances of these in percent."""
+    """Return the headings pass^1, pass^2 ..., and each repeated run's probabilities under them, in percent."""
     deepest = max(repeats.count for repeats in repeated)
     depths = range(1, deepest + 1)
     rows = []

@@ -239,7 +239,7 @@ def score_cells(row: RunRow, metrics: Sequence[str]) -> dict[str, str]:
 
 
 def cost_cells(spent: Spent, unit: Unit) -> dict[str, str]:
-    """Return the costs of a question: seconds, then tokens and money if `unit` says that they are known."""
+    """Return the costs of a question: seconds, then tokens and money if they are known, as `unit` says."""
     cells = {"s": f"{spent.seconds:.2f}"}
     if unit != "seconds":
         cells["tokens"] = f"{spent.tokens:,.0f}"
@@ -249,7 +249,7 @@ def cost_cells(spent: Spent, unit: Unit) -> dict[str, str]:
 
 
 def table_of(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return a Markdown table. `columns` maps each heading to the cells of its column."""
+    """Return a Markdown table of rows, each a mapping from the headings to the row's cells."""
     cells = [list(row.values()) for row in rows]
     return markdown_table(list(rows[0]), cells)
 

@@ -1,1 +1,1 @@
-"""What a user chooses: settings, filters, the address of an index, and plug-ins by their names."""
+"""Holds what a user chooses: settings, filters, the address of an index, and plug-ins by name."""

@@ -1,1 +1,1 @@
-"""What all parts share: records and their JSON, events, errors, marks, and the schema of relations."""
+"""Holds what all parts share: records and their JSON, events, errors, marks, and the schema of relations."""

@@ -51,7 +51,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """A period, and the characters of a sentence that state it."""
+    """Holds a period, and the characters of a sentence that state it."""
 
     period: Period
     start: int
@@ -97,11 +97,11 @@ def year_of(date: str) -> float:
 def facts_at(
     facts: Iterable[Triple], passages: Mapping[str, Passage], date: str
 ) -> list[Triple]:
-    """Return the facts, without those that hold only at other times than `date`.
+    """Return the facts, without those that are known to hold only at other times than `date`.
 
-    A fact's time is the period in the sentence in which it was read, and the period in its attributes
-    `valid_from` and `valid_until`. A fact that was read in several places is left out if none of their periods
-    includes the date.
+    A fact's time is the period that the sentence in which it was read states for it (`period_of_fact`), and the
+    period in its attributes `valid_from` and `valid_until`. A fact that was read in several places is left out
+    if none of their periods includes the date.
     """
     time = year_of(date)
     return [fact for fact in facts if _may_hold(fact, passages, time)]
@@ -148,10 +148,10 @@ def periods_of(sentence: str) -> list[Period]:
 def period_of_fact(
     sentence: str, subject: str, predicate: str, object_: str
 ) -> Period | None:
-    """Return the period that a sentence states for a fact that was read in it; None if it states none.
+    """Return the period that a sentence states for a fact that was read in it; None if it states no period.
 
-    Of several periods it is the one in the clause of the fact, or right behind that clause. Years in brackets right
-    behind the object are a period too, and a date is the beginning of what someone became.
+    Of several periods it is the one in the fact's clause, or right after that clause. Years in brackets right
+    after the object are a period too. In "became mayor in 1999", the date is the beginning of a period.
 
     >>> said = "It was published by Abril, from 1970 to 1986, then by Globo, from 1987 to 2006."
     >>> period_of_fact(said, "It", "was published by", "Globo")
@@ -177,8 +177,9 @@ def period_of_fact(
 def _in_clause(
     sentence: str, stated: Sequence[_Stated], names: Sequence[str]
 ) -> Period | None:
-    """Return the period in the clause that mentions the last of the names, or right behind it; None if that is not
-    clear."""
+    """Return the period in, or right after, the clause that mentions the last of the names; None if this is
+    ambiguous.
+    """
     places = [sentence.find(name) for name in names]
     place = max(places)
     if place < 0:
@@ -202,7 +203,9 @@ def _in_clause(
 
 
 def _beginning(sentence: str) -> Period | None:
-    """Return the time from the only date of a sentence on; None without "in" or "on" before it, or with other dates."""
+    """Return the time from a sentence's only date on; None if the date has no "in" or "on" before it, or is not
+    the only one.
+    """
     dates = [figure for figure in figures_in(sentence) if figure.is_date]
     if len(dates) == 1 and _IN.search(sentence[: dates[0].start]):
         return Period(first=dates[0].order)
@@ -210,7 +213,9 @@ def _beginning(sentence: str) -> Period | None:
 
 
 def _years(years: re.Match[str]) -> Period | None:
-    """Return the period of two years with a dash between them; None if the second is a month, or not the later one."""
+    """Return the period of two years with a dash between them; None if the second number is a month, or not the
+    later year.
+    """
     first = years["first"]
     end = years["end"]
     if len(end) == 2:
@@ -236,7 +241,7 @@ def _stated(sentence: str) -> list[_Stated]:
 
 
 def _in_words(sentence: str, dates: Sequence[Figure]) -> list[_Stated]:
-    """Return the periods that "from", "since" and "until" begin or end."""
+    """Return the periods whose beginning or end is stated by "from", "since" or "until"."""
     stated: list[_Stated] = []
     # the date after "from", until the end of its period is found
     begun: Figure | None = None

@@ -1,1 +1,1 @@
-"""What a run needs while it lasts: roles and how they are called, limits, checkpoints, reviews, and the trace."""
+"""Holds what a run needs: roles and how they are called, limits, checkpoints, reviews, and the trace."""

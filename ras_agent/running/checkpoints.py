@@ -196,8 +196,8 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _private(path: str) -> str:
-    """Return the path of an SQLite file. If the file is new, only its owner can read it and the logs next to
-    it.
+    """Create an SQLite file, unless it exists, that only its owner can read, as well as the logs next to it.
+    Return its path.
     """
     if path != ":memory:":
         # SQLite reports the problem of a file that exists or cannot be made

@@ -347,8 +347,9 @@ class Sureness:
 
 
 def asked_in(loop: str, components: Mapping[str, str], samples: int) -> dict[str, str]:
-    """Return how questions are asked, for `Calibration.asked_by`: the loop, the components, and the samples if there
-    are several."""
+    """Return how questions are asked, as a value of `Calibration.asked_by`: the loop, the components, and how
+    many samples, if several.
+    """
     asked = {"loop": loop, **components}
     if samples > 1:
         asked["samples"] = str(samples)

@@ -70,7 +70,7 @@ def _play(environment: Any, course: Course, rows: Iterable[Row]) -> Iterable[flo
 
 
 def _finish(environment: Any, answer: str = "") -> None:
-    """End the episode. A second `finish` is needed if there was no search, because the first is then overruled."""
+    """End the episode. `finish` is called twice, because without a search the first call is overruled."""
     for _ in range(2):
         environment.finish("enough", answer)
 

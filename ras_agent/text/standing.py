@@ -337,7 +337,7 @@ def _is_small(term: Term) -> bool:
 
 
 def _meaning(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """Return the terms that carry meaning, without forms of address unless there is nothing else."""
+    """Return the terms that carry meaning. Forms of address are left out unless there is nothing else."""
     meaning = tuple(term for term in terms if not term.is_empty)
     plain = tuple(term for term in meaning if not term.is_address)
     return plain or meaning

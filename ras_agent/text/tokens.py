@@ -32,7 +32,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound of `estimate_tokens`, computed fast, only from the length of the text.
+    """Return an upper bound of `estimate_tokens`, computed fast from the length of the text.
 
     The estimate splits a text into pieces of at least one character, and a rare character counts as two.
 

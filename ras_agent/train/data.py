@@ -1,4 +1,5 @@
-"""Reads the data on which the packaged weights are trained: a folder of public files.
+"""Reads the public data on which the packaged weights are trained; also splits, shuffles and writes samples for
+any training.
 
 docs/data.md says where each file comes from. A set may be in the folder under its publisher's file name, or as
 a sample in the plain format.

@@ -41,8 +41,8 @@ Row = TypeVar("Row", bound=NamedRow)
 
 @dataclass(frozen=True, kw_only=True)
 class TablesOptions:
-    """Holds the options of tables. A configuration class inherits from it and from that of a training, so it has no
-    slots.
+    """Holds the options of tables. A configuration class inherits from it and from a training's class, so it
+    has no slots.
     """
 
     tables: tuple[str, ...]
@@ -75,7 +75,9 @@ class TablesOptions:
         return tables
 
     def options_for(self, training: type[DataclassInstance]) -> dict[str, Any]:
-        """Return the options of a training, `training` being their class, as the command has them."""
+        """Return the options for a training, taken from those of the command. `training` is the class of the
+        training's options.
+        """
         options: dict[str, Any] = {}
         for option in fields(training):
             if option.init:

@@ -1,4 +1,4 @@
-"""Declares commands by their places, so that they can be listed without importing them.
+"""Declares commands by the names of their modules, so that they can be listed without importing them.
 
 A command is a function of one argument, a dataclass with its arguments and options as fields:
 
@@ -10,8 +10,9 @@ A command is a function of one argument, a dataclass with its arguments and opti
 
     def ask(options: AskOptions) -> None: ...
 
-The field `settings` stands for one option for each setting that commands of this work use. A command's module is
-imported only when this command runs, shows its help or is completed; ras_agent.app.cli.flags then describes its options.
+The field `settings` stands for one option for each setting that commands of this work use. A command's module
+is imported only when this command runs, shows its help or is completed; ras_agent.app.cli.flags then describes
+its options.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class Command:
 
     @property
     def run(self) -> Callable[[Any], None]:
-        """Import and return the function, which is called with an instance of `options`."""
+        """Import and return the command's function, which is called with an instance of `options`."""
         module, _, name = self.place.partition(":")
         run: Callable[[Any], None] = getattr(import_module(module, __package__), name)
         return run
 
     @property
     def options(self) -> type[Any]:
-        """Return the subclass of Options with its arguments and options, which imports the function."""
+        """Return the subclass of Options that holds the command's arguments and options. Imports the function."""
         options: type[Any] = get_type_hints(self.run)["options"]
         return options
 

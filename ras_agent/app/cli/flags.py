@@ -1,7 +1,7 @@
 """Describes the options of a command to typer: those of its dataclass, and one for each setting of its work.
 
-This happens only for the command that runs, shows its help or is completed, because pydantic and the settings take as
-long to import as all else that the list of commands needs.
+This is done only for the command that runs, shows its help or is completed, because importing pydantic and the
+settings takes as long as everything else that the list of commands needs.
 """
 
 from __future__ import annotations

@@ -219,8 +219,9 @@ COMMANDS: Commands = {
 
 
 def build_program(model: type[Settings] | None = None) -> typer.Typer:
-    """Return the command line as a typer application. Its commands' settings are the fields of the settings
-    class `model`.
+    """Return the command line as a typer application.
+
+    Its commands' settings are the fields of the settings class `model`, by default Settings.
     """
     app = typer.Typer(
         cls=_Reporting.over(COMMANDS, model),

@@ -116,7 +116,7 @@ def list_stored(options: ListOptions) -> None:
 def forget(options: ForgetOptions) -> None:
     """Delete a stored thread: its checkpoints, and the facts that a server's thread remembers.
 
-    No file of CHECKPOINT contains its text afterwards.
+    Afterwards no file of CHECKPOINT contains the thread's text.
     """
     import asyncio
 

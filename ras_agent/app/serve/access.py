@@ -162,7 +162,7 @@ def _read(file: Path) -> dict[str, Any]:
         tokens = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(
-            f"{file}: cannot be read as a file of tokens: {error}"
+            f"{file}: cannot be read as a file of tokens ({error}): correct it, or name another file"
         ) from error
     if not isinstance(tokens, dict) or not tokens:
         raise SettingsError(

@@ -34,7 +34,7 @@ class ApartRoute(APIRoute):
     """Parses large requests outside the event loop, as a FastAPI route."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler, with the request turned into an `ApartRequest`."""
+        """Return FastAPI's handler, which is given the request as an `ApartRequest`."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:

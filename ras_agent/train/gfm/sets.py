@@ -214,7 +214,7 @@ def link_questions(
         documents = [number for number in numbers if number is not None]
         if len(documents) < len(numbers):
             raise ValueError(
-                f"the knowledge graph has no facts of all of {question.supporting}, which support {question.question!r}"
+                f"the knowledge graph does not contain all of {question.supporting}, which support {question.question!r}"
             )
         linked_question = LinkedQuestion(
             vector=query_vector(kg.embedder, question.question),

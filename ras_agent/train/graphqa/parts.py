@@ -162,9 +162,8 @@ def _drawn_part(question: Question, to_validate: float, to_test: float) -> Part:
 
 
 def image_of(question: Question) -> str:
-    """Return the name of the image that the question's graph describes, or "" if it describes no image.
-
-    Questions may share an image.
+    """Return the name of the image that the question's graph describes, or "" without an image. Questions may
+    share an image.
     """
     return str(question.metadata.get("image") or "")
 

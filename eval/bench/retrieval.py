@@ -54,6 +54,7 @@ _QUERY_WORDS = 6
 _K = 10
 _AT_ONCE = 20_000
 _RANK_BM25_LIMIT = 100_000
+_LETTERS = str.maketrans("0123456789", "bcdfghjklm")
 
 
 def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
@@ -210,12 +211,13 @@ def _cell(value: object) -> str:
 def _zipf() -> tuple[Any, Any]:
     """Return made-up words and their cumulative probabilities.
 
-    A probability is proportional to 1 / (50 + rank), as if the most frequent words were removed as stop words.
+    A probability is proportional to 1 / (50 + rank), as if the most frequent words were removed as stop words. Words
+    are of letters alone, because a word with digits is found by its letters and its digits too, so that a letter before
+    every number would be in every passage.
     """
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
-    return np.array(
-        [f"w{number}" for number in range(_VOCABULARY)], dtype=object
-    ), chances / chances[-1]
+    words = [f"w{number}".translate(_LETTERS) for number in range(_VOCABULARY)]
+    return np.array(words, dtype=object), chances / chances[-1]
 
 
 def _in_process(job: str, size: int, queries: int, folder: str = ".") -> dict[str, Any]:

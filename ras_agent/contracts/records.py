@@ -81,6 +81,8 @@ class Passage(Record):
 
         The index or the document loader stores it in the metadata, under one of the keys FILE_KEYS.
         """
+        if not self.metadata:
+            return ""
         names = (self.metadata.get(key) for key in FILE_KEYS)
         return next((name for name in names if isinstance(name, str) and name), "")
 

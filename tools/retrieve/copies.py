@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from ras_agent.contracts.records import Hit, Passage
+from ras_agent.contracts.records import Hit
 from ras_agent.text.same_text import are_copies, words_said
 
 _COMPARED = 100
-"""The number of earlier places with which a hit is compared, so that a long list does not take quadratic time."""
+"""The number of earlier places of its title with which a hit is compared, so that a long list does not take quadratic time."""
 _NAMED = 20
 """The maximum number of copies that a hit's reason names."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Place:
-    """Holds a hit in the result, the words of its passage, and the ids of its copies."""
+    """Holds a hit in the result, and the ids of its copies."""
 
     hit: Hit
-    words: str
-    copies: list[str]
+    copies: list[str] = field(default_factory=list)
+
+    @cached_property
+    def words(self) -> str:
+        """Return the words of the passage, which only texts of the same title need."""
+        return words_said(self.hit.passage.text)
 
 
 def without_copies(hits: Iterable[Hit]) -> list[Hit]:
@@ -30,19 +35,22 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
     different titles of their own are not duplicates: "It was founded in 1911" means something else under each title.
     """
     places: list[_Place] = []
+    by_title: dict[str, list[_Place]] = {}
     by_words: dict[tuple[str, str], _Place] = {}
     for hit in hits:
-        words = words_said(hit.passage.text)
-        key = (hit.passage.own_title, words)
-        place = by_words.get(key)
+        title = hit.passage.own_title
+        new = _Place(hit)
+        place = None
+        same_title = by_title.setdefault(title, [])
+        if same_title and new.words:
+            key = (title, new.words)
+            place = by_words.get(key) or _near(new.words, same_title)
+            by_words[key] = place or new
         if place is None:
-            place = _near(hit, words, places)
-        if place is None or not words:
-            place = _Place(hit, words, copies=[])
-            places.append(place)
+            places.append(new)
+            same_title.append(new)
         else:
-            _add_copy(place, hit.passage, words)
-        by_words[key] = place
+            _add_copy(place, new)
     return [_named(place) for place in places]
 
 
@@ -63,22 +71,20 @@ def best_without_copies(
         wanted *= 2
 
 
-def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
+def _near(words: str, places: list[_Place]) -> _Place | None:
     """Return the place whose text contains these words and little else, or is contained in them likewise, or None."""
     for place in places[:_COMPARED]:
-        if place.hit.passage.own_title != hit.passage.own_title:
-            continue
         if are_copies(words, place.words):
             return place
     return None
 
 
-def _add_copy(place: _Place, passage: Passage, words: str) -> None:
-    shorter = passage
-    if len(words) > len(place.words):
+def _add_copy(place: _Place, copy: _Place) -> None:
+    shorter = copy.hit.passage
+    if len(copy.words) > len(place.words):
         shorter = place.hit.passage
-        place.hit = replace(place.hit, passage=passage)
-        place.words = words
+        place.hit = replace(place.hit, passage=copy.hit.passage)
+        place.words = copy.words
     place.copies.append(shorter.id)
 
 

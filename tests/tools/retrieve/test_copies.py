@@ -6,6 +6,7 @@ import pytest
 
 from ras_agent.contracts.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve import copies as module
 from ras_agent.tools.retrieve.copies import without_copies
 from ras_agent.tools.retrieve.registered import retriever_over
 
@@ -54,3 +55,16 @@ def test_texts_that_say_other_things_are_no_copies() -> None:
     ]
     hits = [Hit(passage, 1.0) for passage in apart]
     assert without_copies(hits) == hits
+
+
+def test_the_words_of_texts_under_different_titles_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "words_said", pytest.fail)
+    hits = [Hit(Passage(f"p{n}", LAMP, title=f"Lamp {n}"), 1.0) for n in range(5)]
+    assert without_copies(hits) == hits
+
+
+def test_a_blank_text_is_no_copy_of_another() -> None:
+    blank = [Hit(Passage(f"p{n}", "!", title="Lamp"), 1.0) for n in range(3)]
+    assert without_copies(blank) == blank

@@ -129,7 +129,7 @@ def test_a_run_of_trec_has_its_judgements_beside_it(
         (
             ("--to", "trl"),
             2,
-            "trl is a format for the calls of a role: name the role, such as --role planner",
+            "trl holds the calls of a role: add --role planner",
         ),
         (("--to", "ragas", "--min", "f1"), 2, "--min takes METRIC=SCORE"),
         (
@@ -357,9 +357,6 @@ def test_pairs_need_a_role_and_a_format_that_has_them(
 ) -> None:
     run = planned("run", "river")
     arguments = ("--against", run, "--out", tmp_path / "x")
-    assert (
-        "name the role with --role"
-        in cli("export", run, "--to", "trl", *arguments).output
-    )
+    assert "name it with --role" in cli("export", run, "--to", "trl", *arguments).output
     done = cli("export", run, "--to", "prime", "--role", "planner", *arguments)
     assert (done.exit_code, "known: trl" in done.output) == (1, True), done.output

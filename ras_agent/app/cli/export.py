@@ -93,11 +93,11 @@ def export(options: ExportOptions) -> None:
     pairs = options.against is not None
     if pairs and not calls:
         raise typer.BadParameter(
-            "--against pairs the calls of one role: name the role with --role"
+            "--against pairs the calls of a role: name it with --role"
         )
     if not calls and options.to not in writers() and options.to in writers(calls=True):
         raise typer.BadParameter(
-            f"{options.to} is a format for the calls of a role: name the role, such as --role planner"
+            f"{options.to} holds the calls of a role: add --role planner"
         )
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     )
 
 _ABOVE = Range(0, 1e6, above=True)
+_OF_ALIGNER = (
+    *("projected", "temperature", "contrast", "likeness", "per_node"),
+    *("align_nodes", "align_graphs", "embedder"),
+)
+"""The options that the aligner's own configuration has by the same names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,26 +197,10 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig, Norm
 
     norm = cast(Norm, config.norm)
-    return AlignerConfig(
-        EncoderConfig(
-            config.encoder,
-            config.layers,
-            config.heads,
-            width,
-            width,
-            config.dropout,
-            norm,
-        ),
-        hidden=width,
-        projected=config.projected,
-        temperature=config.temperature,
-        contrast=config.contrast,
-        likeness=config.likeness,
-        per_node=config.per_node,
-        align_nodes=config.align_nodes,
-        align_graphs=config.align_graphs,
-        embedder=config.embedder,
-    )
+    shape = (config.layers, config.heads, width, width)
+    encoder = EncoderConfig(config.encoder, *shape, config.dropout, norm)
+    same: dict[str, Any] = {name: getattr(config, name) for name in _OF_ALIGNER}
+    return AlignerConfig(encoder, hidden=width, **same)
 
 
 def aligned_graphs(

@@ -206,7 +206,7 @@ def test_what_is_no_graph_is_reported(agent, fakes, value):
     out = made.invoke({"question": "Where was Bell born?"}, ADA)
     assert out["answer"] == "1 facts, 1 passages"
     (failure,) = fakes.of_role(out, "store")
-    assert "the item in the store is no graph" in failure["message"]
+    assert "item in the store is not a graph" in failure["message"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

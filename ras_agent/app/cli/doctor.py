@@ -374,9 +374,7 @@ def _ask_for_models(variable: str, url: str) -> Check:
     from ras_agent.tools.chat.http import trusted
 
     if not url.startswith(("http://", "https://")):
-        raise ValueError(
-            f"{url} is not an address: give one such as http://localhost:8000"
-        )
+        raise ValueError(f"{url} is not an address")
     try:
         with urllib.request.urlopen(
             f"{url.rstrip('/')}/models", timeout=_PATIENCE, context=trusted()

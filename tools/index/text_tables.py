@@ -18,6 +18,7 @@ _COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
 TABLE = "table"
 """The metadata key for the table of a passage: its place, its key column and its number of rows."""
 _SHORT_NUMBER = 3  # digits
+_DIGITS = re.compile(r"\d+")
 _LONGEST_FACT = 200
 """The maximum number of characters in a cell that is a fact; a longer cell is prose."""
 
@@ -73,8 +74,11 @@ class Record:
 
     @property
     def _subject(self) -> str:
-        """Return the key; a short number, which names nothing by itself, with its column in front, as in "Lot 1"."""
-        is_number = self.key.isdigit() and len(self.key) <= _SHORT_NUMBER
+        """The key, or "Lot 1" and "Departs 07:15" where a short number or a time is the key: it names nothing by itself."""
+        digits = _DIGITS.findall(self.key)
+        has_letters = any(map(str.isalpha, self.key))
+        is_short = max(map(len, digits), default=_SHORT_NUMBER + 1) <= _SHORT_NUMBER
+        is_number = is_short and not has_letters
         return f"{self.key_column} {self.key}".strip() if is_number else self.key
 
 

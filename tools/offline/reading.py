@@ -213,8 +213,15 @@ class ReadPassage:
         if isinstance(count, int):
             self.rows_of_table = count
         for fact in facts:
-            cells = self.records.setdefault(fact.subject, {})
+            cells = self.records.setdefault(self._key_of(fact.subject), {})
             cells[fact.predicate] = fact.object
+
+    def _key_of(self, subject: str) -> str:
+        """Return the cell that names a row: "104" of "Room 104", if the column Room has only the number."""
+        number = subject.removeprefix(f"{self.key_column} ")
+        has_letters = any(map(str.isalpha, number))
+        is_cell = f"{self.key_column} {subject}" in self.text or f"| {subject} |" in self.text
+        return subject if has_letters or is_cell else number
 
     @cached_property
     def forms(self) -> tuple[Record, ...]:

@@ -171,7 +171,9 @@ def _may_head(heading: str) -> bool:
 def _is_title(heading: str) -> bool:
     """Return whether a heading is the name of something: not "FOR RELEASE" or "Rain." or "By Ann Lee on 5 January"."""
     first, _, rest = heading.lower().partition(" ")
-    if heading.endswith(".") or (rest and heading.isupper()):
+    is_shouted = rest != "" and heading.isupper()
+    is_numbered = first.isdigit()  # "14 Wharf Road"
+    if heading.endswith(".") or is_shouted or is_numbered:
         return False
     if first in JOINTS and first != "the":
         return False
@@ -250,8 +252,8 @@ def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
     if first.words > 1:
         has_verb = any(chunk.kind == "vg" for chunk in chunks)
         return first.name != first.text and verb in VERBS and not has_verb
-    if len(chunks) > 1 and chunks[1].kind == "s":
-        return verb in VERBS  # "Explain why ..."
+    if len(chunks) > 1 and chunks[1].kind in "sr":
+        return verb in VERBS  # "Explain why ...", "Check that ..."
     second = chunks[1].np if len(chunks) > 1 else None
     is_followed = second is not None and second.opener != ""
     is_verb = verb not in _SHARES and not topic.same(first.text)

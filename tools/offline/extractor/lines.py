@@ -12,13 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ras_agent.text.sentences import ITEM
-from ras_agent.tools.offline.extractor.words import DATE
+from ras_agent.tools.offline import english
+from ras_agent.tools.offline.extractor.words import CLOCK, DATE
 
 _WRAPPED = 50  # the length in characters from which a line may continue on the next
-_STAMP = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?Z?)?\]?"
+_STAMP = rf"\[?(?:\d{{4}}-\d\d-\d\d[T ])?\d{{1,2}}:\d\d(?::\d\d(?:[.,]\d+)?Z?)?\]?|{CLOCK}|\d\d\.\d\d(?=\s\s)"
+# the number of a clause: "2.1 The Client", "(b) return it"
+_CLAUSE = r"(?:\d{1,2}(?:\.\d{1,2})+\.?\s+(?=[A-Z])|\(?(?:[a-z]|\d{1,2})\)\s+)"
 _LEVEL = r"(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL|TRACE|NOTICE)\b:?"
 _ORDER = re.compile(
-    rf"\s*(?:{ITEM}\s*|§+\s?\d+\s+|[★☆>#]+\s*|{_STAMP}\s+|{_LEVEL}\s+|\*\*(?=\w))"
+    rf"\s*(?:{ITEM}\s*|{_CLAUSE}|§+\s?\d+\s+|[★☆>#]+\s*|(?:{_STAMP})\s+|{_LEVEL}\s+|\*\*(?=\w))"
 )
 _GREETING = re.compile(
     r"(?:Dear|Hi|Hello|Hey) [^,.!?\n]{1,40}[,!]\s*"
@@ -39,6 +42,8 @@ _CELLS = re.compile(
     r"\|\s*(?P<label>[A-Z][^|\n]{0,40}?)\s*\|\s*(?P<rest>[^|\n]{1,200}?)\s*\|\s*"
 )
 """A table row with two columns, read as a label and its value."""
+_CAPITALS = re.compile(r"\b[A-Z][A-Z'’]+(?: (?:[A-Z][A-Z'’]+|A|I))*(?!\w)")
+_SHOUTED = english.words("things")["shouted"]
 _YEARS = re.compile(r"\s*\d{4}\s*[-–—]\s*(?:\d{2,4}|present|now|today)\b")
 # the end of a line, or the space before the next label in a line with several: "Date: 2 April    Due: 16 April"
 _BREAK = re.compile(r"\n| {3,}(?=[A-Z][\w ]{0,30}: )")
@@ -58,7 +63,7 @@ def lines_of(sentence: str) -> Iterator[Line]:
     letter.
     """
     for whole in _unwrapped(sentence):
-        text = _bare(whole)
+        text = _bare(_CAPITALS.sub(_calm, whole))
         labelled = _CELLS.fullmatch(text) or _LABEL.match(text)
         label = ""
         if labelled:
@@ -66,6 +71,12 @@ def lines_of(sentence: str) -> Iterator[Line]:
             text = _bare(labelled["rest"])
         if text and not _is_question(text):
             yield Line(text, label)
+
+
+def _calm(capitals: re.Match[str]) -> str:
+    """Return words in capitals in small letters if they are shouted: "DO NOT SMOKE", unlike "NATO HQ"."""
+    words = capitals.group().lower()
+    return capitals.group() if _SHOUTED.isdisjoint(words.split()) else words
 
 
 def _is_question(text: str) -> bool:

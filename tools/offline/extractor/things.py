@@ -6,6 +6,7 @@ import re
 
 from ras_agent.text.names import SHORT_FORMS
 from ras_agent.tools.offline import english
+from ras_agent.tools.offline.extractor.words import CLOCK
 
 _WORD = re.compile(r"\w+")
 _EMPTY = english.words("things")["never"] | english.CLOSED.keys()
@@ -26,6 +27,7 @@ _PART = re.compile(
 _WHEN = re.compile(
     r"(?i)\b(?:ago|(?:next|last) (?:week|month|year|time|night|morning|day|evening|afternoon))$"
 )
+_CLOCK = re.compile(rf"\b{CLOCK}(?!\w)")
 _SHORTEST_NUMBER = 4  # digits
 _MOST_WORDS = 12
 
@@ -48,7 +50,7 @@ def may_be_thing(text: str) -> bool:
     if len(words) == 1 and text == words[0] and words[0] in BY_ITSELF:
         return False
     is_empty = _EMPTY.issuperset(words) and text not in SHORT_FORMS
-    if is_empty or _SAYS_SOMETHING.search(text):
+    if is_empty or _SAYS_SOMETHING.search(text) or _CLOCK.search(text):
         return False
     bare = text.strip(" .,;:")
     if text.startswith("(") and text.endswith(")"):

@@ -21,11 +21,18 @@ DATE = (
     rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
 )
 """The pattern of a date, a year, a decade or a century."""
+CLOCK = r"\d{1,2}(?:[.:]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?: (?:[ECMP][SD]?T|GMT|BST|UTC)\b)?"
+"""The pattern of a time of the day with its half: "7.00 pm"."""
+_DAYS = r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:days?)?"
+# "Mon–Fri", and the day of "From Monday Harvest Kitchen cooks", which is of no name
+_WEEKDAY = (
+    rf"{_DAYS}\s?(?:[–-]|to|and)\s?{_DAYS}|(?:(?<=From )|(?<=On )|(?<=Until )){_DAYS}"
+)
 _NAMED_AFTER = "|".join(
     word.capitalize() for word in sorted(english.words("things")["named_after"])
 )
 _FIXED = re.compile(
-    rf"\b(?P<D>{DATE})|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s)(?!\s(?:{_NAMED_AFTER})\b))"
+    rf"\b(?P<D>{DATE}|{CLOCK}(?!\w)|(?:{_WEEKDAY})\b)|(?P<y>{_DAYS},?(?= {DATE}))|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s)(?!\s(?:{_NAMED_AFTER})\b))"
     r"|(?P<F>(?<![^\W_])[-−]?\d+(?:\.\d+)?\s?°\s?[CF]\b)"
 )
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
@@ -137,7 +144,7 @@ def _names(left: str) -> Iterator[tuple[int, int]]:
     for start, end in name_spans(bare):
         word, _, rest = bare[start:end].partition(" ")
         is_name = word.lower() not in english.KNOWN
-        if word.endswith(("ed", "ing", "ly")):
+        if word.lower() not in english.NOUNS and word.endswith(("ed", "ing", "ly")):
             is_name = False
         if start == first and not is_name:
             start = end - len(_LEADING.sub("", rest))

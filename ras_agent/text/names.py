@@ -37,6 +37,8 @@ _COUNTED = re.compile(r"[\d.,]+\s[a-z]")
 _DOTTED = re.compile(
     r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev|Cllr|Sgt|Maj|Hon)\."
 )
+# the writer, not the first of a name: "At Hill School I have taught" and "Elizabeth I reigned"
+_SPEAKER = re.compile(r"I (?:am|have|shall|do|would|don['’]t|founded|worked|wrote)\b")
 _SUFFIXES = frozenset({"Jr", "Sr", "Inc", "Ltd", "LLC", "Co", "III", "II"})
 _FARTHEST_STOP = 12
 _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
@@ -61,7 +63,7 @@ def name_spans(text: str) -> list[tuple[int, int]]:
         if token.endswith(".") and not _DOTTED.fullmatch(token):
             token = token[:-1]
             token_end = token_end - 1
-        if not _capitalised(token):
+        if not _capitalised(token) or _SPEAKER.match(text, token_start):
             continue
         gap = text[end:token_start] if end >= 0 else ";"
         is_counted = _FOR.fullmatch(gap) and _COUNTED.match(text, token_start)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.short_cache import cached_if_short
-from ras_agent.text.words import MONTHS
+from ras_agent.text.words import MONTHS, word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,25 @@ def value_of(surface: str) -> Value | None:
     if match:
         return _with_unit(match, about)
     return None
+
+
+_WORDS_OF_VALUES = word_set(
+    "am pm each st nd rd th h min tsp tbsp monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri"
+    " daily open closed yes no none"
+).union(_MONTH_NUMBERS)
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def is_value(text: str) -> bool:
+    """Return whether a text only states a date, a time, a price, another figure or yes or no, and so names nothing.
+
+    >>> [is_value(text) for text in ("4 May", "7.00 pm", "£5 each", "07:15", "Monday", "–")]
+    [True, True, True, True, True, True]
+    >>> is_value("Lot 1"), is_value("May Ashdown"), is_value("Route 12A")
+    (False, False, False)
+    """
+    words = _LETTERS.findall(text.lower())
+    return _WORDS_OF_VALUES.issuperset(words) or value_of(text) is not None
 
 
 def figures_in(text: str) -> list[Figure]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.values import is_value
 from ras_agent.tools.index.line_ends import in_one_line
 from ras_agent.tools.index.markdown import Line, lines_of_prose, plain_text
 
@@ -64,10 +65,10 @@ class Record:
         return f"{named}: {said}."
 
     def facts(self, place: str) -> list[list[str]]:
-        """Return the facts of the row, each with its place. Long cells are prose and no facts."""
+        """Return the facts of the row, each with its place. Long cells are prose, and dashes state nothing."""
         facts = []
         for column, cell in self.cells:
-            if len(cell) <= _LONGEST_FACT:
+            if len(cell) <= _LONGEST_FACT and any(map(str.isalnum, cell)):
                 where = f"{place} column {column}"
                 facts.append([self._subject, column, cell, where])
         return facts
@@ -77,9 +78,10 @@ class Record:
         """The key, or "Lot 1" and "Departs 07:15" where a short number or a time is the key: it names nothing by itself."""
         digits = _DIGITS.findall(self.key)
         has_letters = any(map(str.isalpha, self.key))
-        is_short = max(map(len, digits), default=_SHORT_NUMBER + 1) <= _SHORT_NUMBER
-        is_number = is_short and not has_letters
-        return f"{self.key_column} {self.key}".strip() if is_number else self.key
+        is_long = len(max(digits, key=len, default="")) > _SHORT_NUMBER
+        if is_long or has_letters:
+            return self.key
+        return f"{self.key_column} {self.key}".strip()
 
 
 def tables_in(text: str) -> list[TextTable]:
@@ -108,8 +110,9 @@ def tables_in(text: str) -> list[TextTable]:
 def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Record]:
     """Return the records of the rows of a table; a row that has only its name states nothing, and has no record.
 
-    The subject of a row is its cell in the first column whose cells are all filled and all different. If there is no
-    such column, it is the first few cells together that distinguish the rows.
+    The subject of a row is its cell in the first column whose cells are all filled and all different and name
+    something; the first of all columns may have figures. If there is no such column, it is the first few cells together
+    that distinguish the rows.
     """
     key = key_of(columns, rows)
     records = []
@@ -150,14 +153,32 @@ def key_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[int, 
             named.append(at)
     if not named:
         return (0,)
-    for at in named:
-        if _tell_apart(rows, (at,)):
-            return (at,)
+    unique = [at for at in named if _tell_apart(rows, (at,))]
+    for at in unique:
+        if at == named[0] or _speaks(rows, at):
+            return _better_beside(at, columns, rows)
     for count in range(2, len(named)):
         first = tuple(named[:count])
         if _tell_apart(rows, first):
             return first
-    return (named[0],)
+    return tuple(unique[:1]) or (named[0],)
+
+
+def _better_beside(
+    at: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[int]:
+    """Return a key column, or the one after it if that names the rows better: "Talk" after "Time"."""
+    after = at + 1
+    has_numbers = all(row[at].isdigit() for row in rows)  # of rooms, for example
+    if has_numbers or _speaks(rows, at) or after == len(columns):
+        return (at,)
+    is_better = _speaks(rows, after) and _tell_apart(rows, (after,))
+    return (after,) if is_better else (at,)
+
+
+def _speaks(rows: Sequence[Sequence[str]], at: int) -> bool:
+    """Return whether a column names something in each row: no cell is a date, a time, a price or a number."""
+    return not any(is_value(row[at]) for row in rows)
 
 
 def _tell_apart(rows: Sequence[Sequence[str]], key: Sequence[int]) -> bool:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ras_agent.contracts.arrays import Ints
 from ras_agent.contracts.schema import OUTSIDE
+from ras_agent.text.values import is_value
 from ras_agent.tools.kg.index import KGIndex
 
 _SHOWN = 50
 _MOST_FREQUENT = 10
 
 
-def counts(graph: KGIndex) -> dict[str, Any]:
-    """Return the numbers of passages, entities, facts and so on, and how well the graph is connected, by label."""
+def counts(graph: KGIndex, best: int = 5) -> dict[str, Any]:
+    """Return the numbers of passages, entities, facts and so on, and how well the graph is connected, by label.
+
+    Args:
+        best: the number of best connected entities to list. Dates, times and other figures are left out.
+    """
     manifest = graph.manifest
     ends = graph.edges[:, [0, 2]].ravel()
     degree = np.bincount(ends, minlength=len(graph.entities))
-    best = np.argsort(-degree, kind="stable")[:5].tolist()
+    named = islice(_best_connected(graph, degree), best)
     others = Counter(node.type for node in graph.others.nodes)
     return {
         "passages": manifest.documents,
@@ -38,16 +45,20 @@ def counts(graph: KGIndex) -> dict[str, Any]:
         "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most"
         if len(degree)
         else "none",
-        "best connected": [
-            f"{graph.entities[entity]} ({int(degree[entity])})"
-            for entity in best
-            if degree[entity]
-        ],
+        "best connected": [f"{name} ({count})" for name, count in named],
         "extractor": manifest.extractor or "none",
         "embedder": str(manifest.embedder) if manifest.embedder else "none",
         "threshold": manifest.equivalence.threshold if manifest.embedder else "none",
         "fingerprint": manifest.fingerprint,
     }
+
+
+def _best_connected(graph: KGIndex, degree: Ints) -> Iterator[tuple[str, int]]:
+    """Yield the entities with edges that name something, the best connected first, and their numbers of edges."""
+    for entity in np.argsort(-degree, kind="stable").tolist():
+        name = graph.entities[entity]
+        if degree[entity] and not is_value(name):
+            yield name, int(degree[entity])
 
 
 def _outside(graph: KGIndex) -> dict[str, list[str]]:

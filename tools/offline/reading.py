@@ -220,7 +220,9 @@ class ReadPassage:
         """Return the cell that names a row: "104" of "Room 104", if the column Room has only the number."""
         number = subject.removeprefix(f"{self.key_column} ")
         has_letters = any(map(str.isalpha, number))
-        is_cell = f"{self.key_column} {subject}" in self.text or f"| {subject} |" in self.text
+        is_cell = (
+            f"{self.key_column} {subject}" in self.text or f"| {subject} |" in self.text
+        )
         return subject if has_letters or is_cell else number
 
     @cached_property

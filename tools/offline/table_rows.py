@@ -128,7 +128,7 @@ def _rows_of(passage: ReadPassage) -> Iterator[Row]:
         yield Row(
             table=passage.table,
             key=key,
-            cells={passage.key_column: key, **cells},
+            cells={**_named_cells(passage.key_column, key), **cells},
             about=about,
             all_rows=passage.rows_of_table,
             sentence=_sentence_of(passage, key),
@@ -147,6 +147,15 @@ def _rows_of(passage: ReadPassage) -> Iterator[Row]:
             sentence=passage.sentences[0],
             lines=lines,
         )
+
+
+def _named_cells(column: str, key: str) -> dict[str, str]:
+    """Return the cells that name a row, each under its column: "Site, Depth" has two."""
+    columns = column.split(", ")
+    cells = key.split(", ")
+    if len(columns) != len(cells):
+        return {column: key}
+    return dict(zip(columns, cells, strict=True))
 
 
 def _sentence_of(passage: ReadPassage, key: str) -> Sentence:

@@ -258,6 +258,12 @@ class StatsOptions(Options):
     entity: Annotated[
         str | None, typer.Option(help="Show this entity and its facts instead.")
     ] = None
+    best: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Number of best connected entities to list, without figures."
+        ),
+    ] = 5
     as_json: AsJSON = False
 
 
@@ -271,7 +277,7 @@ def stats(options: StatsOptions) -> None:
     index = options.index
     graph = KGIndex.open(options.index)
     if options.entity is None:
-        table = counts(graph)
+        table = counts(graph, options.best)
     else:
         number = graph.entity_id(options.entity)
         if number is None:

@@ -316,3 +316,26 @@ def test_a_short_number_names_a_row_together_with_its_column() -> None:
     ]
     (year,) = records_of(["Year", "Mayor"], [["1911", "Ada Crane"]])
     assert year.facts("row 1")[0][0] == "1911"
+
+
+def test_a_time_names_a_row_together_with_its_column() -> None:
+    (record,) = records_of(["Departs", "Ship"], [["07:15", "Ailsa"]])[:1]
+    assert record.facts("row 1")[0][:3] == ["Ailsa", "Departs", "07:15"]
+    (alike, _) = records_of(
+        ["Departs", "Ship"], [["07:15", "Ailsa"], ["09:30", "Ailsa"]]
+    )
+    assert alike.facts("row 1")[0][:3] == ["Departs 07:15", "Ship", "Ailsa"]
+
+
+def test_what_is_measured_names_no_row() -> None:
+    columns = ["Site", "Depth", "Phosphate"]
+    rows = [["North Bay", "0.5", "41"], ["North Bay", "5.0", "22"]]
+    assert [record.key for record in records_of(columns, rows)] == [
+        "North Bay, 0.5",
+        "North Bay, 5.0",
+    ]
+
+
+def test_a_dash_in_a_cell_is_no_fact() -> None:
+    (record,) = records_of(["Tea", "Large", "Small"], [["Mint", "–", "2.20"]])
+    assert [fact[:3] for fact in record.facts("row 1")] == [["Mint", "Small", "2.20"]]

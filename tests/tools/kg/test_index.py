@@ -28,6 +28,7 @@ from ras_agent.tools.kg.disk import SavedGraph, digest_of, write_graph
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.stats import counts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.store.array_file import read_arrays, write_arrays
 from tests.messages import says
@@ -395,3 +396,17 @@ def test_without_a_document_others_keep_what_they_state_and_every_number(
     assert (
         graph.without(np.array([False, False, False])).fingerprint == graph.fingerprint
     )
+
+
+def test_the_best_connected_are_no_dates_and_no_figures() -> None:
+    shared = [
+        fact("lamp", "Lamp", "costs", "£5"),
+        fact("lamp", "Lantern", "costs", "£5"),
+        fact("lamp", "Lamp", "is sold by", "Ada Crane"),
+        fact("lamp", "Wick", "costs", "£5"),
+    ]
+    graph = KGIndex.in_memory(
+        [PassageFacts("lamp", tuple(shared))], extractor="offline"
+    )
+    assert counts(graph, best=2)["best connected"] == ["Lamp (2)", "Ada Crane (1)"]
+    assert len(counts(graph)["best connected"]) == 4

@@ -67,3 +67,28 @@ def test_a_column_that_the_question_names_says_itself_which_form_its_cells_have(
     said = look_up(f"What is the {column.lower()} from Orvena to Pellis?", passages)
     assert said is not None
     assert said.text == "9"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which room is Ada Stone in?", "104"),
+        ("Who is in room 105?", "Bo Finch"),
+    ],
+)
+def test_a_row_that_a_number_names_is_answered_by_its_cell(
+    question: str, answer: str
+) -> None:
+    rooms = "| Room | Name |\n|---|---|\n| 104 | Ada Stone |\n| 105 | Bo Finch |\n"
+    passages = read(list(passages_of(Document("rooms.md", rooms, "Rooms"))))
+    said = look_up(question, passages)
+    assert said is not None
+    assert said.text == answer
+
+
+def test_a_row_with_two_names_has_each_in_its_column() -> None:
+    sites = "| Site | Depth | Remark |\n|---|---|---|\n| North Bay | 0.5 | algae |\n| North Bay | 5 | clear |\n"
+    passages = read(list(passages_of(Document("lake.md", sites, "Lake"))))
+    said = look_up("What is the remark at North Bay at a depth of 0.5?", passages)
+    assert said is not None
+    assert said.text == "algae"

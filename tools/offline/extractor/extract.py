@@ -24,6 +24,7 @@ from ras_agent.tools.offline.extractor.things import is_part, may_be_thing
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
     LINKED,
+    ROLES,
     Topic,
     defined_name,
     facts_in,
@@ -154,7 +155,10 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str]) -> str:
             )
             return "" if unknown else subject.label
         heading = " ".join(bare.split()).replace(" ,", ",")
-        if verbs or len(heading) > _LONGEST_HEADING:
+        words = heading.lower().split() or [""]
+        # "14 Wharf Road", "Structural Engineer"
+        is_sender = words[-1] in ROLES or (words[0].isdigit() and words[-1].isalpha())
+        if verbs or is_sender or len(heading) > _LONGEST_HEADING:
             return ""
         if not line.label and _is_title(heading):
             return heading
@@ -172,8 +176,7 @@ def _is_title(heading: str) -> bool:
     """Return whether a heading is the name of something: not "FOR RELEASE" or "Rain." or "By Ann Lee on 5 January"."""
     first, _, rest = heading.lower().partition(" ")
     is_shouted = rest != "" and heading.isupper()
-    is_numbered = first.isdigit()  # "14 Wharf Road"
-    if heading.endswith(".") or is_shouted or is_numbered:
+    if heading.endswith(".") or is_shouted:
         return False
     if first in JOINTS and first != "the":
         return False

@@ -32,7 +32,8 @@ _NAMED_AFTER = "|".join(
     word.capitalize() for word in sorted(english.words("things")["named_after"])
 )
 _FIXED = re.compile(
-    rf"\b(?P<D>{DATE}|{CLOCK}(?!\w)|(?:{_WEEKDAY})\b)|(?P<y>{_DAYS},?(?= {DATE}))|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s)(?!\s(?:{_NAMED_AFTER})\b))"
+    rf"\b(?P<D>{DATE}|{CLOCK}(?!\w)|(?:{_WEEKDAY})\b)|(?P<y>{_DAYS},?(?= {DATE}))"
+    rf"|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s)(?!\s(?:{_NAMED_AFTER})\b))"
     r"|(?P<F>(?<![^\W_])[-−]?\d+(?:\.\d+)?\s?°\s?[CF]\b)"
 )
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")

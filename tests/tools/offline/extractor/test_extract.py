@@ -547,3 +547,46 @@ def test_to_explain_why_is_an_order() -> None:
     assert read("Explain why Varn has many mills.", "Test") == [
         ("Test", "is linked to", "Varn")
     ]
+
+
+def test_a_time_of_the_day_is_neither_an_entity_nor_part_of_a_predicate() -> None:
+    assert not may_be_thing("7.00 pm")
+    assert read("The game was played at 8 p.m. EST on January 2, 2008.") == [
+        ("game", "was played on", "January 2, 2008")
+    ]
+
+
+def test_a_weekday_is_no_part_of_the_name_after_it() -> None:
+    assert read("From Monday Harvest Kitchen cooks our lunches.") == [
+        ("Harvest Kitchen", "cooks", "lunches")
+    ]
+    assert read("The prizes were announced on Monday, April 18, 2011.")[0][2] == (
+        "April 18, 2011"
+    )
+
+
+@pytest.mark.parametrize("name", ["Fred Hasting", "Emily Golding", "Ewing Clough"])
+def test_a_first_name_that_ends_as_a_participle_does_is_of_the_name(name: str) -> None:
+    assert read(f"{name} founded the museum.") == [(name, "founded", "museum")]
+
+
+def test_words_that_are_shouted_are_read_as_any_others() -> None:
+    assert read("PASSENGERS ARE REMINDED of the fee.") == [
+        ("passengers", "are reminded of", "fee")
+    ]
+    assert read("NATO HQ stands in Brussels.")[0][0] == "NATO HQ"
+
+
+def test_the_number_of_a_clause_is_of_no_name() -> None:
+    assert read("2.1 The Client shall pay the Contractor.") == [
+        ("Client", "shall pay", "Contractor")
+    ]
+
+
+def test_an_order_with_that_states_nothing() -> None:
+    assert read("Check that the gas valve is open.") == []
+
+
+def test_the_address_or_the_role_of_a_sender_is_no_topic() -> None:
+    letter = "14 Wharf Road\n\nIt fell down in May 1911."
+    assert "14 Wharf Road" not in {subject for subject, *_ in read(letter)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +41,23 @@ class Comparison:
     """The two-sided p value of "no difference" by the permutation test."""
     differing: int = 0
     """The number of questions whose scores differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Holds median, 95th percentile and mean, in the unit of the values."""
+
+    p50: float
+    p95: float
+    mean: float
+
+
+def distribution(values: Sequence[float]) -> Distribution:
+    """Return the distribution of values; zeros without values."""
+    if not values:
+        return Distribution(0.0, 0.0, 0.0)
+    p50, p95 = np.percentile(values, [50, 95])
+    return Distribution(float(p50), float(p95), fmean(values))
 
 
 def mean_interval(scores: Sequence[float]) -> Estimate:
@@ -83,21 +101,26 @@ def mean_interval(scores: Sequence[float]) -> Estimate:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values corrected by Holm's method for the number of tests, in the given order."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    corrected = [0.0] * len(p_values)
+    tests = len(p_values)
+    corrected = [0.0] * tests
     largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+    for rank, place in enumerate(sorted(range(tests), key=p_values.__getitem__)):
+        p = (tests - rank) * p_values[place]
+        largest = max(largest, min(1.0, p))
         corrected[place] = largest
     return corrected
 
 
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Return Wilson's interval of a share of `n`. `z` is the quantile, 1.96 for 95 %."""
-    middle = share + z * z / (2 * n)
-    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    whole = 1 + z * z / n
-    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+    square = z * z
+    middle = share + square / (2 * n)
+    variance = share * (1 - share) / n
+    half = z * sqrt(variance + square / (4 * n * n))
+    whole = 1 + square / n
+    low = (middle - half) / whole
+    high = (middle + half) / whole
+    return max(0.0, low), min(1.0, high)
 
 
 def _student(freedom: float) -> float:
@@ -131,9 +154,11 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     square = largest**2 or 1.0
     n = len(difference)
     more = 1.0  # a half for each system
-    mean = float(difference.sum()) / (n + more)
-    variance = (float(np.sum(difference**2)) + more * square) / (n + more) - mean**2
-    half = _Z * sqrt(max(0.0, variance) / (n + more))
+    total = n + more
+    mean = float(difference.sum()) / total
+    squares = float(np.sum(difference**2)) + more * square
+    variance = squares / total - mean**2
+    half = _Z * sqrt(max(0.0, variance) / total)
     low = mean - half
     high = mean + half
     if largest <= 1.0:
@@ -155,16 +180,20 @@ def paired_permutation(
     """
     difference = _differences(a, b)
     moving = difference[difference != 0]
+    count = len(moving)
     # a swapped sum that differs from the observed one only by rounding is as extreme
     observed = abs(moving.sum()) * (1 - 1e-12)
-    if 2 ** len(moving) <= samples:
-        bits = np.arange(2 ** len(moving))[:, None] >> np.arange(len(moving)) & 1
-        return float(np.mean(np.abs((1 - 2 * bits) @ moving) >= observed))
+    if 2**count <= samples:
+        combinations = np.arange(2**count)
+        swaps = combinations[:, None] >> np.arange(count) & 1
+        sums = (1 - 2 * swaps) @ moving
+        return float(np.mean(np.abs(sums) >= observed))
     rng = np.random.default_rng(seed)
     extreme = 0
-    for rows in _batches(samples, len(moving)):
-        signs = 1 - 2 * rng.integers(0, 2, (rows, len(moving)), dtype=np.int8)
-        extreme += int(np.sum(np.abs(signs @ moving) >= observed))
+    for rows in _batches(samples, count):
+        swaps = rng.integers(0, 2, (rows, count), dtype=np.int8)
+        sums = (1 - 2 * swaps) @ moving
+        extreme += int(np.sum(np.abs(sums) >= observed))
     return (extreme + 1) / (samples + 1)
 
 
@@ -198,7 +227,9 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
         raise ValueError(
             f"paired scores need equal, non-zero lengths; got {len(a)} and {len(b)}"
         )
-    return np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    ours = np.asarray(a, dtype=np.float64)
+    theirs = np.asarray(b, dtype=np.float64)
+    return ours - theirs
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:

@@ -73,12 +73,11 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
             )
 
 
-def synthetic_queries(count: int, seed: int = 1) -> list[str]:
-    """Return `count` random queries; the same seed gives the same queries."""
+def synthetic_queries(count: int) -> list[str]:
+    """Return `count` random queries, the same each time."""
     words, chances = _zipf()
-    tokens = np.searchsorted(
-        chances, np.random.default_rng(seed).random((count, _QUERY_WORDS))
-    )
+    drawn = np.random.default_rng(1).random((count, _QUERY_WORDS))
+    tokens = np.searchsorted(chances, drawn)
     return [" ".join(row) for row in words[tokens]]
 
 

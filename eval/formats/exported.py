@@ -5,7 +5,7 @@ replies.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -78,19 +78,22 @@ class Exported:
             by_title=result.by_title,
             type=result.type,
         )
+        metadata: JSON = {}
         if result.relevance:
-            metadata: JSON = {"relevance": dict(result.relevance)}
-        else:
-            metadata = {}
+            metadata["relevance"] = dict(result.relevance)
         if result.gold_hops and result.gold_hops != known.hops:
             metadata["hops"] = result.gold_hops
         return replace(known, metadata=metadata)
 
-    def rest_of(self, result: Result) -> dict[str, str]:
-        """Return those fields of a result's question that a row's format does not have (see
+    def rows(self, row_of: Callable[[Result], JSON]) -> list[JSON]:
+        """Return the row of each result, with the fields of its question that the row's format does not have (see
         ras_agent.eval.question).
         """
-        return rest_of(self.question_of(result))
+        rows = []
+        for result in self.results:
+            rest = rest_of(self.question_of(result))
+            rows.append({**row_of(result), **rest})
+        return rows
 
     def with_calls(
         self, role: str, replies: str | Path | Address | None = None
@@ -99,20 +102,12 @@ class Exported:
 
         `replies` is the place of the cached replies, by default the run's folder.
         """
-        known = {}
+        provenance: JSON = {"run": str(self.folder)}
         for name in ("benchmark", "graph", "git_commit", "started"):
-            known[name] = self.manifest.get(name)
-        provenance = {
-            "run": str(self.folder),
-            **known,
-            "ras_agent": ras_agent.__version__,
-        }
-        calls = read_calls(
-            self.results,
-            role,
-            replies or RunFolder(self.folder).replies_path,
-            provenance,
-        )
+            provenance[name] = self.manifest.get(name)
+        provenance["ras_agent"] = ras_agent.__version__
+        place = replies or RunFolder(self.folder).replies_path
+        calls = read_calls(self.results, role, place, provenance)
         return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
@@ -172,24 +167,33 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
         raise RunError(
             f"question {result.id!r} has no trace, so its passages' texts are unknown; run it again with --traces"
         )
-    return tuple(map(Passage.from_dict, (result.trace.get("passages") or {}).values()))
+    passages = result.trace.get("passages") or {}
+    return tuple(map(Passage.from_dict, passages.values()))
+
+
+def gold_of(result: Result) -> JSON:
+    """Return a result's gold passages as a part of a row, under the key that tells titles from ids; {} without any."""
+    if not result.supporting:
+        return {}
+    key = "supporting_ids"
+    if result.by_title:
+        key = "supporting_titles"
+    return {key: list(result.supporting)}
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
     """Write each row as a line of JSON, and return [path]. Characters that are not valid Unicode become "?"."""
-    return write_text(
-        path,
-        "".join(
-            json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows
-        ),
-    )
+    lines = []
+    for row in rows:
+        line = json.dumps(row, ensure_ascii=False, default=str)
+        lines.append(f"{line}\n")
+    return write_text(path, "".join(lines))
 
 
 def write_json(path: Path, value: JSON) -> list[Path]:
     """Write one JSON document, and return [path]."""
-    return write_text(
-        path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
-    )
+    text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+    return write_text(path, f"{text}\n")
 
 
 def write_text(path: Path, text: str) -> list[Path]:
@@ -197,5 +201,6 @@ def write_text(path: Path, text: str) -> list[Path]:
     "?".
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, text.encode("utf-8", "replace"))
+    content = text.encode("utf-8", "replace")
+    replace_file(path, content)
     return [path]

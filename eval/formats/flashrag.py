@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.contracts.records import JSON, Passage
-from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
+from ras_agent.eval.formats.exported import Exported, gold_of, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
     Question,
@@ -85,10 +85,11 @@ def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) ->
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
     """Return the passage of a record with `id` and `contents`, whose first line is the title in quotes."""
+    name = record.text("id")
     title, _, text = record.text("contents").partition("\n")
     if not text:
-        return [Passage(record.text("id"), title)]
-    return [Passage(record.text("id"), text, _unquoted(title))]
+        return [Passage(name, title)]
+    return [Passage(name, text, _unquoted(title))]
 
 
 def contents_of(passage: Passage) -> str:
@@ -97,22 +98,17 @@ def contents_of(passage: Passage) -> str:
 
 
 def _unquoted(title: str) -> str:
-    if len(title) > 1 and title[0] == title[-1] == '"':
+    is_quoted = title.startswith('"') and title.endswith('"')
+    if is_quoted and len(title) > 1:
         return title[1:-1]
     return title
 
 
 def row_of(result: Result) -> JSON:
     """Return a result as a row: the question, and its passages, answer and scores under `output`."""
-    gold = {
-        "supporting_titles" if result.by_title else "supporting_ids": list(
-            result.supporting
-        )
-    }
-    metadata = {
-        **(gold if result.supporting else {}),
-        **({"type": result.type} if result.type else {}),
-    }
+    metadata = gold_of(result)
+    if result.type:
+        metadata["type"] = result.type
     retrieved = []
     for passage in passages_of(result):
         retrieved.append({"id": passage.id, "contents": contents_of(passage)})
@@ -130,9 +126,7 @@ def row_of(result: Result) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(
-        path, ({**row_of(result), **run.rest_of(result)} for result in run.results)
-    )
+    return write_lines(path, run.rows(row_of))
 
 
 FLASHRAG = registered(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ras_agent.contracts.records import JSON, Passage
-from ras_agent.eval.formats.exported import Exported, write_lines
+from ras_agent.eval.formats.exported import Exported, gold_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
     REST,
@@ -58,10 +58,8 @@ def plain_question(record: QuestionRecord) -> Question:
         if key not in _OWN and key != answers_key and value is not None:
             metadata[key] = value
     if "metadata" in record:
-        metadata = {
-            **record.inside(record.data["metadata"], "metadata").data,
-            **metadata,
-        }
+        nested = record.inside(record.data["metadata"], "metadata")
+        metadata = {**nested.data, **metadata}
     for key in _STRUCTURED:
         if key in metadata:
             metadata[key] = unpacked(metadata[key])
@@ -165,27 +163,20 @@ def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
 
 def plain_row(result: Result) -> JSON:
     """Return a result's question in the plain format."""
-    gold = {
-        "supporting_titles" if result.by_title else "supporting_ids": list(
-            result.supporting
-        )
-    }
-    if result.gold_hops:
-        hops = {"hops": result.gold_hops}
-    else:
-        hops = {}
     row = {
         "id": result.id,
         "question": result.question,
         "answers": list(result.answers),
+        **gold_of(result),
+        "type": result.type,
     }
-    return {**row, **(gold if result.supporting else {}), "type": result.type, **hops}
+    if result.gold_hops:
+        row["hops"] = result.gold_hops
+    return row
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(
-        path, ({**plain_row(result), **run.rest_of(result)} for result in run.results)
-    )
+    return write_lines(path, run.rows(plain_row))
 
 
 PLAIN = registered(

@@ -17,19 +17,14 @@ from ras_agent.eval.formats.registry import Format, registered
 
 def row_of(call: RoleCall) -> JSON:
     """Return a call as a row of training data."""
-    if call.tools:
-        tools = {"tool_defs": json.dumps(call.tools, ensure_ascii=False)}
-    else:
-        tools = {}
-    prompt = with_json_arguments(call.prompt)
-    completion = with_json_arguments([call.reply])
-    return {
-        "prompt": prompt,
-        "completion": completion,
-        **tools,
-        "mask": call.mask,
-        **call.about,
+    row: JSON = {
+        "prompt": with_json_arguments(call.prompt),
+        "completion": with_json_arguments([call.reply]),
     }
+    if call.tools:
+        row["tool_defs"] = json.dumps(call.tools, ensure_ascii=False)
+    row["mask"] = call.mask
+    return row | call.about
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

@@ -91,9 +91,7 @@ def row_of(result: Result) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(
-        path, ({**row_of(result), **run.rest_of(result)} for result in run.results)
-    )
+    return write_lines(path, run.rows(row_of))
 
 
 RAGAS = registered(

@@ -18,15 +18,15 @@ from ras_agent.eval.formats.registry import Format, registered
 
 def row_of(call: RoleCall) -> JSON:
     """Return a call as a row of training data, or as a pair if it has a rejected reply."""
+    row: JSON = {"prompt": list(call.prompt)}
     if call.rejected is None:
-        replies = {"completion": [call.reply]}
+        row["completion"] = [call.reply]
     else:
-        replies = {"chosen": [call.reply], "rejected": [call.rejected]}
+        row["chosen"] = [call.reply]
+        row["rejected"] = [call.rejected]
     if call.tools:
-        tools = {"tools": json.dumps(call.tools, ensure_ascii=False)}
-    else:
-        tools = {}
-    return {"prompt": list(call.prompt), **replies, **tools, **call.about}
+        row["tools"] = json.dumps(call.tools, ensure_ascii=False)
+    return row | call.about
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

@@ -23,7 +23,7 @@ from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.formats.flashrag import known_of
 from ras_agent.eval.formats.pairs import said_last
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question
+from ras_agent.eval.question import Question, rest_of
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.tools.store.durable import replace_file
@@ -145,12 +145,14 @@ def _write_results(run: Exported, path: Path) -> Sequence[Path]:
     source = str(run.manifest.get("benchmark") or "ras-agent")
     rows = []
     for place, result in enumerate(run.results):
-        rows.append({**question_row(result, place, source), **run.rest_of(result)})
+        row = question_row(result, place, source)
+        rows.append({**row, **rest_of(run.question_of(result))})
     return write_parquet(path, rows)
 
 
 def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
-    return write_parquet(path, list(map(call_row, run.calls)))
+    rows = list(map(call_row, run.calls))
+    return write_parquet(path, rows)
 
 
 def write_parquet(
@@ -175,12 +177,12 @@ def write_parquet(
     columns = dict.fromkeys(chain.from_iterable(rows))
     used = []
     for name in columns:
-        if every_column or any(row.get(name) not in (None, {}, [], "") for row in rows):
+        values = [row.get(name) for row in rows]
+        if every_column or any(value not in (None, {}, [], "") for value in values):
             used.append(name)
     filled = []
     for row in rows:
-        values = {name: _filled(row.get(name)) for name in used}
-        filled.append(values)
+        filled.append({name: _filled(row.get(name)) for name in used})
     text = json.dumps(filled, ensure_ascii=False)
     table = Table.from_pylist(json.loads(text.encode("utf-8", "replace")))
     buffer = BufferOutputStream()
@@ -193,11 +195,15 @@ def write_parquet(
 def _filled(value: Any) -> Any:
     """Return a value without its empty dictionaries, because Parquet has no struct without fields."""
     if isinstance(value, list):
-        return [_filled(item) for item in value]
-    if isinstance(value, dict):
-        fields = {name: _filled(item) for name, item in value.items()}
-        return {name: item for name, item in fields.items() if item != {}}
-    return value
+        return list(map(_filled, value))
+    if not isinstance(value, dict):
+        return value
+    fields = {}
+    for name, item in value.items():
+        filled = _filled(item)
+        if filled != {}:
+            fields[name] = filled
+    return fields
 
 
 VERL = registered(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -27,8 +27,10 @@ from ras_agent.eval.run.verdicts import (
 )
 from ras_agent.eval.significance import (
     Comparison,
+    Distribution,
     Estimate,
     compare,
+    distribution,
     holm,
     mean_interval,
 )
@@ -59,15 +61,6 @@ class Run:
     def by_id(self) -> dict[str, Result]:
         """Return the results by the id of the question."""
         return {result.id: result for result in self.results}
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Holds median, 95th percentile and mean, in the unit of the values."""
-
-    p50: float
-    p95: float
-    mean: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +155,19 @@ def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
     runs: list[Run] = []
     for path in folders:
         run = _read_run(path, traces)
-        names = {other.name for other in runs}
-        name = run.name
-        number = 2
-        while name in names:
-            name = f"{run.name} ({number})"
-            number += 1
-        runs.append(replace(run, name=name))
+        names = [other.name for other in runs]
+        runs.append(replace(run, name=numbered(run.name, names)))
     return runs
+
+
+def numbered(name: str, names: Container[str]) -> str:
+    """Return the name, with a number from 2 in parentheses if `names` has it already."""
+    unique = name
+    number = 2
+    while unique in names:
+        unique = f"{name} ({number})"
+        number += 1
+    return unique
 
 
 def _read_run(path: Path, traces: bool) -> Run:
@@ -251,11 +249,11 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
         stop_reasons=dict(reasons.most_common()),
-        seconds=_distribution([result.seconds for result in asked]),
+        seconds=distribution([result.seconds for result in asked]),
         queued=fmean(result.queued for result in asked),
         at_once=max((result.at_once for result in asked), default=0),
-        hops=_distribution([result.hops for result in asked]),
-        tokens=_distribution([result.tokens for result in asked]),
+        hops=distribution([result.hops for result in asked]),
+        tokens=distribution([result.tokens for result in asked]),
         models=models,
         replayed=sum(result.usage.get("replayed", 0) for result in results),
         cost=cost,
@@ -369,12 +367,6 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
             listed.append(Group(label, len(part), scores, verdicts))
         groups[kind] = tuple(listed)
     return groups
-
-
-def _distribution(values: Sequence[float]) -> Distribution:
-    p50, p95 = np.percentile(values, [50, 95])
-    mean = float(np.mean(values))
-    return Distribution(float(p50), float(p95), mean)
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:

@@ -37,38 +37,17 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.manifest_path = self.path / "manifest.json"
+        self.results_path = self.path / "results.jsonl"
+        self.summary_path = self.path / "summary.json"
+        self.lock_path = self.path / "run.lock"
+        """The file that the writing process locks."""
+        self.questions_path = self.path / "questions.jsonl"
+        """The questions, if they were given as rows and not as a file."""
+        self.replies_path = self.path / "replies.sqlite"
+        """The cache of model replies."""
         self._lock = threading.Lock()
         self._is_new = False
-
-    @property
-    def manifest_path(self) -> Path:
-        """Return the path of manifest.json."""
-        return self.path / "manifest.json"
-
-    @property
-    def results_path(self) -> Path:
-        """Return the path of results.jsonl."""
-        return self.path / "results.jsonl"
-
-    @property
-    def summary_path(self) -> Path:
-        """Return the path of summary.json."""
-        return self.path / "summary.json"
-
-    @property
-    def lock_path(self) -> Path:
-        """Return the path of the file that the writing process locks."""
-        return self.path / "run.lock"
-
-    @property
-    def questions_path(self) -> Path:
-        """Return the path of questions.jsonl, which exists if the questions were given as rows and not as a file."""
-        return self.path / "questions.jsonl"
-
-    @property
-    def replies_path(self) -> Path:
-        """Return the path of the cache of model replies."""
-        return self.path / "replies.sqlite"
 
     @classmethod
     def begin(
@@ -117,8 +96,10 @@ class RunFolder:
         self, changes: Sequence[str], asked: Mapping[str, str]
     ) -> bool:
         """Tell whether the manifests differ only because questions were added to those that have a result."""
-        if any(change.partition(":")[0] not in _QUESTIONS for change in changes):
-            return False
+        for change in changes:
+            key, _, _ = change.partition(":")
+            if key not in _QUESTIONS:
+                return False
         return all(asked.get(result.id) == result.question for result in self.results())
 
     def undo_begin(self) -> None:
@@ -166,7 +147,8 @@ class RunFolder:
         try:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
-            if repeats := repeat_folders(self.path):
+            repeats = repeat_folders(self.path)
+            if repeats:
                 raise RunError(
                     f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}"
                 ) from error
@@ -212,13 +194,12 @@ class RunFolder:
 
     def append(self, result: Result) -> None:
         """Write a result's line to disk, and return when it is stored there."""
-        line = _json(result.to_dict()) + b"\n"
         with (
             self._lock,
             writing(self.results_path),
             self.results_path.open("ab") as file,
         ):
-            file.write(line)
+            file.write(_line(result.to_dict()))
             file.flush()
             os.fsync(file.fileno())
 
@@ -274,17 +255,18 @@ class RunFolder:
         lines = []
         for result in self.results():
             if result.id not in ids:
-                lines.append(_json(result.to_dict()) + b"\n")
+                lines.append(_line(result.to_dict()))
         replace_file(self.results_path, b"".join(lines))
 
     def write_questions(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace the content of the file of questions by these rows."""
-        lines = [_json(row) + b"\n" for row in rows]
+        lines = map(_line, rows)
         replace_file(self.questions_path, b"".join(lines))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace summary.json."""
-        replace_file(self.summary_path, _json(summary, indent=2))
+        text = _json(summary, indent=2)
+        replace_file(self.summary_path, text)
 
     def _cut_off_half_a_line(self) -> None:
         if not self.results_path.exists():
@@ -305,21 +287,18 @@ def repeat_folders(path: Path) -> list[Path]:
         number = folder.name.removeprefix("repeat-")
         if number.isdecimal() and (folder / "manifest.json").exists():
             numbered[int(number)] = folder
-    return [numbered[number] for number in sorted(numbered)]
+    return [folder for _, folder in sorted(numbered.items())]
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return _json(value) + b"\n"
 
 
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Encode a value as JSON in UTF-8 that every parser accepts: lone surrogates become "?", NaN and infinities
     become null.
     """
-    try:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, indent=indent, default=str
-        )
-    except ValueError:
-        text = json.dumps(
-            _finite(value), ensure_ascii=False, indent=indent, default=str
-        )
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
     return text.encode("utf-8", "replace")
 
 

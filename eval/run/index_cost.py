@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from math import ceil
 
@@ -22,9 +22,11 @@ from ras_agent.prompts import load, passage_block
 CHARACTERS_A_TOKEN = 4
 # USD with GPT-4o-mini; prompts with examples take 3 to 5 times
 _GRAPHRAG_A_WORD = 0.000011
-_GRAPHRAG_TIMES = (3.0, 5.0)
+_GRAPHRAG_LEAST = 3.0
+_GRAPHRAG_MOST = 5.0
 # USD: 15,000 to 30,000 for the three thousand million tokens of Wikipedia 2018
-_HIPPORAG_A_MILLION = (5.0, 10.0)
+_HIPPORAG_LEAST = 5.0
+_HIPPORAG_MOST = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,13 @@ class ReadingCost:
 
     def cost(self, price: Price) -> float:
         """Return the cost in money, assuming that the provider cached no tokens."""
-        return price.cost(round(self.input_tokens), round(self.output_tokens))
+        read = round(self.input_tokens)
+        return price.cost(read, round(self.output_tokens))
 
-    def to_dict(self) -> JSON:
-        """Return the counts as JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    @property
+    def tokens(self) -> float:
+        """Return the number of tokens of input and output."""
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +82,14 @@ class CostComparison:
         """Return how many questions use as many tokens as reading the whole corpus does; 0 if questions use no
         tokens.
         """
-        each = self.per_question.input_tokens + self.per_question.output_tokens
+        each = self.per_question.tokens
         if each:
-            return ceil((self.static.input_tokens + self.static.output_tokens) / each)
+            return ceil(self.static.tokens / each)
         return 0
 
     def to_dict(self) -> JSON:
         """Return the comparison as JSON."""
-        readings = {}
-        for name in ("static", "per_question", "all_questions", "distinct_passages"):
-            readings[name] = getattr(self, name).to_dict()
-        return {
-            "questions": self.questions,
-            **readings,
-            "break_even_questions": self.break_even,
-        }
+        return {**asdict(self), "break_even_questions": self.break_even}
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
@@ -150,15 +147,14 @@ def compare(
         return _estimate(passages, output_ratio)
 
     everything = list(chain.from_iterable(passages_of_results))
+    distinct = {passage.id: passage for passage in everything}
     total = reading(everything)
     return CostComparison(
         questions=len(results),
         static=reading(corpus.values()),
         per_question=total.times(1 / len(results)),
         all_questions=total,
-        distinct_passages=reading(
-            {passage.id: passage for passage in everything}.values()
-        ),
+        distinct_passages=reading(distinct.values()),
     )
 
 
@@ -174,11 +170,8 @@ def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, floa
     graphrag = words * _GRAPHRAG_A_WORD
     hipporag = tokens / 1_000_000
     return {
-        "GraphRAG": (graphrag * _GRAPHRAG_TIMES[0], graphrag * _GRAPHRAG_TIMES[1]),
-        "HippoRAG": (
-            hipporag * _HIPPORAG_A_MILLION[0],
-            hipporag * _HIPPORAG_A_MILLION[1],
-        ),
+        "GraphRAG": (graphrag * _GRAPHRAG_LEAST, graphrag * _GRAPHRAG_MOST),
+        "HippoRAG": (hipporag * _HIPPORAG_LEAST, hipporag * _HIPPORAG_MOST),
     }
 
 

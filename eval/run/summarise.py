@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
-from typing import Any
-
-import numpy as np
 
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings, normalise_answer
@@ -21,7 +18,7 @@ from ras_agent.eval.run.verdicts import (
     deciding_metric,
     right_answers,
 )
-from ras_agent.eval.significance import mean_interval
+from ras_agent.eval.significance import distribution, mean_interval
 
 _MOST_FAILURES = 20
 _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
@@ -60,8 +57,7 @@ def summarise(results: Sequence[Result], prices: Prices | None = None) -> JSON:
         "retrieved": _mean([len(result.retrieved) for result in results]),
         "hops": _mean([result.hops for result in results]),
         "seconds": {
-            **_percentiles(seconds),
-            "mean": _mean(seconds),
+            **asdict(distribution(seconds)),
             "queued": _mean([result.queued for result in results]),
             "at_once": max((result.at_once for result in results), default=0),
         },
@@ -149,7 +145,8 @@ def _scores(results: Iterable[Result]) -> dict[str, JSON]:
 def _by(results: Sequence[Result], key: Callable[[Result], str]) -> dict[str, JSON]:
     groups: dict[str, list[Result]] = {}
     for result in results:
-        if name := key(result):
+        name = key(result)
+        if name:
             groups.setdefault(name, []).append(result)
     parts: dict[str, JSON] = {}
     for name, group in sorted(groups.items()):
@@ -182,42 +179,30 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values)
 
 
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    if not values:
-        return {"p50": 0.0, "p95": 0.0}
-    p50, p95 = np.percentile(values, [50, 95])
-    return {"p50": float(p50), "p95": float(p95)}
-
-
 def _tokens(results: Sequence[Result]) -> JSON:
-    each = [result.tokens for result in results]
-    return {
-        **summed_usage(results),
-        "per_question": {**_percentiles(each), "mean": _mean(each)},
-    }
+    each = distribution([result.tokens for result in results])
+    return {**summed_usage(results), "per_question": asdict(each)}
 
 
 def summed_usage(results: Sequence[Result]) -> JSON:
     """Return the summed model calls of several results, in the form of a result's `usage`."""
-    total = {name: _sum(results, name) for name in _COUNTED}
-    return {
-        **total,
-        "by_role": _merge(result.usage.get("by_role", {}) for result in results),
-        "by_model": _merge(result.usage.get("by_model", {}) for result in results),
-    }
+    total: JSON = dict.fromkeys(_COUNTED, 0)
+    by_role: dict[str, dict[str, int]] = {}
+    by_model: dict[str, dict[str, int]] = {}
+    for result in results:
+        _add(total, result.usage)
+        _add_all(by_role, result.usage.get("by_role", {}))
+        _add_all(by_model, result.usage.get("by_model", {}))
+    return {**total, "by_role": by_role, "by_model": by_model}
 
 
-def _sum(results: Iterable[Result], name: str) -> int:
-    return sum(result.usage.get(name, 0) for result in results)
+def _add_all(
+    sums: dict[str, dict[str, int]], parts: Mapping[str, Mapping[str, int]]
+) -> None:
+    for name, counts in parts.items():
+        _add(sums.setdefault(name, dict.fromkeys(_COUNTED, 0)), counts)
 
 
-def _merge(
-    parts: Iterable[Mapping[str, Mapping[str, Any]]],
-) -> dict[str, dict[str, int]]:
-    merged: dict[str, dict[str, int]] = {}
-    for part in parts:
-        for name, counts in part.items():
-            sums = merged.setdefault(name, dict.fromkeys(_COUNTED, 0))
-            for counted in _COUNTED:
-                sums[counted] += counts.get(counted, 0)
-    return merged
+def _add(sums: dict[str, int], counts: Mapping[str, int]) -> None:
+    for name in _COUNTED:
+        sums[name] += counts.get(name, 0)

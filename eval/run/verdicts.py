@@ -51,8 +51,14 @@ def deciding_metric(names: Sequence[str]) -> str:
 
     It is the metric with the smallest `Metric.decides`, or the first of `names` if no metric has such a rank.
     """
-    ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
-    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
+    ranks = {}
+    for name in names:
+        rank = _rank(name)
+        if rank is not None:
+            ranks[name] = rank
+    if not names:
+        return ""
+    return min(ranks, key=lambda name: ranks[name], default=names[0])
 
 
 def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:
@@ -71,9 +77,7 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
     )
 
 
-def confidence_of(
-    results: Iterable[Result], metric: str, seed: int = 0
-) -> ConfidenceFigures | None:
+def confidence_of(results: Iterable[Result], metric: str) -> ConfidenceFigures | None:
     """Return how well confidences separate right from wrong answers; None without confidences. Abstentions are
     ignored.
 
@@ -87,7 +91,7 @@ def confidence_of(
             continue
         confidences.append(result.confidence)
         right.append(float(said == "right"))
-    return confidence_figures(confidences, right, seed)
+    return confidence_figures(confidences, right)
 
 
 def _each(total: float | None, count: int) -> float | None:

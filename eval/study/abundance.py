@@ -23,7 +23,7 @@ from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import RunError, SettingsError
 from ras_agent.contracts.records import JSON, Extraction, Hit, Passage, Plan, Step
 from ras_agent.eval.question import Question
-from ras_agent.eval.report.markdown import markdown_table
+from ras_agent.eval.report.markdown import markdown_table, percent
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
@@ -167,23 +167,19 @@ class _Part:
                 )
             trace = Trace.from_dict(traces[question.id], question.id)
             if self.order is None:
-                facts = kept_facts(
-                    trace.graph, self.share, f"{self.seed}/{question.id}"
-                )
+                seed = f"{self.seed}/{question.id}"
+                facts = kept_facts(trace.graph, self.share, seed)
             else:
                 questions = tuple(step.subquery for step in trace.steps)
-                facts = _first(
-                    self.order(question.question, trace.graph, questions), self.share
-                )
+                ordered = self.order(question.question, trace.graph, questions)
+                facts = _first(ordered, self.share)
             graph = kept_graph(trace.graph, facts)
-            passages = kept_passages(
-                graph,
-                trace.passages,
-                "all" if self.evidence == "facts" else self.evidence,
-            )
-            out = await _again(roles, trace, graph, passages).ainvoke(
-                {"question": question.question}
-            )
+            evidence = self.evidence
+            if evidence == "facts":
+                evidence = "all"
+            passages = kept_passages(graph, trace.passages, evidence)
+            agent = _again(roles, trace, graph, passages)
+            out = await agent.ainvoke({"question": question.question})
             return {**out, "stop_reason": trace.stop_reason}
 
         return ask
@@ -245,13 +241,12 @@ class _Replay:
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return the hits of the run's next hop, without passages that were not kept."""
         step = next(self._remaining, None)
-        if step:
-            hits = step.hits
-        else:
-            hits = ()
+        if step is None:
+            return []
         kept = []
-        for hit in hits:
-            if passage := self._passages.get(hit.passage.id):
+        for hit in step.hits:
+            passage = self._passages.get(hit.passage.id)
+            if passage:
                 kept.append(Hit(passage, hit.score))
         return kept
 
@@ -301,7 +296,7 @@ def _show(
         rows.append(row)
     scored = set(chain.from_iterable(row["scores"] for row in rows))
     columns = [metric for metric in metrics if metric in scored]
-    full = [_percent(_mean(runs[FULL], metric)) for metric in columns]
+    full = [percent(_mean(runs[FULL], metric)) for metric in columns]
     label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
@@ -350,16 +345,13 @@ def _mean(results: Sequence[Result], metric: str) -> float | None:
     return None
 
 
-def _percent(mean: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{100 * mean:.1f}"
-
-
 def _spread(scores: Mapping[str, float] | None) -> str:
-    if not scores or scores["low"] == scores["high"]:
-        return _percent(scores["mean"] if scores else None)
-    return f"{100 * scores['mean']:.1f} ({100 * scores['low']:.1f}–{100 * scores['high']:.1f})"
+    if not scores:
+        return percent(None)
+    mean = percent(scores["mean"])
+    if scores["low"] == scores["high"]:
+        return mean
+    return f"{mean} ({percent(scores['low'])}–{percent(scores['high'])})"
 
 
 def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
@@ -380,15 +372,15 @@ def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
 
 def _first(names: list[str], share: float) -> list[str]:
     # rounded, since 0.1 * 30 is a little over 3
-    return names[: math.ceil(round(share * len(names), 9))]
+    count = round(share * len(names), 9)
+    return names[: math.ceil(count)]
 
 
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
     """Return a graph with only the facts whose ids are in `ids`, each with all its readings."""
     id_set = frozenset(ids)
-    return QuestionGraph(
-        tuple(reading for reading in graph.readings if reading.id in id_set)
-    )
+    readings = [reading for reading in graph.readings if reading.id in id_set]
+    return QuestionGraph(tuple(readings))
 
 
 def kept_passages(
@@ -422,13 +414,7 @@ def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
     # a fact without a position may come from anywhere in the passage
     if any(end <= start for start, end in spans):
         return passage
-    is_visible = [False] * len(passage.text)
+    characters = [" "] * len(passage.text)
     for start, end in spans:
-        is_visible[start:end] = [True] * len(is_visible[start:end])
-    text = "".join(
-        char if visible else " "
-        for char, visible in zip(passage.text, is_visible, strict=True)
-    )
-    return Passage(
-        passage.id, text, passage.title, passage.document_id, passage.metadata
-    )
+        characters[start:end] = passage.text[start:end]
+    return replace(passage, text="".join(characters))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
@@ -20,12 +20,12 @@ from ras_agent.contracts.records import JSON, Passage, RefusedFacts, Usage
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.eval.report.markdown import markdown_table
+from ras_agent.eval.report.figures import numbered
+from ras_agent.eval.report.markdown import markdown_table, percent
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.summarise import summed_usage
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
 from ras_agent.graphs.resolve import role_options, role_specs
@@ -160,29 +160,24 @@ def extractors_design(
     unusable: dict[str, int] = {}
     for path in gold:
         texts = _texts(path, gold_limit)
-        label = _label(path, alone)
+        label = numbered(path.stem, alone)
         alone[label] = {}
         unusable[label] = sum(
             question.metadata["unusable"] for question in texts.questions
         )
         for spec in specs:
-            alone[label][names[spec]] = name = f"{names[spec]} on {label}"
-            runs.append(
-                (
-                    texts,
-                    _extraction(name, spec, names[spec], settings, label, concurrency),
-                )
-            )
+            agent = _extraction(spec, names[spec], settings, label, concurrency)
+            alone[label][names[spec]] = agent.name
+            runs.append((texts, agent))
     within: dict[str, str] = {}
     if task is not None:
         scored = task.scored_by(extended(task.metrics, "answer_in_facts"))
         for spec in specs:
-            within[names[spec]] = name = f"{names[spec]} in the loop"
-            variant = {"extractor": names[spec]}
-            run = EvalAgent(
-                name, settings.model_copy(update={"extractor": spec}), variant=variant
-            )
-            runs.append((scored, run))
+            name = f"{names[spec]} in the loop"
+            within[names[spec]] = name
+            own = settings.model_copy(update={"extractor": spec})
+            agent = EvalAgent(name, own, variant={"extractor": names[spec]})
+            runs.append((scored, agent))
     show = partial(
         _show,
         alone=alone,
@@ -204,17 +199,7 @@ def _texts(path: Path, limit: int | None) -> Task:
     return Task(GOLD_TRIPLES, path, questions, PassageIndex.in_memory([]), "")
 
 
-def _label(path: Path, labels: Mapping[str, object]) -> str:
-    label = path.stem
-    number = 2
-    while label in labels:
-        label = f"{path.stem} ({number})"
-        number += 1
-    return label
-
-
 def _extraction(
-    name: str,
     spec: str,
     extractor: str,
     settings: Settings,
@@ -225,7 +210,7 @@ def _extraction(
         return extraction_answerer(resolve_extractor(spec, role_options(settings)))
 
     return EvalAgent(
-        name,
+        f"{extractor} on {label}",
         settings,
         traces=False,
         make=make,
@@ -271,19 +256,22 @@ def _show(
 
 def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     """Return the scores, and the tokens per second of all simultaneous readings together."""
-    seconds = sum(result.seconds + result.queued for result in results) / max(
-        1, min(concurrency, len(results))
-    )
+    at_once = max(1, min(concurrency, len(results)))
+    spent = sum(result.seconds + result.queued for result in results)
+    seconds = spent / at_once
     fresh = not any(result.usage.get("replayed") for result in results)
     columns = score_columns(results)
 
     def pace(tokens: int) -> float | None:
         # a replayed call took no time, so there is no speed
-        return tokens / seconds if seconds and fresh else None
+        if seconds and fresh:
+            return tokens / seconds
+        return None
 
     scores = {}
     for metric in GOLD_TRIPLES.metrics:
-        scores[metric] = _dict(mean_score(columns.get(metric, ())))
+        score = mean_score(columns.get(metric, ()))
+        scores[metric] = asdict(score) if score else None
     read = sum(counted_tokens(result.question) for result in results)
     written = sum(counted_tokens(bare_triples(result.answer)) for result in results)
     usage = summed_usage(results)
@@ -295,7 +283,8 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
         "read_tokens_a_second": pace(read),
         "written_tokens_a_second": pace(written),
         "model_tokens": {
-            name: usage[name] for name in ("input_tokens", "output_tokens")
+            "input_tokens": usage["input_tokens"],
+            "output_tokens": usage["output_tokens"],
         },
     }
 
@@ -327,13 +316,7 @@ def _gold_table(rows: Mapping[str, JSON]) -> str:
     return markdown_table(head, lines)
 
 
-def _dict(score: Estimate | None) -> JSON | None:
-    if score:
-        return {"mean": score.mean, "low": score.low, "high": score.high, "n": score.n}
-    return None
-
-
 def _mean(score: JSON | None) -> str:
     if score:
-        return f"{100 * score['mean']:.1f}"
-    return "–"
+        return percent(score["mean"])
+    return percent(None)

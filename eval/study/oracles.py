@@ -199,7 +199,7 @@ def _show(
             parted[part] = [one for one in runs[name] if one.gold_hops == count]
         table = matrix(parted, cells, headline, "run")
         parts.append(f"## {headline} by gold hops\n\n{markdown_matrix(table)}\n")
-        figures["by gold hops"] = table.to_dict()
+        figures["by gold hops"] = asdict(table)
     return Shown("\n".join(parts) + left_out_lines(left_out), figures)
 
 

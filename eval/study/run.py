@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -45,31 +45,15 @@ class StudyFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-
-    @property
-    def study_path(self) -> Path:
-        """Return the path of study.json."""
-        return self.path / "study.json"
-
-    @property
-    def replies_path(self) -> Path:
-        """Return the path of the cache of model replies."""
-        return self.path / "replies.sqlite"
-
-    @property
-    def lock_path(self) -> Path:
-        """Return the path of the file that the writing process locks."""
-        return self.path / "study.lock"
-
-    @property
-    def index_path(self) -> Path:
-        """Return the folder of the index that a study builds for its runs, if it builds one."""
-        return self.path / "index"
-
-    @property
-    def built_path(self) -> Path:
-        """Return the path of the file in which a study records what it took to build its index."""
-        return self.path / "built.json"
+        self.study_path = self.path / "study.json"
+        self.replies_path = self.path / "replies.sqlite"
+        """The cache of model replies."""
+        self.lock_path = self.path / "study.lock"
+        """The file that the writing process locks."""
+        self.index_path = self.path / "index"
+        """The folder of the index that a study builds for its runs, if it builds one."""
+        self.built_path = self.path / "built.json"
+        """The file in which a study notes what its index took to build."""
 
     @classmethod
     def begin(
@@ -107,14 +91,9 @@ class StudyFolder:
             earlier = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
         places = folder_names(runs)
         listed = []
-        for name in runs:
-            listed.append(
-                {
-                    "name": name,
-                    "folder": f"runs/{places[name]}",
-                    "variant": dict(runs[name]),
-                }
-            )
+        for name, variant in runs.items():
+            place = f"runs/{places[name]}"
+            listed.append({"name": name, "folder": place, "variant": dict(variant)})
         folder.write_json(
             "study.json",
             {
@@ -123,7 +102,7 @@ class StudyFolder:
                 "study": study,
                 **description,
                 "runs": listed,
-                "left_out": [{"name": run.name, "why": run.why} for run in left_out],
+                "left_out": list(map(asdict, left_out)),
                 "started": earlier.get("started"),
             },
         )
@@ -164,21 +143,22 @@ class StudyFolder:
 
     def runs(self) -> dict[str, RunFolder]:
         """Return the folder of each of the study's runs, by name, also of runs that have not begun."""
-        ended = {}
+        folders = {}
         for run in self.study()["runs"]:
-            ended[run["name"]] = RunFolder(self.path / run["folder"])
-        return ended
+            place = self.path / run["folder"]
+            folders[run["name"]] = RunFolder(place)
+        return folders
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write `value` as JSON to the file `name` of the folder, in place of an older one."""
-        self.write_text(
-            name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
-        )
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+        self.write_text(name, f"{text}\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write the text to the file `name` of the folder, in place of an older one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        replace_file(self.path / name, text.encode("utf-8", "replace"))
+        content = text.encode("utf-8", "replace")
+        replace_file(self.path / name, content)
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings
 from ras_agent.eval.report.markdown import (
     ceiling_note,
@@ -110,10 +109,6 @@ class ScoreMatrix:
     cells: tuple[tuple[Estimate | None, ...], ...]
     row_title: str = ""
     column_title: str = ""
-
-    def to_dict(self) -> JSON:
-        """Return the matrix as JSON."""
-        return asdict(self)
 
 
 def mean_score(values: Sequence[float]) -> Estimate | None:
@@ -311,21 +306,14 @@ def side_by_side(
     headline: str,
     base: str = "",
     left_out: Sequence[LeftOut] = (),
-    columns: Sequence[str] | None = None,
-    loop: bool = True,
 ) -> Shown:
-    """Return a table with a row for each run, and a line for each run that was left out.
-
-    Args:
-        columns: the metrics to show; by default all `metrics`.
-        loop: whether to show hops and abstentions.
-    """
+    """Return a table with a row for each run, and a line for each run that was left out."""
     rows = compared(runs, metrics, headline, base)
     visible = []
-    for name in columns or metrics:
+    for name in metrics:
         if any(name in row.scores for row in rows):
             visible.append(name)
-    table = markdown_rows(rows, visible, headline, base, loop=loop)
+    table = markdown_rows(rows, visible, headline, base)
     text = f"{table}\n{left_out_lines(left_out)}"
     return Shown(text, {"rows": list(map(asdict, rows))})
 
@@ -349,7 +337,7 @@ def show_crossed(
         if not any(map(any, table.cells)):
             continue
         parts.append(f"## {metric}, %\n\n{markdown_matrix(table)}\n")
-        matrices.append(table.to_dict())
+        matrices.append(asdict(table))
         pictures[f"{metric.replace('@', '-at-')}.svg"] = partial(heat_map, table)
     return Shown("\n".join(parts), {"matrices": matrices}, pictures)
 
@@ -380,7 +368,7 @@ _COLOURS = (
 _NAME = 30
 
 
-def heat_map(table: ScoreMatrix, title: str = "") -> str:
+def heat_map(table: ScoreMatrix) -> str:
     """Draw a score matrix as SVG, with percent and 95 % interval in each cell.
 
     Raises:
@@ -428,7 +416,7 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
             spine.set_visible(False)
         axes.set_xlabel(table.column_title)
         axes.set_ylabel(table.row_title)
-        axes.set_title(title or f"{table.metric}, %", loc="left")
+        axes.set_title(f"{table.metric}, %", loc="left")
         return svg_of(figure)
 
 

@@ -52,7 +52,8 @@ class Question:
     @property
     def decomposition(self) -> tuple[Mapping[str, str], ...]:
         """Return the gold sub-questions with their answers; () if they are unknown."""
-        return tuple(self.metadata.get("decomposition", ()))
+        steps = self.metadata.get("decomposition", ())
+        return tuple(steps)
 
     @property
     def hops(self) -> int | None:
@@ -63,7 +64,8 @@ class Question:
         count = self.metadata.get("hops")
         if count:
             return int(count)
-        return len(self.decomposition) or len(set(self.supporting)) or None
+        gold = set(self.supporting)
+        return len(self.decomposition) or len(gold) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Return each passage's name as gold annotations have it: its title or its id.
@@ -73,14 +75,13 @@ class Question:
         if self.by_title:
             return tuple(passage.title for passage in passages)
         gold = frozenset(self.supporting)
-        named = []
+        names = []
         for passage in passages:
-            named.append(
-                passage.document_id
-                if passage.document_id in gold and passage.id not in gold
-                else passage.id
-            )
-        return tuple(named)
+            name = passage.id
+            if name not in gold and passage.document_id in gold:
+                name = passage.document_id
+            names.append(name)
+        return tuple(names)
 
     @property
     def relevance(self) -> Mapping[str, float]:
@@ -104,7 +105,8 @@ class Question:
     @property
     def label(self) -> str:
         """Return the label of the right option, or "true" or "false"; "" if the question has no label."""
-        return str(self.metadata.get("label", ""))
+        label = self.metadata.get("label", "")
+        return str(label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,32 +124,29 @@ class TextualGraph:
         places: dict[str, int] = {}
         edges = []
         for subject, predicate, target in triples:
-            edges.append(
-                (
-                    places.setdefault(subject, len(places)),
-                    predicate,
-                    places.setdefault(target, len(places)),
-                )
-            )
+            start = places.setdefault(subject, len(places))
+            end = places.setdefault(target, len(places))
+            edges.append((start, predicate, end))
         return cls(tuple(places), tuple(edges))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph whose JSON `to_dict` wrote."""
-        return cls(
-            tuple(data["nodes"]),
-            tuple((source, text, target) for source, text, target in data["edges"]),
-        )
+        edges = [(source, text, target) for source, text, target in data["edges"]]
+        return cls(tuple(data["nodes"]), tuple(edges))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: {"nodes": [text], "edges": [[source, text, target]]}."""
-        return {"nodes": list(self.nodes), "edges": [list(edge) for edge in self.edges]}
+        edges = list(map(list, self.edges))
+        return {"nodes": list(self.nodes), "edges": edges}
 
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with the texts of their nodes."""
         triples = []
         for source, text, target in self.edges:
-            triples.append((self.nodes[source], text, self.nodes[target]))
+            head = self.nodes[source]
+            tail = self.nodes[target]
+            triples.append((head, text, tail))
         return tuple(triples)
 
 
@@ -218,9 +217,8 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
     """Return a benchmark's paragraph as a passage. Its id is made from title and text, so equal paragraphs have
     one id.
     """
-    digest = hashlib.blake2b(
-        text.encode(errors="surrogatepass"), digest_size=4
-    ).hexdigest()
+    content = text.encode(errors="surrogatepass")
+    digest = hashlib.blake2b(content, digest_size=4).hexdigest()
     return Passage(f"{title}#{digest}", text, title, metadata=metadata)
 
 
@@ -312,16 +310,17 @@ def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
 
 def _title_of(fact: object) -> object:
     """Return the title of a fact, which is an object with a title, {title: sentences}, a pair, or a title."""
-    if isinstance(fact, Mapping):
-        for key in ("title", "wikipage"):
-            if key in fact:
-                return fact[key]
-    if isinstance(fact, Mapping) and len(fact) == 1:
-        (title, sentences), *_ = fact.items()
-        if isinstance(sentences, list | int):
-            return title
     if isinstance(fact, list) and fact:
         return fact[0]
+    if not isinstance(fact, Mapping):
+        return fact
+    for key in ("title", "wikipage"):
+        if key in fact:
+            return fact[key]
+    if len(fact) == 1:
+        ((title, sentences),) = fact.items()
+        if isinstance(sentences, list | int):
+            return title
     return fact
 
 

@@ -20,6 +20,8 @@ from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import Role
 from ras_agent.tools.chat.cache import RecordedCalls
 
+_USAGE = ("input_tokens", "output_tokens", "cached_tokens")
+
 
 @dataclass(frozen=True, slots=True)
 class RoleCall:
@@ -58,14 +60,16 @@ class RoleCall:
     @property
     def asked(self) -> tuple[str, str, int, str]:
         """Return question id, role, hop and prompt, by which calls of two runs are matched."""
-        return self.id, self.role, self.hop, _text(self.prompt)
+        prompt = _text(self.prompt)
+        return self.id, self.role, self.hop, prompt
 
     @property
     def mask(self) -> list[int]:
         """Return one number for each message: 1 for the reply, which is trained on, and 0 for those of the
         prompt.
         """
-        return [0] * len(self.prompt) + [1]
+        before = [0] * len(self.prompt)
+        return [*before, 1]
 
     @property
     def about(self) -> JSON:
@@ -152,15 +156,18 @@ def _call(
     result: Result, logged: JSON, recorded: RecordedCalls, provenance: Mapping[str, Any]
 ) -> RoleCall:
     where = f"question {result.id!r}, {logged['role']}, hop {logged['hop']}"
-    if not (key := logged.get("key")):
+    key = logged.get("key")
+    if not key:
         raise RunError(
             f"{where}: the run does not record where the reply is stored: run it again with this version"
         )
-    if (call := recorded.call(key)) is None:
+    call = recorded.call(key)
+    if call is None:
         raise RunError(
             f"{where}: the reply is not in the cache; give the run's cache with --cache"
         )
     request, reply = call
+    thoughts = {"thoughts": reply.get("thoughts", "")}
     return RoleCall(
         id=result.id,
         question=result.question,
@@ -168,20 +175,12 @@ def _call(
         hop=logged["hop"],
         model=logged["model"],
         prompt=tuple(_message(*turn) for turn in request["messages"]),
-        reply=_message(
-            "assistant",
-            reply["text"],
-            *reply.get("calls", ()),
-            {"thoughts": reply.get("thoughts", "")},
-        ),
+        reply=_message("assistant", reply["text"], *reply.get("calls", ()), thoughts),
         tools=tuple(request["parameters"].get("tools", ())),
         scores=result.scores,
         provenance={**provenance, "key": key},
         plan=_plan_of(result, logged),
-        usage={
-            name: logged[name]
-            for name in ("input_tokens", "output_tokens", "cached_tokens")
-        },
+        usage={name: logged[name] for name in _USAGE},
     )
 
 
@@ -202,21 +201,24 @@ def _message(role: Role, text: str, *more: JSON) -> JSON:
     Args:
         more: the turn's tool calls, or those that it answers, and the thoughts before it.
     """
-    calls = tuple(ToolCall(**part) for part in more if "name" in part)
-    thoughts = next((part["thoughts"] for part in more if "thoughts" in part), "")
-    return Turn(role, text, calls, thoughts).to_message(arguments_as_text=False)
+    calls = []
+    thoughts = ""
+    for part in more:
+        if "name" in part:
+            calls.append(ToolCall(**part))
+        else:
+            thoughts = part["thoughts"]
+    turn = Turn(role, text, tuple(calls), thoughts)
+    return turn.to_message(arguments_as_text=False)
 
 
 def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
     """Tell whether the second prompt is the first one, its reply, and a user's message that asks for a better
     reply.
     """
-    more = second[len(first) :]
-    return (
-        len(more) >= 2
-        and list(second[: len(first)]) == list(first)
-        and [message["role"] for message in more[:2]] == ["assistant", "user"]
-    )
+    beginning = second[: len(first)]
+    roles = [message["role"] for message in second[len(first) :]]
+    return list(beginning) == list(first) and roles[:2] == ["assistant", "user"]
 
 
 def pair_calls(
@@ -235,13 +237,11 @@ def pair_calls(
     by_prompt = {call.asked: call for call in others}
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}
     for call in calls:
-        if other := by_prompt.get(call.asked):
+        other = by_prompt.get(call.asked)
+        if other:
             parted[call.id, call.role] = call, other
-    pairs = []
-    for call, other in parted.values():
-        if pair := _pair(call, other, metric):
-            pairs.append(pair)
-    return pairs
+    pairs = [_pair(call, other, metric) for call, other in parted.values()]
+    return list(filter(None, pairs))
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
@@ -250,12 +250,9 @@ def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
     """
     ours = call.scores.get(metric)
     theirs = other.scores.get(metric)
-    if (
-        ours is None
-        or theirs is None
-        or ours == theirs
-        or _text(call.reply) == _text(other.reply)
-    ):
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    if _text(call.reply) == _text(other.reply):
         return None
     if ours > theirs:
         return replace(call, rejected=other.reply)
@@ -266,8 +263,10 @@ def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
     """Return messages with the arguments of tool calls as JSON texts, since a column of a table must have one type."""
     written = []
     for message in messages:
-        if calls := message.get("tool_calls"):
-            message = {**message, "tool_calls": list(map(_json_arguments, calls))}
+        calls = message.get("tool_calls")
+        if calls:
+            in_json = list(map(_json_arguments, calls))
+            message = {**message, "tool_calls": in_json}
         written.append(message)
     return written
 

@@ -40,7 +40,8 @@ class Look:
 
     def fits(self, record: QuestionRecord) -> bool:
         """Tell whether a record has these keys."""
-        return self.keys <= record.data.keys() and not self.without & record.data.keys()
+        keys = record.data.keys()
+        return self.keys <= keys and keys.isdisjoint(self.without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def find_format(name: str) -> Format:
 def formats() -> tuple[Format, ...]:
     """Return all formats, sorted by name."""
     _register_own()
-    return tuple(find_format(name) for name in sorted(registry.names("format")))
+    names = sorted(registry.names("format"))
+    return tuple(map(find_format, names))
 
 
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
@@ -194,16 +196,17 @@ def load_questions(path: str | Path) -> list[Question]:
     Raises:
         IngestError: a record cannot be read; the message names its place.
     """
-    return [_question(record) for record in read_rows(path)]
+    return list(map(_question, read_rows(path)))
 
 
 def _question(record: QuestionRecord) -> Question:
-    if (question := read_question(record)) is None:
-        form = find_format("jsonl")
-        assert form.read_question
-        # raises an error that says which field is missing
-        return form.read_question(record)
-    return question
+    question = read_question(record)
+    if question:
+        return question
+    plain = find_format("jsonl")
+    assert plain.read_question
+    # raises an error that says which field is missing
+    return plain.read_question(record)
 
 
 def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
@@ -222,19 +225,19 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
     for record in read_records(path, on_bad=on_bad and bad.append):
         try:
             read = _passages(record)
-            if twice := next(
-                (passage.id for passage in read if passage.id in passages), None
-            ):
-                raise record.error(
-                    f"the id {twice!r} is already used by {places[twice]}: give each passage its own id"
-                )
+            for passage in read:
+                if passage.id in places:
+                    raise record.error(
+                        f"the id {passage.id!r} is already used by {places[passage.id]}: give each passage its own id"
+                    )
         except IngestError as error:
             if on_bad is None:
                 raise
             bad.append(error)
         else:
-            passages.update((passage.id, passage) for passage in read)
-            places.update((passage.id, record.where) for passage in read)
+            for passage in read:
+                passages[passage.id] = passage
+                places[passage.id] = record.where
     if bad and not passages:
         raise bad[0]
     if on_bad is not None:
@@ -244,7 +247,8 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
 
 
 def _passages(record: QuestionRecord) -> Sequence[Passage]:
-    if (form := passage_format(record)) is None or form.read_passages is None:
+    form = passage_format(record)
+    if form is None or form.read_passages is None:
         keys = ", ".join(record.data)
         raise record.error(
             f"no format of passages has the keys of this record, {keys}; "
@@ -255,4 +259,5 @@ def _passages(record: QuestionRecord) -> Sequence[Passage]:
 
 @cache
 def _register_own() -> None:
-    registry.import_modules_of(__name__.rpartition(".")[0])
+    folder, _, _ = __name__.rpartition(".")
+    registry.import_modules_of(folder)

@@ -15,7 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.report.figures import Run, Versus, comparisons
-from ras_agent.eval.report.markdown import difference_text, markdown_table
+from ras_agent.eval.report.markdown import (
+    difference_text,
+    markdown_table,
+    p_text,
+)
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
 
@@ -110,12 +114,11 @@ def changes(
         if change:
             changed.append(replace(change, turned=_turned(then, now, metric)))
     changed.sort(key=lambda change: _ORDER.index(change.turned))
-    asked = {old_result.id for old_result, _ in pairs}
+    asked = {result.id for result, _ in pairs}
     both = []
     for run in (before, after):
-        both.append(
-            replace(run, results=tuple(one for one in run.results if one.id in asked))
-        )
+        results = [result for result in run.results if result.id in asked]
+        both.append(replace(run, results=tuple(results)))
     return Changes(
         before.name,
         after.name,
@@ -146,11 +149,7 @@ def change_of(before: Result, after: Result) -> Change | None:
     for old, new in zip_longest(_moments(before, traced), _moments(after, traced)):
         if old is None or new is None or old[:3] != new[:3]:
             # the earlier of the two steps; if one run has ended, the other run's next step
-            both = [one for one in (old, new) if one]
-            moment = min(
-                both,
-                key=lambda one: (one.step == "answer", one.hop, STEPS.index(one.step)),
-            )
+            moment = min(filter(None, (old, new)), key=_order)
             there = _text_of(old, new, moment.step)
             here = _text_of(new, old, moment.step)
             return Change(
@@ -163,6 +162,11 @@ def change_of(before: Result, after: Result) -> Change | None:
                 answers=(_answer(before), _answer(after)),
             )
     return None
+
+
+def _order(moment: _Moment) -> tuple[bool, int, int]:
+    """Return a sort key by which steps come in their order, the answer last."""
+    return moment.step == "answer", moment.hop, STEPS.index(moment.step)
 
 
 def changes_markdown(found: Changes, *, most: int = 0) -> str:
@@ -181,31 +185,20 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
         f"{_turns(found)}",
         markdown_table(["first change", "questions"], counts),
     ]
-    if rows := [
-        [
-            one.metric,
-            difference_text(one.comparison),
-            f"{one.comparison.permutation_p:.4f}",
-            f"{one.corrected_p:.4f}",
-            str(one.comparison.n),
-        ]
-        for one in found.differences
-    ]:
-        parts.append(
-            markdown_table(
-                [
-                    "metric",
-                    f"{found.here} − {found.there}",
-                    "p",
-                    f"p of {len(found.differences)}, Holm",
-                    "n",
-                ],
-                rows,
-            )
-        )
+    if found.differences:
+        rows = []
+        for one in found.differences:
+            gap = difference_text(one.comparison)
+            p = p_text(one.comparison.permutation_p)
+            corrected = p_text(one.corrected_p)
+            rows.append([one.metric, gap, p, corrected, str(one.comparison.n)])
+        difference = f"{found.here} − {found.there}"
+        heads = ["metric", difference, "p", f"p of {len(rows)}, Holm", "n"]
+        parts.append(markdown_table(heads, rows))
     shown = found.changed[: most or None]
     parts += [_shown(one, found) for one in shown]
-    if left := len(found.changed) - len(shown):
+    left = len(found.changed) - len(shown)
+    if left:
         parts.append(f"{left} more")
     return "\n\n".join(parts) + "\n"
 
@@ -247,32 +240,28 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
     facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"
              for fact in trace.get("graph", {}).get("facts", ())}  # fmt: skip
     for hop in sorted(steps.keys() | plans.keys()):
-        if plan := plans.get(hop):
+        plan = plans.get(hop)
+        if plan:
             asked = "; ".join([plan["subquery"], *plan.get("further", ())])
             words = asked or plan["action"]
             yield _Moment("plan", hop, (plan["action"], asked), {words: words})
-        if step := steps.get(hop):
+        step = steps.get(hop)
+        if step:
             hits = {}
             for hit in step["hits"]:
-                hits[str(hit["passage_id"])] = str(
-                    hit.get("title") or hit["passage_id"]
-                )
+                name = str(hit["passage_id"])
+                hits[name] = str(hit.get("title") or name)
             yield _Moment("hits", hop, tuple(hits), hits)
             read = {}
             for name in step["triple_ids"]:
                 read[str(name)] = facts.get(name) or str(name)
             yield _Moment("facts", hop, frozenset(read), read)
     if not trace:
-        yield _Moment(
-            "hits",
-            0,
-            tuple(result.retrieved),
-            {name: name for name in result.retrieved},
-        )
+        retrieved = dict(zip(result.retrieved, result.retrieved, strict=True))
+        yield _Moment("hits", 0, tuple(result.retrieved), retrieved)
     answer = _answer(result)
-    yield _Moment(
-        "answer", max(steps, default=0), (answer, result.abstained), {answer: answer}
-    )
+    value = (answer, result.abstained)
+    yield _Moment("answer", max(steps, default=0), value, {answer: answer})
 
 
 def _answer(result: Result) -> str:
@@ -291,14 +280,10 @@ def _text_of(moment: _Moment | None, other: _Moment | None, step: StepName) -> s
         return f"no {step}: {moment.step} next"
     if step in ("plan", "answer"):
         return next(iter(moment.texts.values()))
+    theirs: Mapping[str, str] = {}
     if other is not None and other.step == step:
         theirs = other.texts
-    else:
-        theirs = {}
-    own = []
-    for name, text in moment.texts.items():
-        if name not in theirs:
-            own.append(text)
+    own = [text for name, text in moment.texts.items() if name not in theirs]
     if not own:
         if len(moment.texts) == len(theirs):
             return "the same in another order"

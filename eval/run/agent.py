@@ -58,9 +58,8 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     passages = warm_up(parts.retriever, task)
     warm_up_roles(parts, task, passages)
     forget_recent_results()
-    return graph_answerer(
-        assemble_agent(parts), partial(agent_inputs, task, settings.loop)
-    )
+    inputs = partial(agent_inputs, task, settings.loop)
+    return graph_answerer(assemble_agent(parts), inputs)
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
@@ -72,8 +71,9 @@ def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
     """
     if not task.questions or task.questions[0].metadata.get("graph"):
         return ()
+    question = task.questions[0].question
     with suppress(Exception):
-        hits: list[Hit] = call(retriever, "retrieve", task.questions[0].question, 1)
+        hits: list[Hit] = call(retriever, "retrieve", question, 1)
         return tuple(hit.passage for hit in hits)
     return ()
 
@@ -121,13 +121,14 @@ def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
         ledger = Ledger(role="retriever")
         with metered(ledger):
             passages = await _search(retriever, question, k)
-        found = {
+        return {
+            **NO_ANSWER,
             "passages": _by_id(passages),
             "failures": [note.to_dict() for note in ledger.notes],
             "steps": [{}],
             "stop_reason": "retrieval_only",
+            "searched": question.question,
         }
-        return {**NO_ANSWER, **found, "searched": question.question}
 
     return answer
 
@@ -217,8 +218,13 @@ def baseline_agent(
 
         async def answer(question: Question) -> Mapping[str, Any]:
             passages = await _search(retriever, question, settings.k)
-            output = {"answer": text_of(passages), "passages": _by_id(passages)}
-            return {**NO_ANSWER, **output, "steps": [{}], "stop_reason": "single_shot"}
+            return {
+                **NO_ANSWER,
+                "answer": text_of(passages),
+                "passages": _by_id(passages),
+                "steps": [{}],
+                "stop_reason": "single_shot",
+            }
 
         return answer
 
@@ -240,9 +246,13 @@ def graph_answerer(
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
-        output = await agent.ainvoke(inputs(question) if inputs else question.inputs)
+        asked = question.inputs
+        if inputs:
+            asked = inputs(question)
+        output = await agent.ainvoke(asked)
         if output["stop_reason"] == "model_refused":
-            raise ModelRefused(output["failures"][-1]["message"])
+            last = output["failures"][-1]
+            raise ModelRefused(last["message"])
         return output
 
     return answer
@@ -261,10 +271,8 @@ def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
 
 
 async def _search(retriever: Retriever, question: Question, k: int) -> list[Passage]:
-    passages = []
-    for hit in await acall(retriever, "retrieve", question.question, k):
-        passages.append(hit.passage)
-    return passages
+    hits = await acall(retriever, "retrieve", question.question, k)
+    return [hit.passage for hit in hits]
 
 
 def _by_id(passages: Sequence[Passage]) -> dict[str, Any]:

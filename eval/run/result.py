@@ -172,7 +172,10 @@ def result_of(
 ) -> Result:
     """Return the result, still without scores, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
     passages = map(Passage.from_dict, out.get("passages", {}).values())
-    calls = (out.get("usage") or {}).get("calls", ())
+    usage = out.get("usage") or {}
+    calls = usage.get("calls", ())
+    models = [call["model"] for call in calls]
+    failures = map(_failure_json, out.get("failures") or ())
     return Result(
         **_question_json(question),
         answer=out.get("answer", ""),
@@ -184,8 +187,8 @@ def result_of(
         hops=len(out.get("steps", ())),
         seconds=seconds,
         usage=token_use(calls),
-        failures=tuple(_failure_json(failure) for failure in out.get("failures") or ()),
-        models=tuple(dict.fromkeys(call["model"] for call in calls)),
+        failures=tuple(failures),
+        models=tuple(dict.fromkeys(models)),
         error=_answerer_failure(out) or _server_failure(out),
         trace=trace,
     )
@@ -231,7 +234,7 @@ def table_rows(results: Sequence[Result]) -> list[JSON]:
     for result in results:
         row: JSON = {name: getattr(result, name) for name in _PLAIN_COLUMNS}
         for name in _LIST_COLUMNS:
-            row[name] = json.dumps(list(getattr(result, name)), ensure_ascii=False)
+            row[name] = json.dumps(getattr(result, name), ensure_ascii=False)
         error = result.error or {}
         row["error"] = str(error.get("message", ""))
         for name in ("calls", "input_tokens", "output_tokens"):
@@ -244,7 +247,11 @@ def table_rows(results: Sequence[Result]) -> list[JSON]:
 
 def error_dict(error: BaseException) -> JSON:
     """Return the type and the message of an exception, as a result stores them."""
-    return {"type": type(error).__name__, "message": str(error)[:2000]}
+    return _error(type(error).__name__, str(error))
+
+
+def _error(kind: str, message: str) -> JSON:
+    return {"type": kind, "message": message[:2000]}
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
@@ -266,14 +273,11 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
     """
     if not out.get("failed"):
         return None
-    messages = []
+    messages = [out["failed"]]
     for failure in out.get("failures", ()):
         if failure["role"] == "answerer":
             messages.append(failure["message"])
-    return {
-        "type": "Unanswered",
-        "message": "; ".join([out["failed"], *messages])[:2000],
-    }
+    return _error("Unanswered", "; ".join(messages))
 
 
 def _server_failure(out: Mapping[str, Any]) -> JSON | None:
@@ -283,14 +287,19 @@ def _server_failure(out: Mapping[str, Any]) -> JSON | None:
     asked again.
     """
     for failure in out.get("failures") or ():
-        if str(failure["message"]).partition(":")[0] in _OF_SERVERS:
+        cause, _, _ = str(failure["message"]).partition(":")
+        if cause in _OF_SERVERS:
             message = f"the {failure['role']} failed at hop {failure['hop']}: {failure['message']}"
-            return {"type": "ServerFailed", "message": message[:2000]}
+            return _error("ServerFailed", message)
     return None
 
 
 def _failure_json(failure: Mapping[str, Any]) -> JSON:
-    return {name: failure.get(name, "") for name in ("role", "hop", "message")}
+    return {
+        "role": failure.get("role", ""),
+        "hop": failure.get("hop", ""),
+        "message": failure.get("message", ""),
+    }
 
 
 def _question_json(question: Question) -> dict[str, Any]:

@@ -88,11 +88,8 @@ def _joint_em(question: Question, outcome: Outcome) -> float | None:
 
 
 def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
-    passages = {passage.id: passage for passage in outcome.passages}
-    cited = []
-    for citation in outcome.citations:
-        if citation.passage_id in passages:
-            cited.append(passages[citation.passage_id])
+    ids = {citation.passage_id for citation in outcome.citations}
+    cited = [passage for passage in outcome.passages if passage.id in ids]
     return set(question.names(cited))
 
 

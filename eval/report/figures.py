@@ -18,7 +18,7 @@ from ras_agent.eval.metrics.confidences import ConfidenceFigures
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.repeats import RepeatFigures, figures_of_repeats, merge_repeats
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, estimates, score_columns
 from ras_agent.eval.run.verdicts import (
     RightAnswers,
     confidence_of,
@@ -32,7 +32,6 @@ from ras_agent.eval.significance import (
     compare,
     distribution,
     holm,
-    mean_interval,
 )
 
 _MOST_K = 50
@@ -234,7 +233,7 @@ def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     """Compute the figures of a run. `metric` decides whether an answer is right."""
     results = run.results
-    models = _summed(model_tokens(result.usage) for result in results)
+    models = summed_tokens(model_tokens(result.usage) for result in results)
     with_gold = [result for result in results if result.supporting]
     cost = cost_of(models, prices)
     asked = run.asked
@@ -245,7 +244,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     return RunFigures(
         name=run.name,
         n=len(results),
-        scores=_scores(results, metric_names([run])),
+        scores=estimates(results, metric_names([run])),
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
         stop_reasons=dict(reasons.most_common()),
@@ -265,17 +264,13 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     )
 
 
-def _summed(parts: Iterable[Mapping[str, Tokens]]) -> dict[str, Tokens]:
+def summed_tokens(parts: Iterable[Mapping[str, Tokens]]) -> dict[str, Tokens]:
+    """Return the tokens of each model, summed over the parts."""
     total: dict[str, Tokens] = {}
     for part in parts:
         for model, tokens in part.items():
             total[model] = total.get(model, Tokens()) + tokens
     return total
-
-
-def models_of(runs: Iterable[RunFigures]) -> dict[str, Tokens]:
-    """Return the tokens of each model, summed over all runs."""
-    return _summed(run.models for run in runs)
 
 
 def kinds_of(runs: Iterable[RunFigures]) -> list[str]:
@@ -328,15 +323,6 @@ def _column(run: Run, metric: str) -> dict[Hashable, float]:
     return column
 
 
-def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:
-    columns = score_columns(results)
-    scores = {}
-    for name in names:
-        if name in columns:
-            scores[name] = mean_interval(columns[name])
-    return scores
-
-
 def _verdicts(results: Iterable[Result], metric: str) -> dict[str, int]:
     counts = Counter(verdict(result, metric) for result in results)
     return {name: counts[name] for name in ("right", "wrong", "abstained", "error")}
@@ -362,7 +348,7 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
             if name is None:
                 label = "not given"
             part = parts[name]
-            scores = _scores(part, names)
+            scores = estimates(part, names)
             verdicts = _verdicts(part, metric)
             listed.append(Group(label, len(part), scores, verdicts))
         groups[kind] = tuple(listed)

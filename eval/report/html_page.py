@@ -20,7 +20,7 @@ from ras_agent.eval.report.figures import (
     figures_of,
     headline_metrics,
     metric_names,
-    models_of,
+    summed_tokens,
 )
 from ras_agent.eval.report.plots import Plot, drawn_plots
 from ras_agent.eval.report.sections import Report, body
@@ -145,7 +145,7 @@ def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
                 shown = place
             entry["by"][number] = _outcome(result, report.metric, shown)
     prices = {}
-    for model in models_of(report.figures):
+    for model in summed_tokens(run.models for run in report.figures):
         if price := report.prices.of(model):
             prices[model] = asdict(price)
     return {

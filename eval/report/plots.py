@@ -218,13 +218,18 @@ def _whiskers(
                 estimates.append(estimate)
         look = _look(number, "none")
         _dots(axes, heights, estimates, label=_short(run.name), **look)
-    axes.set_yticks(range(len(rows)), list(rows.values()))
-    axes.tick_params(axis="y", labelcolor=_INK)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _label_rows(axes, list(rows.values()))
     axes.set_xlim(-2, 102)
     axes.set_xlabel("%")
-    axes.grid(visible=False, axis="y")
     _legend(axes, runs)
+
+
+def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Write a label beside each row of a plot, the first at its top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", labelcolor=_INK)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
 
 
 def _dots(
@@ -250,12 +255,9 @@ def _differences(
         if several:
             label = f"{_short(difference.name)}: {label}"
         labels.append(label)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.tick_params(axis="y", labelcolor=_INK)
-    axes.set_ylim(len(differences) - 0.5, -0.5)
+    _label_rows(axes, labels)
     axes.axvline(0, color=_SOFT, linewidth=1)
     axes.set_xlabel("points")
-    axes.grid(visible=False, axis="y")
 
 
 def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:

@@ -14,8 +14,8 @@ from ras_agent.eval.report.figures import (
     Versus,
     headline_metrics,
     kinds_of,
-    models_of,
     stop_counts,
+    summed_tokens,
 )
 from ras_agent.eval.report.glossary import explained
 from ras_agent.eval.report.markdown import (
@@ -481,7 +481,7 @@ def _price_table(report: Report) -> Html:
     """Return a table of the models with their tokens, and input fields for prices from which the page's script
     computes costs.
     """
-    models = models_of(report.figures)
+    models = summed_tokens(run.models for run in report.figures)
     if not models:
         return Html("")
     rows = []

@@ -243,10 +243,10 @@ def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:
     """Return the spread of the repeats' means; None if a repeat has no score in the metric."""
     means = []
     for repeat in zip(*groups, strict=True):
-        scores = score_columns(repeat).get(metric)
-        if not scores:
+        scores = mean_scores(repeat)
+        if metric not in scores:
             return None
-        means.append(fmean(scores))
+        means.append(scores[metric])
     return Spread(
         mean=fmean(means),
         deviation=stdev(means) if len(means) > 1 else 0.0,

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from ras_agent.contracts.records import JSON, Passage
 from ras_agent.eval.question import Question
+from ras_agent.eval.significance import Estimate, mean_interval
 
 _OF_SERVERS = frozenset(
     {
@@ -223,6 +224,21 @@ def mean_scores(results: Iterable[Result]) -> dict[str, float]:
     """Return the mean of each metric over the results to which it applies."""
     columns = score_columns(results)
     return {name: fmean(column) for name, column in columns.items()}
+
+
+def estimates(
+    results: Iterable[Result], metrics: Iterable[str] | None = None
+) -> dict[str, Estimate]:
+    """Return the mean of each metric with its interval, in the order of `metrics`, by default of all that have scores.
+
+    Metrics without scores are left out.
+    """
+    columns = score_columns(results)
+    means = {}
+    for name in columns if metrics is None else metrics:
+        if name in columns:
+            means[name] = mean_interval(columns[name])
+    return means
 
 
 def table_rows(results: Sequence[Result]) -> list[JSON]:

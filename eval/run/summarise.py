@@ -12,13 +12,13 @@ from ras_agent.contracts.records import JSON
 from ras_agent.eval.metrics import ceilings, normalise_answer
 from ras_agent.eval.metrics.confidences import COVERAGES, ConfidenceFigures
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
-from ras_agent.eval.run.result import Result, mean_scores, score_columns
+from ras_agent.eval.run.result import Result, estimates, mean_scores, score_columns
 from ras_agent.eval.run.verdicts import (
     confidence_of,
     deciding_metric,
     right_answers,
 )
-from ras_agent.eval.significance import distribution, mean_interval
+from ras_agent.eval.significance import distribution
 
 _MOST_FAILURES = 20
 _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
@@ -135,11 +135,7 @@ def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
 
 
 def _scores(results: Iterable[Result]) -> dict[str, JSON]:
-    estimates = {}
-    for metric, scores in score_columns(results).items():
-        # in a fixed order, so that the mean does not depend on the order in which the questions ended
-        estimates[metric] = asdict(mean_interval(sorted(scores)))
-    return estimates
+    return {name: asdict(mean) for name, mean in estimates(results).items()}
 
 
 def _by(results: Sequence[Result], key: Callable[[Result], str]) -> dict[str, JSON]:

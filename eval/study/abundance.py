@@ -25,7 +25,7 @@ from ras_agent.contracts.records import JSON, Extraction, Hit, Passage, Plan, St
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.markdown import markdown_table, percent
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, mean_scores
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import (
     Design,
@@ -283,9 +283,9 @@ def _show(
         for metric in metrics:
             means = []
             for name in shuffles:
-                mean = _mean(runs[name], metric)
-                if mean is not None:
-                    means.append(mean)
+                scores = mean_scores(runs[name])
+                if metric in scores:
+                    means.append(scores[metric])
             if means:
                 row["scores"][metric] = {
                     "mean": fmean(means),
@@ -296,7 +296,8 @@ def _show(
         rows.append(row)
     scored = set(chain.from_iterable(row["scores"] for row in rows))
     columns = [metric for metric in metrics if metric in scored]
-    full = [percent(_mean(runs[FULL], metric)) for metric in columns]
+    full_scores = mean_scores(runs[FULL])
+    full = [percent(full_scores.get(metric)) for metric in columns]
     label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
@@ -336,13 +337,6 @@ def _show(
 
 def _abstained(results: Sequence[Result]) -> int:
     return sum(result.abstained for result in results)
-
-
-def _mean(results: Sequence[Result], metric: str) -> float | None:
-    scores = score_columns(results).get(metric)
-    if scores:
-        return fmean(sorted(scores))
-    return None
 
 
 def _spread(scores: Mapping[str, float] | None) -> str:

@@ -23,11 +23,11 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.report.figures import numbered
 from ras_agent.eval.report.markdown import markdown_table, percent
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, estimates
 from ras_agent.eval.run.summarise import summed_usage
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown, extended
-from ras_agent.eval.study.tables import mean_score, side_by_side
+from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.resolve import role_options, role_specs
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.budget import Ledger, metered
@@ -260,7 +260,6 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     spent = sum(result.seconds + result.queued for result in results)
     seconds = spent / at_once
     fresh = not any(result.usage.get("replayed") for result in results)
-    columns = score_columns(results)
 
     def pace(tokens: int) -> float | None:
         # a replayed call took no time, so there is no speed
@@ -268,10 +267,9 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
             return tokens / seconds
         return None
 
-    scores = {}
-    for metric in GOLD_TRIPLES.metrics:
-        score = mean_score(columns.get(metric, ()))
-        scores[metric] = asdict(score) if score else None
+    scores: JSON = dict.fromkeys(GOLD_TRIPLES.metrics)
+    for metric, score in estimates(results, GOLD_TRIPLES.metrics).items():
+        scores[metric] = asdict(score)
     read = sum(counted_tokens(result.question) for result in results)
     written = sum(counted_tokens(bare_triples(result.answer)) for result in results)
     usage = summed_usage(results)

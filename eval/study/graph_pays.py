@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import ceil, log2
 from pathlib import Path
-from statistics import fmean
 from time import perf_counter
 
 from ras_agent.config.settings import Settings
@@ -25,7 +24,7 @@ from ras_agent.contracts.records import Passage
 from ras_agent.eval.report.markdown import difference_text, money, p_text
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, mean_scores
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Comparison
 from ras_agent.eval.study.design import Design, Shown, extended, on_task
@@ -205,7 +204,8 @@ def rows_of(
     `walking` names the runs whose retriever walks a graph.
     """
     plain = [name for name in runs if name not in walking]
-    base = max(plain, key=lambda name: _mean(runs[name], headline), default="")
+    means = {name: mean_scores(runs[name]).get(headline, 0.0) for name in plain}
+    base = max(plain, key=lambda name: means[name], default="")
     tried = sum(name in walking for name in runs)
     rows = []
     for row in compared(runs, metrics, headline, base, prices=prices):
@@ -296,13 +296,6 @@ def _amount(value: float, unit: Unit) -> str:
         "seconds": f"{value:.2f} s",
     }
     return texts[unit]
-
-
-def _mean(results: Sequence[Result], metric: str) -> float:
-    scores = score_columns(results).get(metric)
-    if scores:
-        return fmean(scores)
-    return 0.0
 
 
 def _estimated(row: GraphRow, metric: str) -> float:

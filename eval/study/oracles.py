@@ -114,20 +114,27 @@ def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
 
 
 def _name(planned: bool, retrieval: bool, within: str) -> str:
-    parts = (
-        ["planner"] * planned
-        + ["retriever"] * retrieval
-        + [f"answerer ({within})"] * bool(within)
-    )
+    parts = []
+    if planned:
+        parts.append("planner")
+    if retrieval:
+        parts.append("retriever")
+    if within:
+        parts.append(f"answerer ({within})")
     if parts:
         return f"oracle {' + '.join(parts)}"
     return OWN
 
 
 def _named_roles(planned: bool, retrieval: bool, within: str) -> dict[str, str]:
-    names = {"planner": "oracle" * planned, "retriever": "oracle" * retrieval}
-    names["answerer"] = f"oracle:{within}" if within else ""
-    return {role: name for role, name in names.items() if name}
+    names = {}
+    if planned:
+        names["planner"] = "oracle"
+    if retrieval:
+        names["retriever"] = "oracle"
+    if within:
+        names["answerer"] = f"oracle:{within}"
+    return names
 
 
 def _oracles(
@@ -302,7 +309,7 @@ class OracleAnswerer:
                 f"an oracle answerer looks within 'facts' or 'passages', got {within!r}"
             )
         self.name = f"oracle:{within}"
-        self._golds = tuple(gold for gold in question.answers if checkable(gold))
+        self._golds = tuple(filter(checkable, question.answers))
         self._within = within
 
     def answer(

@@ -25,9 +25,9 @@ from ras_agent.eval.report.markdown import (
 )
 from ras_agent.eval.report.plots import MARKERS, new_figure, svg_of
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.result import Result, estimates
 from ras_agent.eval.run.summarise import cost_of_results
-from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
+from ras_agent.eval.significance import Comparison, Estimate, compare
 from ras_agent.eval.study.design import LeftOut, Shown
 
 Results = Mapping[str, Sequence[Result]]
@@ -111,13 +111,6 @@ class ScoreMatrix:
     column_title: str = ""
 
 
-def mean_score(values: Sequence[float]) -> Estimate | None:
-    """Return the mean and its interval; None if there are no values."""
-    if values:
-        return mean_interval(values)
-    return None
-
-
 def compared(
     runs: Results,
     metrics: Sequence[str],
@@ -179,8 +172,8 @@ def matrix(
         line = []
         for column in columns:
             name = cells.get((row, column), "")
-            scores = score_columns(runs.get(name, ()))
-            line.append(mean_score(scores.get(metric, ())))
+            scores = estimates(runs.get(name, ()), [metric])
+            line.append(scores.get(metric))
         lines.append(tuple(line))
     return ScoreMatrix(metric, rows, columns, tuple(lines), row_title, column_title)
 
@@ -278,11 +271,6 @@ def _row(
     difference: Comparison | None,
     prices: Prices | None,
 ) -> RunRow:
-    columns = score_columns(results)
-    scores = {}
-    for metric in metrics:
-        if metric in columns:
-            scores[metric] = mean_interval(columns[metric])
     hops = 0.0
     if results:
         hops = fmean(result.hops for result in results)
@@ -290,7 +278,7 @@ def _row(
     return RunRow(
         name=name,
         n=len(results),
-        scores=scores,
+        scores=estimates(results, metrics),
         hops=hops,
         abstained=sum(result.abstained for result in results),
         errors=sum(result.error is not None for result in results),

@@ -21,25 +21,32 @@ def same_thing(label: str, other: str) -> bool:
     >>> same_thing("France", "capital of France"), same_thing("Bell", "Bell Telephone Company")
     (False, False)
     """
-    short, long = sorted(
-        (label.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len
-    )
+    short, long = sorted((_words(label), _words(other)), key=len)
     if short[:1] in (["the"], ["The"]):
         short = short[1:]
     if not short or len(short) >= len(long) or not short[0][0].isupper():
         return False
-    for at in range(len(long) - len(short) + 1):
-        if long[at : at + len(short)] == short:
-            before = long[:at]
-            after = long[at + len(short) :]
-            described = all(word.islower() for word in before[1:]) and not (
-                before and before[-1].lower() in _OF
-            )
-            described = described and (
-                not before or before[0].islower() or before == ["The"]
-            )
-            return described and (not after or after[0] == "," or after[0] in _BESIDE)
+    for start in range(len(long) - len(short) + 1):
+        end = start + len(short)
+        if long[start:end] == short:
+            return _describes(long[:start]) and _goes_on(long[end:])
     return False
+
+
+def _words(label: str) -> list[str]:
+    return label.replace(",", " ,").split()
+
+
+def _describes(before: list[str]) -> bool:
+    """Tell whether the words before a name only describe it, as "river" does."""
+    if not before or before == ["The"]:
+        return True
+    return all(map(str.islower, before)) and before[-1] not in _OF
+
+
+def _goes_on(after: list[str]) -> bool:
+    """Tell whether the words after a name are an addition and not a part of it."""
+    return not after or after[0] == "," or after[0] in _BESIDE
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
@@ -54,8 +61,8 @@ def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
         for other, name in labels.items():
             if len(label) < len(name) and same_thing(label, name):
                 longer.setdefault(entity, []).append(other)
-    return [
-        (entity, others[0])
-        for entity, others in sorted(longer.items())
-        if len(others) == 1
-    ]
+    joins = []
+    for entity, others in sorted(longer.items()):
+        if len(others) == 1:
+            joins.append((entity, others[0]))
+    return joins

@@ -52,12 +52,16 @@ def shown_name(name: object) -> str:
 
 def inert_lines(text: str) -> str:
     """Return `text` without control characters, as `one_line` does, but keep its spaces and line ends."""
-    return "".join(map(_safe, text))
+    characters = map(_safe, text)
+    return "".join(characters)
 
 
 def first_line(text: str) -> str:
     """Return the first line that is not blank; "" if all lines are blank."""
-    return next(filter(str.strip, lines_of(text)), "")
+    for line in lines_of(text):
+        if line.strip():
+            return line
+    return ""
 
 
 def lines_of(text: str) -> list[str]:

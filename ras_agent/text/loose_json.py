@@ -41,7 +41,8 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
     for found in _OBJECT.finditer(text):
         item = {}
         for key, value in _PAIR.findall(found[0]):
-            name = re.sub(r"[\s-]+", "_", str(_scalar(key)))
+            words = str(_scalar(key))
+            name = re.sub(r"[\s-]+", "_", words)
             item[name.casefold()] = _value(value)
         yield found.start(), item
 
@@ -51,7 +52,10 @@ def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
 
     Return "" if no key has such a value.
     """
-    return next(iter(all_texts(item, keys)), "")
+    texts = all_texts(item, keys)
+    if texts:
+        return texts[0]
+    return ""
 
 
 def all_texts(item: Mapping[str, Value], keys: Iterable[str]) -> list[str]:

@@ -87,7 +87,8 @@ def names_in(text: str) -> list[str]:
     >>> names_in('Who sang "All Join Hands" before Edward Sharpe and the Magnetic Zeros met J. R. R. Tolkien in Bath?')
     ['All Join Hands', 'Edward Sharpe and the Magnetic Zeros', 'J. R. R. Tolkien', 'Bath']
     """
-    return [text[start:end] for start, end in name_spans(text)]
+    spans = name_spans(text)
+    return [text[start:end] for start, end in spans]
 
 
 SHORT_FORMS = word_set("US IT WHO")

@@ -14,5 +14,6 @@ def options_of(question: str) -> dict[str, str]:
     {'A': 'a river', 'B': 'a mill'}
     """
     _, *marked = _LABEL.split(question)
+    labels = marked[::2]
     texts = map(str.strip, marked[1::2])
-    return dict(zip(marked[::2], texts, strict=True))
+    return dict(zip(labels, texts, strict=True))

@@ -116,8 +116,10 @@ class Words:
     """what is known of short phrases: a fact is looked for when it is read, when it is kept, and when it is cited"""
 
     def __post_init__(self) -> None:
-        forms = (term.forms for term in terms_of(self.text))
-        object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
+        forms = set(sign_words(self.text))
+        for term in terms_of(self.text):
+            forms.update(term.forms)
+        object.__setattr__(self, "_forms", frozenset(forms))
 
     def standing(self, phrase: str) -> Standing:
         """Return whether the text contains the content words and figures of a phrase."""
@@ -139,34 +141,25 @@ class Words:
         if self.writing is Writing.ENGLISH or any(map(self.is_surely_missing, missing)):
             return Standing.MISSING
         words = [term for term in self.content(phrase) if not term.is_figure]
-        has_none = words != [] and all(term in missing for term in words)
-        if self.writing is Writing.LETTERS and has_none:
+        has_some = any(term not in missing for term in words)
+        if self.writing is Writing.LETTERS and words and not has_some:
             return Standing.MISSING
         return Standing.UNKNOWN
 
     def missing(self, phrase: str) -> list[Term]:
         """Return the content words and figures of a phrase that are not among the words."""
-        return [term for term in self.content(phrase) if not self._has(term)]
+        terms = self.content(phrase)
+        return [term for term in terms if not self._has(term)]
 
     def has(self, term: Term) -> bool | None:
         """Return whether the text contains a term; None if this cannot be decided, as for a term in another script."""
         if self._has(term):
             return True
-        if (
-            self.writing is Writing.UNSPACED
-            and term.word
-            and term.word in self._letters
-        ):
-            return True
-        if term.is_figure:
-            is_missing = self.writing is not Writing.UNSPACED or self.is_surely_missing(
-                term
-            )
-        else:
-            is_missing = self.writing is not Writing.UNSPACED and not _scripts(
-                term.text
-            ).isdisjoint(self._scripts)
-        if is_missing:
+        if self.writing is Writing.UNSPACED:
+            if term.is_figure and self.is_surely_missing(term):
+                return False
+            return None
+        if term.is_figure or _scripts(term.text) & self._scripts:
             return False
         return None
 
@@ -206,11 +199,10 @@ class Words:
         """
         if not term.is_figure or self._has_native_numbers:
             return False
-        if not any(
-            _LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms
-        ):
-            return False
-        return any(map(_LARGE.match, self._forms))
+        for form in term.forms:
+            if _LARGE.match(form) and not _ROUND.fullmatch(form):
+                return any(map(_LARGE.match, self._forms))
+        return False
 
     @cached_property
     def _scripts(self) -> frozenset[str]:
@@ -222,7 +214,8 @@ class Words:
 
     @cached_property
     def _letters(self) -> str:
-        return _SPACE.sub("", plain_letters(self.text))
+        letters = plain_letters(self.text)
+        return _SPACE.sub("", letters)
 
     @cached_property
     def _initials(self) -> frozenset[str]:
@@ -256,7 +249,8 @@ class FactText:
 
     def missing(self, subject: str, object_: str) -> list[Term]:
         """Return the content words and figures of subject and object that neither the text nor the title contains."""
-        return [*self.words.missing(subject), *self.words.missing(object_)]
+        words = self.words.missing(subject)
+        return words + self.words.missing(object_)
 
     def sentence(
         self, subject: str, predicate: str, object_: str

@@ -112,7 +112,8 @@ _SIGNS = str.maketrans(
 
 
 def _rows(listed: str) -> list[list[str]]:
-    return [row.split() for row in listed.split(",")]
+    rows = listed.split(",")
+    return list(map(str.split, rows))
 
 
 def _numbered(*tables: str) -> dict[str, int]:
@@ -193,13 +194,17 @@ def terms_of(text: str) -> tuple[Term, ...]:
     >>> [term.text for term in terms_of("Dr. Bell's 1.8 million U.S. dollars in May")]
     ['Dr', 'Bell', '1.8 million', 'US', 'dollars', 'in', 'May']
     """
-    return tuple(_terms(_prepared(text)))
+    prepared = _prepared(text)
+    return tuple(_terms(prepared))
 
 
 def sign_words(text: str) -> frozenset[str]:
     """Return the words that stand for the signs in a text, such as "percent" for "%"."""
-    words = (words.split() for sign, words in _SIGN_WORDS.items() if sign in text)
-    return frozenset().union(*words)
+    found: list[str] = []
+    for sign, words in _SIGN_WORDS.items():
+        if sign in text:
+            found += words.split()
+    return frozenset(found)
 
 
 def plain_letters(text: str) -> str:
@@ -212,10 +217,15 @@ def plain_letters(text: str) -> str:
 
 def _prepared(text: str) -> str:
     plain = normal_form("NFKC", text).translate(_SIGNS)
-    plain = _DOTTED.sub(lambda match: match[0].replace(".", "") + " ", plain)
+    plain = _DOTTED.sub(_without_dots, plain)
     for pattern, short in _JOINED.items():
         plain = pattern.sub(short, plain)
     return _POSSESSIVE.sub("", plain)
+
+
+def _without_dots(match: re.Match[str]) -> str:
+    letters = match[0].replace(".", "")
+    return f"{letters} "
 
 
 def _terms(text: str) -> Iterator[Term]:
@@ -279,10 +289,11 @@ def _part_of_date(digits: str) -> Term:
 def _years(token: str) -> Iterator[Term]:
     """Yield both numbers of a text such as "2008-09". The second may be a year or a month."""
     first, _, second = token.partition("-")
-    yield Term(first, frozenset({_figure(Decimal(first))}))
+    year = _figure(Decimal(first))
+    yield Term(first, frozenset({year}))
     later = _part_of_date(second)
-    year = _figure(Decimal(first[:2] + second))
-    yield Term(second, later.forms | {year})
+    second_year = _figure(Decimal(first[:2] + second))
+    yield Term(second, later.forms | {second_year})
 
 
 def _values(number: str) -> set[Decimal]:

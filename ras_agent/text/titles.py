@@ -46,16 +46,18 @@ def file_title(name: str) -> str:
     >>> file_title("notes/Alexander_Graham_Bell.txt")
     'Alexander Graham Bell'
     """
-    return file_stem(name).replace("_", " ").strip()
+    stem = file_stem(name)
+    return stem.replace("_", " ").strip()
 
 
 def file_stem(name: str) -> str:
     """Return the name of a file without its folder, its suffix, and the hash that an index adds to distinguish
     equal names.
     """
-    last = name.rpartition("/")[2]
-    stem = last.rpartition(".")[0] or last
-    return _APART.sub("", stem).strip()
+    _, _, last = name.rpartition("/")
+    stem, _, _ = last.rpartition(".")
+    bare = _APART.sub("", stem or last)
+    return bare.strip()
 
 
 def is_of_file(title: str, name: str) -> bool:

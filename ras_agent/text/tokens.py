@@ -27,8 +27,9 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     19
     """
-    pieces = len(_PIECE.findall(text)) + len(_RARE.findall(text))
-    return -(-pieces * 11 // 10)
+    pieces = _PIECE.findall(text)
+    rare = _RARE.findall(text)
+    return _tokens(len(pieces) + len(rare))
 
 
 def most_tokens(text: str) -> int:
@@ -39,7 +40,13 @@ def most_tokens(text: str) -> int:
     >>> most_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
     58
     """
-    pieces = len(text) if text.isascii() else 2 * len(text)
+    if text.isascii():
+        return _tokens(len(text))
+    return _tokens(2 * len(text))
+
+
+def _tokens(pieces: int) -> int:
+    """Return the tokens of pieces, 1.1 for each, rounded up."""
     return -(-pieces * 11 // 10)
 
 

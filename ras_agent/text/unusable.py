@@ -74,8 +74,9 @@ def refuses(text: str) -> bool:
     (True, False)
     """
     opening = _OPENING.sub("", text, count=1)
-    begun = opening[:1].lower() + opening[1:]
-    return _REFUSES.match(begun) is not None
+    first = opening[:1].lower()
+    match = _REFUSES.match(first + opening[1:])
+    return match is not None
 
 
 def speaks_of_itself(sentence: str) -> bool:
@@ -84,7 +85,9 @@ def speaks_of_itself(sentence: str) -> bool:
     >>> speaks_of_itself("I'm sorry."), speaks_of_itself("The Loire is 1,006 km long.")
     (True, False)
     """
-    return _OF_ITSELF.match(sentence) is not None or refuses(sentence)
+    if _OF_ITSELF.match(sentence):
+        return True
+    return refuses(sentence)
 
 
 def abstains_in_words(text: str) -> bool:
@@ -128,7 +131,8 @@ def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
     >>> copies("Where was Jørn Utzon born?", ["[SUBQ] Where was Jørn Utzon born?"], ["Which sea is it?"])
     True
     """
-    if len(canonical_key(text).split()) < _LEAST_COPY:
+    words = canonical_key(text).split()
+    if len(words) < _LEAST_COPY:
         return False
     if not any(holds(example, text) for example in examples):
         return False
@@ -147,4 +151,5 @@ def _runs(text: str) -> list[tuple[str, ...]]:
 
 
 def _all_runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
-    return set(chain.from_iterable(map(_runs, texts)))
+    runs = map(_runs, texts)
+    return set(chain.from_iterable(runs))

@@ -225,11 +225,11 @@ def figures_in(text: str) -> list[Figure]:
     for match in _YEAR_ALONE.finditer(text):
         keep(*match.span(), "year", float(_year(match).first_year))
     for match in _NUMBER_IN_TEXT.finditer(text):
-        measure = _MEASURE.match(text, match.end())
-        end = measure.end() if measure else match.end()
-        keep(
-            match.start(), end, "ordinal" if match["ord"] else "number", _amount(match)
-        )
+        kind: FigureKind = "number"
+        if match["ord"]:
+            kind = "ordinal"
+        measure = _MEASURE.match(text, match.end()) or match
+        keep(match.start(), measure.end(), kind, _amount(match))
     return sorted(figures, key=lambda figure: figure.start)
 
 
@@ -259,17 +259,20 @@ def _refines(first: int, second: int) -> bool:
 def _date(match: re.Match[str]) -> Date:
     parts = dict.fromkeys("ymd", "")
     for name, text in match.groupdict().items():
-        parts[name[0]] = text or parts[name[0]]
+        if text:
+            parts[name[0]] = text
     year = int(parts["y"] or 0)
-    month = _MONTH_NUMBERS.get(parts["m"].casefold()) or int(parts["m"])
+    name_of_month = parts["m"].casefold()
+    month = _MONTH_NUMBERS.get(name_of_month) or int(name_of_month)
     day = parts["d"].rstrip("sthndrSTHNDR")
     return Date(year, year, month, int(day or 0))
 
 
 def _decade(match: re.Match[str]) -> Date:
     year = int(match["y"])
-    is_century = year % 100 == 0
-    return Date(year, year + (99 if is_century else 9))
+    if year % 100 == 0:
+        return Date(year, year + 99)
+    return Date(year, year + 9)
 
 
 def _century(match: re.Match[str]) -> Date:
@@ -285,12 +288,18 @@ def _year(match: re.Match[str]) -> Date:
 
 
 def _amount(match: re.Match[str]) -> float:
-    scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
-    if not match["word"]:
-        return float(match["n"].replace(",", "")) * scale
-    words = match["word"].casefold().split("-")
-    values = _NUMBER_WORDS | _TIMES
-    return sum(values[word] for word in words) * scale
+    if match["word"]:
+        values = _NUMBER_WORDS | _TIMES
+        words = match["word"].casefold().split("-")
+        amount = float(sum(values[word] for word in words))
+    else:
+        amount = float(match["n"].replace(",", ""))
+    return amount * _scale(match)
+
+
+def _scale(match: re.Match[str]) -> float:
+    word = match["scale"] or ""
+    return _SCALES.get(word.casefold(), 1.0)
 
 
 def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
@@ -298,14 +307,12 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     digits = match["n"] or ""
     money = (match["money"] or "").strip()
     name_like = unit.strip() and not money and _LIKE_A_YEAR.fullmatch(digits)
-    if (
-        name_like
-        or not _UNIT.fullmatch(unit)
-        or unit.strip("- ").split(" ")[0].casefold() in _NO_UNITS
-    ):
+    first, _, _ = unit.strip("- ").partition(" ")
+    is_unit = _UNIT.fullmatch(unit) and first.casefold() not in _NO_UNITS
+    if name_like or not is_unit:
         return None
     amount = _amount(match)
-    precision = _SCALES.get((match["scale"] or "").casefold(), 1.0)
+    precision = _scale(match)
     if digits:
         digits_before, _, fraction = digits.replace(",", "").partition(".")
         # the value of the last given digit: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded

@@ -108,7 +108,8 @@ def content_words(text: str) -> list[str]:
     ['director', 'ed', 'wood', 'films']
     """
     bare = _POSSESSIVE.sub("", fold(text))
-    return [word for word in _WORD.findall(bare) if word not in FUNCTION_WORDS]
+    words = _WORD.findall(bare)
+    return [word for word in words if word not in FUNCTION_WORDS]
 
 
 def key_words(text: str) -> frozenset[str]:
@@ -128,14 +129,16 @@ def stem(word: str) -> str:
     """
     word = _BASES.get(word, word)
     for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            return _bare(word[: -len(suffix)])
+        root = word.removesuffix(suffix)
+        if root != word and len(root) >= 3:
+            return _bare(root)
     return word
 
 
 def stems(text: str) -> list[str]:
     """Return the stems of a text's content words, in order."""
-    return [stem(word) for word in content_words(text)]
+    words = content_words(text)
+    return list(map(stem, words))
 
 
 @cached_if_short(65536)

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from ras_agent.config.address import Address
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import UnknownName
-from ras_agent.contracts.records import EvidenceLayout, OnConflict
+from ras_agent.contracts.records import EvidenceLayout, OnConflict, without_none
 from ras_agent.graphs.toolset import AnyTool
 from ras_agent.question_graph.disputes import Functional, not_known
 from ras_agent.running.budget import Limits
@@ -130,10 +130,7 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
         preset = PRESETS.get(name or "default")
     if preset is None:
         raise UnknownName("preset", str(name), tuple(PRESETS))
-    return replace(
-        preset,
-        **{field: value for field, value in changes.items() if value is not None},
-    )
+    return replace(preset, **without_none(changes))
 
 
 class AgentArguments(TypedDict, total=False):

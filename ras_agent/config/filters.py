@@ -24,7 +24,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ras_agent.contracts.errors import FilterError
-from ras_agent.contracts.records import Passage
+from ras_agent.contracts.records import Passage, without_none
 from ras_agent.text.normal_form import storable, storable_number
 
 OWN_FIELDS = ("id", "document_id", "title")
@@ -397,7 +397,7 @@ def read_metadata(source: object) -> dict[str, Any]:
             value = list(value)
         fields[key] = None if value == "" else value
     try:
-        Filter.of({key: value for key, value in fields.items() if value is not None})
+        Filter.of(without_none(fields))
         json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:  # NaN or infinity, or half of a surrogate pair
         raise FilterError(f"metadata: {error}") from error

@@ -36,6 +36,12 @@ StopReason = Literal[
 ]
 
 
+def without_none(values: Mapping[str, Any] | None) -> JSON:
+    """Return the values that are not None, by name."""
+    given = values or {}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
 """The form of an answer. "reader" is IRCoT's: the reasons first, then the answer. "citing" is a short answer,
 followed by the nodes and edges that support it."""

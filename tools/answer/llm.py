@@ -513,7 +513,8 @@ def _kept(samples: Sequence[Answer | CallError]) -> Answer:
 
 
 def _failure(message: str, detail: str = "") -> Failure:
-    return Failure("answerer", message, current_ledger().hop, detail[:500])
+    hop = current_ledger().hop
+    return Failure("answerer", message, hop, detail[:500])
 
 
 def _no_answer(problem: str) -> Answer:

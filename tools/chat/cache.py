@@ -86,13 +86,15 @@ class ReplyCache:
 
     def record(self, recording: JSON) -> None:
         """Store a request with its reply, in the form that `recordings` returns."""
+        reply = recording["reply"]
         slot = self._slot({name: recording[name] for name in _REQUEST})
-        place = slot.of_failure if FAILED in recording["reply"] else slot
-        place.put(recording["reply"])
+        place = slot.of_failure if FAILED in reply else slot
+        place.put(reply)
 
     def _slot(self, request: JSON) -> ReplySlot:
         asked = {name: request[name] for name in ("parameters", "messages")}
-        key = hashlib.sha256(_json(asked).encode()).hexdigest()
+        data = _json(asked).encode()
+        key = hashlib.sha256(data).hexdigest()
         return ReplySlot(self._stored, key, _json(request))
 
     def __len__(self) -> int:

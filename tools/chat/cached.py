@@ -135,7 +135,9 @@ class Cached:
     def _not_recorded(self, slot: ReplySlot) -> RasError:
         """Return the error for a request without a stored reply in a replay: the recorded failure, or a ReplayMiss."""
         failure = slot.of_failure.get(lambda reply: str(reply[FAILED]))
-        return ModelCallError(failure) if failure else miss_of(slot, self._place)
+        if failure:
+            return ModelCallError(failure)
+        return miss_of(slot, self._place)
 
     def _slot(self, request: Request) -> ReplySlot:
         given = graph_of(self._asked, request)

@@ -167,7 +167,9 @@ def _handler() -> Any:
         def on_chat_model_start(
             self, serialized: Any, messages: Any, *, run_id: UUID, **about: Any
         ) -> None:
-            texts = [str(message.text) for turns in messages for message in turns]
+            texts = []
+            for turns in messages:
+                texts += [str(message.text) for message in turns]
             self.on_llm_start(serialized, texts, run_id=run_id, **about)
 
         def on_llm_start(

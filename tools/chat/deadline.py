@@ -76,7 +76,8 @@ class Deadline:
 
     def left(self) -> float:
         """Return the seconds that are left; 0 after the deadline."""
-        return max(self.at - self.clock.now(), 0.0)
+        left = self.at - self.clock.now()
+        return max(left, 0.0)
 
     @asynccontextmanager
     async def one_try(self) -> AsyncIterator[None]:

@@ -53,7 +53,8 @@ def fitted(
     """
 
     def request_that_fits() -> Request:
-        return replace(render(chat.sizes.room(max_tokens)), max_tokens=max_tokens)
+        room = chat.sizes.room(max_tokens)
+        return replace(render(room), max_tokens=max_tokens)
 
     request = request_that_fits()
     while True:

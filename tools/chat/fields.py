@@ -13,7 +13,7 @@ from ras_agent.config.settings.request_fields import (
     with_values,
 )
 from ras_agent.contracts.errors import SettingsError
-from ras_agent.contracts.records import JSON
+from ras_agent.contracts.records import JSON, without_none
 
 # names under which chat models of LangChain's providers accept a field or headers, the likeliest first
 _OTHER_NAMES = {"reasoning_effort": ("reasoning_effort", "reasoning")}
@@ -40,11 +40,12 @@ class RequestFields:
     def of(cls, settings: Settings) -> RequestFields:
         """Return the additions in the settings."""
         chosen = {name: getattr(settings, name) for name in FIELDS}
-        named = {name: value for name, value in chosen.items() if value is not None}
-        keys = settings.api_keys.split(",") if settings.api_keys else ()
-        return cls(
-            named, settings.extra_body or {}, settings.headers or {}, tuple(keys)
-        )
+        named = without_none(chosen)
+        keys: tuple[str, ...] = ()
+        if settings.api_keys:
+            keys = tuple(settings.api_keys.split(","))
+        body = settings.extra_body or {}
+        return cls(named, body, settings.headers or {}, keys)
 
     @property
     def body(self) -> JSON:
@@ -54,7 +55,9 @@ class RequestFields:
     @property
     def identity(self) -> JSON:
         """Return the part of a cached reply's key that these additions make up, other than the model's own parameters."""
-        return {"headers": described_headers(self.headers)} if self.headers else {}
+        if not self.headers:
+            return {}
+        return {"headers": described_headers(self.headers)}
 
     def sent_headers(self, *, asked: bool = True) -> dict[str, str]:
         """Return the headers, with environment variables replaced by their values. Raises SettingsError if a variable
@@ -63,7 +66,9 @@ class RequestFields:
         Args:
             asked: whether the model will be called; if not, the result is {}.
         """
-        return with_values(self.headers, os.environ) if asked else {}
+        if not asked:
+            return {}
+        return with_values(self.headers, os.environ)
 
     def sent_keys(self, *, asked: bool = True) -> tuple[str, ...]:
         """Return the keys. Raises SettingsError if an environment variable is not set.

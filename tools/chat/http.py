@@ -346,7 +346,8 @@ async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
 
 
 async def _whole(response: aiohttp.ClientResponse, most: int | None = None) -> bytes:
-    return b"".join([piece async for piece in _pieces(response, most or MOST_BYTES)])
+    pieces = _pieces(response, most or MOST_BYTES)
+    return b"".join([piece async for piece in pieces])
 
 
 async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
@@ -398,9 +399,12 @@ def choices_in(event: Any) -> list[JSON]:
 
     Some servers send one choice without a list, or null in the list.
     """
-    choices = event.get("choices") if isinstance(event, dict) else None
-    listed = choices if isinstance(choices, list) else [choices]
-    return [choice for choice in listed if isinstance(choice, dict)]
+    if not isinstance(event, dict):
+        return []
+    choices = event.get("choices")
+    if not isinstance(choices, list):
+        choices = [choices]
+    return [choice for choice in choices if isinstance(choice, dict)]
 
 
 def ends(choice: JSON) -> bool:

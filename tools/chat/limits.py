@@ -206,7 +206,8 @@ class Limiter:
 
     def _book(self, tokens: int, deadline: Deadline) -> Booking:
         with self._lock:
-            return self._minute.book(tokens, self.rates, deadline, self.clock.now())
+            now = self.clock.now()
+            return self._minute.book(tokens, self.rates, deadline, now)
 
     def _enter(self, call: _Call) -> None:
         with self._lock:

@@ -90,7 +90,8 @@ class ModelServer:
         ledger = current_ledger()
 
         def once() -> T:
-            seconds = max(min(self._seconds, ledger.seconds_left()), _AT_LEAST)
+            left = min(self._seconds, ledger.seconds_left())
+            seconds = max(left, _AT_LEAST)
             reply = run(self._endpoint.post(path, body, seconds, most))
             return read(reply)
 

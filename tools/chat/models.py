@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from ras_agent.contracts.errors import MissingExtra, SettingsError, did_you_mean
-from ras_agent.contracts.records import JSON
+from ras_agent.contracts.records import JSON, without_none
 from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.names import model_name
 from ras_agent.tools.chat.refusals import OPENAI_LIMITS, is_openai
@@ -54,7 +54,7 @@ def build_chat_model(
         SettingsError: if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
-    options = _given(temperature=temperature, max_tokens=max_tokens)
+    options = without_none({"temperature": temperature, "max_tokens": max_tokens})
     try:
         if provider in _OURS:
             import aiohttp  # noqa: F401  (so that a missing package is noticed before the first call)
@@ -62,7 +62,7 @@ def build_chat_model(
             model = _our_chat(provider, name, options, key, request)
         else:
             if provider == "ollama":
-                options |= _given(num_ctx=context_window)
+                options |= without_none({"num_ctx": context_window})
             options |= _client_options(provider, timeout)
             model = _providers_chat(spec, options, key, request)
     except SettingsError:
@@ -74,10 +74,6 @@ def build_chat_model(
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
     return model
-
-
-def _given(**options: Any) -> JSON:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _client_options(provider: str, timeout: float) -> JSON:
@@ -246,7 +242,9 @@ def _profile(name: str) -> Any:
 
 def with_options(model: Any, options: JSON) -> Any:
     """Return a copy of a chat model, or of a runnable around models, with further options bound to each model."""
-    return changed(model, lambda one: one.bind(**options)) if options else model
+    if not options:
+        return model
+    return changed(model, lambda one: one.bind(**options))
 
 
 def with_tools(model: Any, tools: Sequence[JSON]) -> Any:

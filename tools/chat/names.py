@@ -64,7 +64,8 @@ def answering_model(model: Any, message: Any) -> str:
 
 
 def _own_names(model: Any) -> list[str]:
-    return list(dict.fromkeys(map(_own_name, chat_models_in(model))))
+    names = map(_own_name, chat_models_in(model))
+    return list(dict.fromkeys(names))
 
 
 def _own_name(model: Any) -> str:

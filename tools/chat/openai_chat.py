@@ -126,7 +126,8 @@ class OpenAIChat(BaseChatModel):
         """Return "owned_by" of the model's entry in the server's list, such as "vllm" or "llamacpp"; "" if it is
         missing.
         """
-        return str((await self.about()).get("owned_by") or "")
+        entry = await self.about()
+        return str(entry.get("owned_by") or "")
 
     def bind_tools(
         self,
@@ -180,8 +181,9 @@ class OpenAIChat(BaseChatModel):
         *_: Any,
         **kwargs: Any,
     ) -> ChatResult:
-        message = await self._whole(self._body(messages, stop, kwargs))
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        body = self._body(messages, stop, kwargs)
+        generation = ChatGeneration(message=await self._whole(body))
+        return ChatResult(generations=[generation])
 
     def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         yield from run_iterator(self._astream(*args, **kwargs))

@@ -65,7 +65,8 @@ class Part:
 
     def is_named_in(self, complaint: str) -> bool:
         """Return whether an error message is about this part."""
-        return re.search(self.words, complaint, re.IGNORECASE | re.DOTALL) is not None
+        found = re.search(self.words, complaint, re.IGNORECASE | re.DOTALL)
+        return found is not None
 
 
 def _field(name: str) -> Part:

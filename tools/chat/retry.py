@@ -79,7 +79,8 @@ class RetryPolicy:
 
     def retries(self, error: BaseException) -> bool:
         """Return whether another try is worthwhile after `error`."""
-        return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
+        asked = retry_after(error) or 0.0
+        return asked <= self.max_wait and is_transient(error)
 
     def decides(
         self, *, has_replied: bool, now: Callable[[], float]
@@ -294,14 +295,18 @@ class Tried:
         decide = self._policy.decides(has_replied=self._has_replied, now=clock.now)
 
         def worth_it(error: BaseException) -> bool:
-            in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and not is_overflow(error) and decide(error)
+            asked = retry_after(error) or 0.0
+            if asked >= deadline.left() or is_overflow(error):
+                return False
+            return decide(error)
 
         def wait(state: RetryCallState) -> float:
-            return min(self._policy.wait(state), deadline.left())
+            seconds = self._policy.wait(state)
+            return min(seconds, deadline.left())
 
         def pause_everybody(state: RetryCallState) -> None:
-            self._limiter.pause(retry_after(_error_in(state)) or 0.0)
+            asked = retry_after(_error_in(state))
+            self._limiter.pause(asked or 0.0)
 
         return AsyncRetrying(
             sleep=clock.asleep,

@@ -194,14 +194,13 @@ def _without(text: str, places: list[tuple[int, int]]) -> str:
     return MASK.join([*pieces, text[end:]])
 
 
-@lru_cache(64)
-def _held(secrets: tuple[str, ...]) -> HeldSecrets:
-    return HeldSecrets(secrets)
+_held = lru_cache(64)(HeldSecrets)
 
 
 def printable(spec: str) -> str:
     """Return a spec without the parts of a URL that may contain a secret: the login and the query."""
-    return without_login(_QUERY.sub("", _USERINFO.sub("", spec)))
+    bare = _USERINFO.sub("", spec)
+    return without_login(_QUERY.sub("", bare))
 
 
 def without_secrets(text: str, model: object = None) -> str:
@@ -216,7 +215,8 @@ def without_secrets(text: str, model: object = None) -> str:
 
 def secrets_of(model: object) -> HeldSecrets:
     """Return the secrets that a model and its fallbacks hold: keys, and those in headers and addresses."""
-    return _held(tuple(dict.fromkeys(_secrets(model))))
+    secrets = dict.fromkeys(_secrets(model))
+    return _held(tuple(secrets))
 
 
 def _secrets(model: object) -> Iterator[str]:

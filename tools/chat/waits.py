@@ -86,10 +86,10 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _in_retry_after(headers: Mapping[str, str]) -> float | None:
-    values = {
-        str(name).lower().removeprefix("x-").removeprefix("ms-"): str(value)
-        for name, value in headers.items()
-    }
+    values = {}
+    for name, value in headers.items():
+        bare = str(name).lower().removeprefix("x-").removeprefix("ms-")
+        values[bare] = str(value)
     milliseconds = _number_in(values.get("retry-after-ms", ""))
     if milliseconds is not None:
         return max(0.0, milliseconds / 1000)
@@ -98,9 +98,13 @@ def _in_retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _in_resets(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until the exhausted limits are reset, else until all are; None if no limits are stated."""
-    resets = list(_resets(headers))
-    used_up = [seconds for seconds, remaining in resets if remaining == 0]
-    return max(used_up or [seconds for seconds, _ in resets], default=None)
+    resets = []
+    used_up = []
+    for seconds, remaining in _resets(headers):
+        resets.append(seconds)
+        if remaining == 0:
+            used_up.append(seconds)
+    return max(used_up or resets, default=None)
 
 
 def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
@@ -111,7 +115,8 @@ def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
             continue
         if "reset" in name:
             seconds = _time_in(value)
-            remaining = _number_in(values.get(name.replace("reset", "remaining"), ""))
+            left = values.get(name.replace("reset", "remaining"), "")
+            remaining = _number_in(left)
         else:  # the standard's single header, in its two forms
             seconds = _number_in(_parameter(value, "reset|t"))
             remaining = _number_in(_parameter(value, "remaining|r"))
@@ -125,7 +130,9 @@ def _parameter(value: str, names: str) -> str:
 
 
 def _number_in(text: str) -> float | None:
-    return float(text) if _NUMBER.fullmatch(text.strip()) else None
+    if not _NUMBER.fullmatch(text.strip()):
+        return None
+    return float(text)
 
 
 def _time_in(value: str) -> float | None:
@@ -150,20 +157,25 @@ def _seconds_of(number: float) -> float:
     """Return the seconds to wait that a number states, directly or as a date in (milli)seconds since 1970."""
     if number < _FIRST_MOMENT:
         return max(0.0, number)
-    moment = number / 1000 if number >= _FIRST_MOMENT_IN_MS else number
+    moment = number
+    if number >= _FIRST_MOMENT_IN_MS:
+        moment = number / 1000
     return max(0.0, moment - datetime.now(UTC).timestamp())
 
 
 def _duration(text: str) -> float:
-    return sum(float(number) * _unit(unit) for number, unit in _PART.findall(text))
+    seconds = 0.0
+    for number, unit in _PART.findall(text):
+        seconds += float(number) * _unit(unit)
+    return seconds
 
 
 def _unit(name: str) -> float:
     """Return the length of a unit in seconds. Of units that begin with m, only "ms" and "milli…" are milliseconds."""
     name = name.lower()
-    return (
-        _SECONDS["ms"] if name.startswith("mil") or name == "ms" else _SECONDS[name[0]]
-    )
+    if name == "ms" or name.startswith("mil"):
+        return _SECONDS["ms"]
+    return _SECONDS[name[0]]
 
 
 def _asked_in(words: str) -> float | None:
@@ -177,9 +189,10 @@ def _asked_in(words: str) -> float | None:
 
 def _window_in(words: str) -> float | None:
     """Return the shortest period, in seconds, over which calls are counted according to an error message, or None."""
-    windows = [
-        float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)
-    ]
-    windows += [_unit(unit) for unit in _SHORT_WINDOW.findall(words)]
-    windows += [seconds for name, seconds in _CHINESE_WINDOWS.items() if name in words]
+    windows = [_unit(unit) for unit in _SHORT_WINDOW.findall(words)]
+    for number, unit in _WINDOW.findall(words):
+        windows.append(float(number or 1) * _unit(unit))
+    for name, seconds in _CHINESE_WINDOWS.items():
+        if name in words:
+            windows.append(seconds)
     return min(windows, default=None)

@@ -139,8 +139,12 @@ def parameters_named(name: str) -> float:
 def parameters_in(listed: JSON) -> float:
     """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; otherwise 0."""
     meta = listed.get("meta")
-    count = meta.get("n_params") if isinstance(meta, Mapping) else None
-    return float(count) if isinstance(count, int) and count > 0 else 0.0
+    if not isinstance(meta, Mapping):
+        return 0.0
+    count = meta.get("n_params")
+    if not isinstance(count, int):
+        return 0.0
+    return float(max(count, 0))
 
 
 def usual_evidence(window: int, parameters: float) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ras_agent.contracts.errors import MissingExtra, WeightsError
+from ras_agent.contracts.records import without_none
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -156,9 +157,9 @@ class GFMConfig:
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
-        model = _without_nulls(data["model_config"])
-        dataset = _without_nulls(data.get("dataset_config"))
-        entity = {**_DEFAULTS, **_without_nulls(model["entity_model"])}
+        model = without_none(data["model_config"])
+        dataset = without_none(data.get("dataset_config"))
+        entity = {**_DEFAULTS, **without_none(model["entity_model"])}
         for part, supported in (
             (entity, {**_FIXED, **_DEFAULTS}),
             (dataset, _DATASET),
@@ -179,7 +180,7 @@ class GFMConfig:
             raise WeightsError(
                 f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}"
             )
-        encoder = _without_nulls(
+        encoder = without_none(
             dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config")
         )
         name = encoder.get("text_emb_model_name", "")
@@ -194,7 +195,7 @@ class GFMConfig:
             question_prefix=encoder.get("query_instruct", ""),
             relation_prefix=encoder.get("passage_instruct", ""),
             idf_start_weights=bool(model.get("init_nodes_weight", True)),
-            ranker=_ranker(_without_nulls(model.get("ranker")), where),
+            ranker=_ranker(without_none(model.get("ranker")), where),
         )
 
 
@@ -204,11 +205,6 @@ def retriever_of(data: Mapping[str, Any]) -> str:
     if isinstance(model, Mapping) and model.get("use_ent_emb"):
         return "greasoner"
     return "gfm"
-
-
-def _without_nulls(part: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the fields of a published configuration's part that are not null."""
-    return {name: value for name, value in (part or {}).items() if value is not None}
 
 
 def _check_length(encoder: str, where: str) -> None:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ras_agent.contracts.records import without_none
 from ras_agent.tools.store.journal import Journal
 
 ALL_FILES = "*"
@@ -136,7 +137,7 @@ class GivenMetadata:
         found: dict[str, Any] = {}
         for path in (*reversed(place.parents), place):
             found |= self.at(path)
-        return {key: value for key, value in found.items() if value is not None}
+        return without_none(found)
 
     def at(self, path: Path) -> dict[str, Any]:
         """Return the metadata given to this folder or file itself; a field that was removed has the value None."""

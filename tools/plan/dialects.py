@@ -429,7 +429,8 @@ def _given_texts(given: object) -> list[str]:
 def _argument(text: str) -> str:
     """Return the first text in the JSON objects of a text; "" if there is none."""
     items = [item for _, item in json_objects(text)]
-    return next(iter(_texts(items)), "")
+    texts = _texts(items)
+    return next(iter(texts), "")
 
 
 def _texts(value: object) -> list[str]:

@@ -97,7 +97,8 @@ class _Offer:
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool that a name means, which may have other words around it; None for an unknown tool."""
-        return self._by_name.get(tool_named(name, tuple(self._by_name)))
+        known = tuple(self._by_name)
+        return self._by_name.get(tool_named(name, known))
 
     def move_of(self, call: ToolCall) -> _Move | None:
         """Return the move that a call states; None if the tool is unknown or its argument is missing."""

@@ -24,6 +24,7 @@ from ras_agent.config.settings.wrong import (
     unknown_setting,
 )
 from ras_agent.contracts.errors import FlagError, SettingsError
+from ras_agent.contracts.records import without_none
 
 CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 """The environment variable that names a settings file."""
@@ -89,7 +90,7 @@ def load_settings(
     if environment is None:
         environment = os.environ
     layers["environment"] = from_environment(environment)
-    layers["flags"] = given(flags)
+    layers["flags"] = without_none(flags)
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for place, layer in layers.items():
@@ -108,13 +109,6 @@ def load_settings(
         raise WrongSettings(wrong.error, model, places) from None
     _refuse_shown_secrets(layers["flags"])
     return settings
-
-
-def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the flags that are not None."""
-    if flags is None:
-        return {}
-    return {key: value for key, value in flags.items() if value is not None}
 
 
 def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:

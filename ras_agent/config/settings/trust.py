@@ -25,9 +25,9 @@ from ras_agent.config.settings.sources import (
     LOCAL_CONFIG,
     from_environment,
     from_file,
-    given,
 )
 from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.records import without_none
 
 _MODELS = "llm planner extractor answerer rewriter reranker linker embedder weights"
 _MODEL_SETTINGS = frozenset(_MODELS.split())
@@ -61,7 +61,7 @@ def unnamed_destinations(
     is_named = path or environment.get(CONFIG_VARIABLE)
     if config is None or is_named or config.name != LOCAL_CONFIG:
         return {}
-    overridden = given(flags).keys() | from_environment(environment).keys()
+    overridden = without_none(flags).keys() | from_environment(environment).keys()
     described = describe(model, work)
     destinations: dict[str, str] = {}
     for key, value in from_file(config, model).items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -165,7 +166,8 @@ def words_and_places(
     """Return the word vectors of a panel's tokens, one text after another, and each token's position in its text."""
     tokens = [np.asarray(text, dtype=np.int64) for text in panel]
     places = [np.arange(len(text)) for text in panel]
-    return words[np.concatenate(tokens)], np.concatenate(places)
+    joined = np.concatenate(tokens)
+    return words[joined], np.concatenate(places)
 
 
 def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
@@ -182,7 +184,8 @@ def bert(weights: Mapping[str, Floats]) -> Bert:
     """Build the network from weights, given under the names that they have in the published file."""
 
     def linear(name: str) -> Linear:
-        return Linear(weights[f"{name}.weight"], weights[f"{name}.bias"][:, None])
+        bias = weights[f"{name}.bias"]
+        return Linear(weights[f"{name}.weight"], bias[:, None])
 
     def attention(name: str) -> Linear:
         """Return the maps to queries (scaled), keys and values as one map, one below another."""
@@ -281,4 +284,5 @@ def _margin() -> int:
     unlike = np.flatnonzero((product != middle).any(axis=0))
     depths = np.minimum(unlike, PANEL - 1 - unlike) + 1  # distance from the nearer end
     near = depths[depths <= PANEL // 8]
-    return -(-int(near.max(initial=0)) // _TILE) * _TILE
+    widest = int(near.max(initial=0))
+    return ceil(widest / _TILE) * _TILE

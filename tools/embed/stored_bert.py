@@ -33,15 +33,17 @@ _STEPS = 127
 def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
     """Write weights by name: matrices as int8 with a float16 factor for each row, vectors and heads as float16."""
     stored: dict[str, npt.NDArray[Any]] = {}
+    smallest = np.finfo(np.float16).tiny  # the factor of a row of zeros
     for name, array in weights.items():
         if array.ndim == 1 or name.startswith("heads."):
             stored[name] = np.ascontiguousarray(array, np.float16)
             continue
-        smallest = np.finfo(np.float16).tiny  # the factor of a row of zeros
         largest = np.abs(array).max(axis=1, keepdims=True)
-        factors = np.maximum(largest / _STEPS, smallest).astype(np.float16)
+        factors = np.maximum(largest / _STEPS, smallest)
+        factors = factors.astype(np.float16)
         steps = np.rint(array / factors.astype(np.float32))
-        stored[name] = np.clip(steps, -_STEPS, _STEPS).astype(np.int8)
+        steps = np.clip(steps, -_STEPS, _STEPS)
+        stored[name] = steps.astype(np.int8)
         stored[name + _FACTORS] = factors
     save_file(stored, file)
 

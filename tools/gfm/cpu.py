@@ -198,9 +198,11 @@ class FastGFM:
             parts: (B, h), the part of the score's hidden layer from each question. If the background of the score
                 is not cached, the numbers are arbitrary, as all logits are computed later.
         """
-        if self.cache.score_hidden is None:
-            return np.empty((len(parts), self.graph.entities), dtype=np.float32)
-        scores = score_background(self.cache.score_hidden, parts, self._head.output)
+        hidden = self.cache.score_hidden
+        if hidden is None:
+            shape = (len(parts), self.graph.entities)
+            return np.empty(shape, dtype=np.float32)
+        scores = score_background(hidden, parts, self._head.output)
         return scores + np.float32(self._head.output_bias)
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:

@@ -124,11 +124,14 @@ def heaviest_paths(
         longer = {entity: list(partial) for entity, partial in paths.items()}
         for entity, messages in outgoing.items():
             for weight, path in paths[entity]:
-                visited = {int(graph.source[message]) for message in path} | {entity}
+                visited = {int(graph.source[message]) for message in path}
+                visited.add(entity)
                 for message in messages:
-                    if int(target[message]) not in visited:
-                        step = (weight + float(gradient[message]), (*path, message))
-                        longer.setdefault(int(target[message]), []).append(step)
+                    end = int(target[message])
+                    if end in visited:
+                        continue
+                    step = (weight + float(gradient[message]), (*path, message))
+                    longer.setdefault(end, []).append(step)
         paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
     ranked = [MessagePath(path, weight) for weight, path in paths.get(goal, []) if path]
     return ranked[:count]
@@ -156,14 +159,12 @@ def published_paths(
     complete: list[_Partial] = []
     for length, gradient in enumerate(gradients, 1):
         longer: dict[int, list[_Partial]] = {}
-        for message in np.flatnonzero(
-            np.isin(graph.source, [entity for entity in paths if entity != goal])
-        ).tolist():
+        goes_on = np.isin(graph.source, [one for one in paths if one != goal])
+        for message in np.flatnonzero(goes_on).tolist():
             step = float(gradient[message])
-            longer.setdefault(int(target[message]), []).extend(
-                (weight + step, (*path, message))
-                for weight, path in paths[int(graph.source[message])]
-            )
+            arrived = longer.setdefault(int(target[message]), [])
+            for weight, path in paths[int(graph.source[message])]:
+                arrived.append((weight + step, (*path, message)))
         paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
         complete += [(weight / length, path) for weight, path in paths.get(goal, [])]
     return [MessagePath(path, weight) for weight, path in _heaviest(complete, count)]

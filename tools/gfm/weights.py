@@ -127,7 +127,8 @@ class GFMConfig:
 
     def parameters(self) -> int:
         """Return the total number of parameters of such a network, as GFM-RAG's Table 12 counts them."""
-        return sum(prod(shape) for shape in self.shapes().values())
+        shapes = self.shapes().values()
+        return sum(map(prod, shapes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of config.json."""
@@ -238,8 +239,10 @@ def same_encoder(name: str, other: str) -> bool:
 
 
 def _model_of(encoder: str) -> str:
-    name = encoder.rpartition(":")[2].rstrip("/").rpartition("/")[2].lower()
-    return _SAME_MODEL.get(name, name)
+    *_, path = encoder.rpartition(":")
+    *_, name = path.rstrip("/").rpartition("/")
+    lower = name.lower()
+    return _SAME_MODEL.get(lower, lower)
 
 
 def weights_folder(name: str | Path) -> Path:

@@ -93,7 +93,8 @@ class AlignerConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the configuration that `asdict` wrote. Raises TypeError for unknown or missing names."""
-        return cls(**{**data, "encoder": EncoderConfig(**data["encoder"])})
+        encoder = EncoderConfig(**data["encoder"])
+        return cls(**{**data, "encoder": encoder})
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +361,10 @@ def fact_places(
 
 
 def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    places = np.empty(len(scores), np.int64)
-    places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
+    count = len(scores)
+    places = np.empty(count, np.int64)
+    best = best_places(scores, count, relative=False)
+    places[best] = np.arange(count)
     return places
 
 

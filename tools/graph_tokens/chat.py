@@ -135,7 +135,8 @@ class GraphLLMChat(BaseChatModel):
 
     def _seconds(self) -> float:
         """Return how many seconds a reply may take from now on; infinity for no limit."""
-        return min(self.timeout or inf, current_ledger().seconds_left())
+        left = current_ledger().seconds_left()
+        return min(self.timeout or inf, left)
 
     def _result(self, reply: Generated) -> ChatResult:
         """Return a generated reply as LangChain's ChatResult."""

@@ -238,10 +238,10 @@ def pool(states: Tensor, batch: GraphBatch) -> Tensor:
 
 def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
     """Return the mean of the rows of each owner, shape (count, width); zeros for an owner without rows."""
-    sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
-    return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(
-        rows.dtype
-    ).unsqueeze(1)
+    zeros = rows.new_zeros(count, rows.shape[1])
+    sums = zeros.index_add(0, owner, rows)
+    counts = torch.bincount(owner, minlength=count).clamp(min=1)
+    return sums / counts.to(rows.dtype).unsqueeze(1)
 
 
 def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:

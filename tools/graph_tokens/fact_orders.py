@@ -72,7 +72,8 @@ def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
 def _by_use(
     question: str, graph: QuestionGraph, subqueries: Sequence[str]
 ) -> list[str]:
-    return [fact.id for fact in facts_by_use(graph, (question, *subqueries))]
+    facts = facts_by_use(graph, (question, *subqueries))
+    return [fact.id for fact in facts]
 
 
 def _by_likeness(vectors: GraphVectors) -> FactOrder:

@@ -75,7 +75,8 @@ class GraphVectors:
 
     def of_steps(self, steps: Iterable[Sequence[Fact]]) -> GraphFeatures:
         """Return the features of a question's graph, with a sub-graph for each sub-query's facts (RAS, section 3.3)."""
-        return GraphFeatures.join([self.of_facts(facts) for facts in steps], self.width)
+        parts = list(map(self.of_facts, steps))
+        return GraphFeatures.join(parts, self.width)
 
     def of_texts(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors, shape (len(texts), d)."""

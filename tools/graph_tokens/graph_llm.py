@@ -148,8 +148,10 @@ class GraphTokens(nn.Module):
 
         A graph without facts gets learnt tokens, from a state of zeros.
         """
-        batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
-        pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
+        device = next(self.parameters()).device
+        batch = GraphBatch.of(graphs, self.input, device)
+        states = self.encoder(batch)
+        pooled = pool(states, batch)  # (B, encoder's width)
         tokens: Tensor = self.projector(pooled)
         return tokens.view(len(tokens), self.tokens, -1)
 
@@ -483,7 +485,8 @@ class GraphLLM(nn.Module):
     def _words(self, tokens: Sequence[int]) -> Tensor:
         """Return the word vectors of tokens, shape (len(tokens), width)."""
         ids = torch.tensor(list(tokens), dtype=torch.long, device=self.device)
-        return cast(Tensor, self.language_model.get_input_embeddings()(ids))
+        embed = self.language_model.get_input_embeddings()
+        return cast(Tensor, embed(ids))
 
     def _plain_tokens(self, text: str) -> list[int]:
         return cast(

@@ -28,13 +28,16 @@ class _OnGraphLLM:
         settings: ChatSettings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(_chat(model, settings), **_defaults(model, options))  # type: ignore[call-arg]
+        chat = _chat(model, settings)
+        defaults = _defaults(model, options)
+        super().__init__(chat, **defaults)  # type: ignore[call-arg]
         self._made_of = (model, {"settings": settings, **options})
 
     def without_graph_tokens(self) -> Self:
         """Return the same role, but with a model that reads the graph only as text."""
         model, options = self._made_of
-        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
+        reads_text = model.model_copy(update={"reads_graphs": False})
+        return type(self)(reads_text, **options)
 
 
 class GraphLLMPlanner(_OnGraphLLM, LLMPlanner):

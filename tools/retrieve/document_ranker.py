@@ -107,6 +107,6 @@ def document_scores(
     cells, which = row_entries(mentions.starts, entities)
     documents = mentions.columns[cells]
     totals = np.bincount(documents, weights[which], mentions.width)
-    lengths = np.bincount(mentions.columns, minlength=mentions.width).clip(min=1)
-    scores: Floats = (totals / lengths**ranker.length).astype(np.float32)
-    return scores
+    lengths = np.bincount(mentions.columns, minlength=mentions.width)
+    scores = totals / lengths.clip(min=1) ** ranker.length
+    return scores.astype(np.float32)

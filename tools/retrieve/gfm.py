@@ -392,10 +392,10 @@ def fact_paths(
         writer: converts these paths to facts.
     """
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
-    best = best_to(nodes) if nodes else []
     written: dict[int | None, list[FactPath]] = {}
-    for node, paths in zip(nodes, best, strict=True):
-        written[node] = list(map(writer.path, paths))
+    if nodes:
+        for node, paths in zip(nodes, best_to(nodes), strict=True):
+            written[node] = list(map(writer.path, paths))
     return [written.get(target, []) for target in targets]
 
 

@@ -248,7 +248,8 @@ def _as_passage(
     stated it.
     """
     facts = []
-    for triple in [triple for triple in triples if triple.sources] or triples:
+    stated = [triple for triple in triples if triple.sources]
+    for triple in stated or triples:
         names = map(name_of, (triple.subject, triple.predicate, triple.object))
         stated_in = triple.sources[0].passage_id if triple.sources else kind
         fact: list[Any] = [*names, stated_in]

@@ -226,13 +226,15 @@ def start_nodes(
     """
     nodes: set[int | None] = set()
     for kind, names in linker.starts(query).items():
-        nodes.update(numbers.of(Node(kind, name)) for name in names)
+        for name in names:
+            nodes.add(numbers.of(Node(kind, name)))
     nodes.discard(None)
     if not nodes:
         found = nearest_documents(documents, vector, nearest) + numbers.documents
         nodes.update(found.tolist())
         nodes.update(link.entity for link in _likeliest(linker.link(query)))
-    return np.sort(np.array(list(nodes), dtype=np.int64))
+    numbered = np.array(list(nodes), dtype=np.int64)
+    return np.sort(numbered)
 
 
 def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
@@ -271,9 +273,10 @@ class NodeNumbers:
     def __init__(self, graph: KGIndex) -> None:
         """Number the nodes of `graph`."""
         self._graph = graph
-        others = enumerate(graph.others.nodes, start=len(graph.entities))
+        entities = len(graph.entities)
+        others = enumerate(graph.others.nodes, start=entities)
         self._others = {node: number for number, node in others}
-        self.documents = len(graph.entities) + len(self._others)
+        self.documents = entities + len(self._others)
 
     def of(self, node: Node) -> int | None:
         """Return the number of a node; None if the graph does not contain it."""
@@ -416,7 +419,8 @@ def messages_of_nodes(
             their inverses; see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
-    return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
+    edges = edges_of_nodes(graph)
+    return GFMGraph.from_edges(nodes, edges, vectors, inverse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,8 @@ class LangChainRetriever:
         """Return the same as `retrieve`, without blocking the event loop."""
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
-        return _hits(await self._retriever.ainvoke(query, **options), k)
+        documents = await self._retriever.ainvoke(query, **options)
+        return _hits(documents, k)
 
     def _options(self, k: int, filter: Filter) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -212,7 +213,8 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
             filter: object = None,
         ) -> list[Document]:
             search = Search(retriever, Filter.of(filter))
-            return list(map(_document, search.retrieve(query, k)))
+            hits = search.retrieve(query, k)
+            return list(map(_document, hits))
 
         async def _aget_relevant_documents(
             self,
@@ -222,7 +224,8 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
             filter: object = None,
         ) -> list[Document]:
             search = Search(retriever, Filter.of(filter))
-            return list(map(_document, await search.aretrieve(query, k)))
+            hits = await search.aretrieve(query, k)
+            return list(map(_document, hits))
 
     return PassageRetriever()
 

@@ -22,19 +22,22 @@ class Ranking(NamedTuple):
     @classmethod
     def empty(cls) -> Self:
         """Return a ranking without rows."""
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+        rows = np.empty(0, dtype=np.int64)
+        return cls(rows, np.empty(0, dtype=np.float32))
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
     """Return the `k` highest of the positive `scores`, or fewer; ties (see ties.py) are in the order of rows."""
     # rows that tie with the k-th best score may come before it
     tied = np.float32(1 - 2 * TIE)
-    rows = np.flatnonzero(scores >= max(_floor(scores, k) * tied, _LEAST))
+    least = max(_floor(scores, k) * tied, _LEAST)
+    rows = np.flatnonzero(scores >= least)
     if len(rows) > k:
         best = scores[rows]
         last = np.partition(best, -k)[-k]
         rows = rows[best >= last * tied]
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    order = np.argsort(-scores[rows], kind="stable")
+    rows = rows[order]
     best = level(scores[rows], relative=True)
     order = np.lexsort((rows, -best))[:k]
     return Ranking(rows[order], best[order])

@@ -8,6 +8,7 @@ that works it is used from then on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,7 +100,8 @@ class RerankServer:
         }
 
     def _posted(self, body: dict[str, Any], count: int) -> list[float]:
-        return self._server.ask(self._path, body, lambda reply: scores_in(reply, count))
+        read = partial(scores_in, count=count)
+        return self._server.ask(self._path, body, read)
 
 
 def scores_in(reply: Any, count: int) -> list[float]:

@@ -199,9 +199,13 @@ class LiveRetriever:
         of_one_run: list[tuple[str, Filter]] = []
         of_several: list[tuple[str, Filter]] = []
         for key in self._views:
-            views = of_one_run if self._runs.get(key[1], 1) == 1 else of_several
+            _, filter = key
+            runs = self._runs.get(filter, 1)
+            views = of_one_run if runs == 1 else of_several
             views.append(key)
-        return of_one_run[0] if len(of_one_run) > _RETRIEVERS // 2 else of_several[0]
+        if len(of_one_run) > _RETRIEVERS // 2:
+            return of_one_run[0]
+        return of_several[0]
 
     def _note_run(self, filter: Filter) -> None:
         runs = self._runs.pop(filter, 0)

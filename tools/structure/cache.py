@@ -84,7 +84,8 @@ class TripleCache:
         calls = [call.to_dict() for call in cached.calls]
         value = {"facts": facts, "calls": calls}
         written = encodable(json.dumps(value, ensure_ascii=False))
-        self._stored.put(key, written.encode(), encodable(f"{extractor} {title}"))
+        label = encodable(f"{extractor} {title}")
+        self._stored.put(key, written.encode(), label)
 
     def __len__(self) -> int:
         return len(self._stored)

@@ -24,7 +24,7 @@ from ras_agent.contracts.records import Hit, Passage
 from ras_agent.graphs.state import Update
 from ras_agent.logs import LOGGER, shows_text
 from ras_agent.running.budget import Ledger
-from ras_agent.running.calling import acall, call
+from ras_agent.running.calling import acall, call, name_of
 from ras_agent.tools.retrieve.search import searched_by
 
 _ID = "question_id"
@@ -48,7 +48,7 @@ def search(
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
         return call(role, method, *args, within=within)
-    run = manager.on_retriever_start(None, args[0], name=_name_of(role))
+    run = manager.on_retriever_start(None, args[0], name=name_of(searched_by(role)))
     try:
         hits = call(role, method, *args, within=within)
     except BaseException as error:
@@ -65,7 +65,9 @@ async def asearch(
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
         return await acall(role, method, *args, within=within)
-    run = await manager.on_retriever_start(None, args[0], name=_name_of(role))
+    run = await manager.on_retriever_start(
+        None, args[0], name=name_of(searched_by(role))
+    )
     try:
         hits = await acall(role, method, *args, within=within)
     except BaseException as error:
@@ -73,12 +75,6 @@ async def asearch(
         raise
     await run.on_retriever_end(_documents(hits))
     return hits
-
-
-def _name_of(role: Any) -> str:
-    """Return the name under which a retriever is registered, else the name of its class."""
-    retriever = searched_by(role)
-    return str(getattr(retriever, "name", None) or type(retriever).__name__)
 
 
 def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:

@@ -48,6 +48,11 @@ class StillRunning(Exception):
     """Raised when a call has taken longer than its limit. A later result of the call is dropped."""
 
 
+def name_of(role: object) -> str:
+    """Return the name of a role, or the name of its class if it has none."""
+    return str(getattr(role, "name", None) or type(role).__name__)
+
+
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
     """Return `role.method(*args)`. Raises StillRunning if the call takes more than `within` seconds.
 

@@ -106,11 +106,13 @@ class BM25Matrix:
         self._slots = len(lengths)
         living = lengths if order is None else lengths[order]
         self.size = len(living)
-        self._lengths = lengths / (living.mean() if self.size and living.any() else 1.0)
+        mean = living.mean() if living.any() else 1.0
+        self._lengths = lengths / mean
         self._row_of_slot: npt.NDArray[np.int32] | None = None
         if order is not None:
-            self._row_of_slot = np.full(self._slots, -1, dtype=np.int32)
-            self._row_of_slot[order] = np.arange(self.size, dtype=np.int32)
+            rows = np.full(self._slots, -1, dtype=np.int32)
+            rows[order] = np.arange(self.size)
+            self._row_of_slot = rows
         self._weights: dict[str, tuple[Slots, Floats]] = {}
         self._cached = 0
 

@@ -168,14 +168,17 @@ def _vectors(
     vectors = np.empty((len(texts), identity.dimension), dtype=np.float32)
     same = find_rows(snapshot.column("text"), hashes(texts))
     there = np.flatnonzero(same >= 0)
-    vectors[there] = snapshot.read_vectors(snapshot.column("cell")[same[there]])
+    cells = snapshot.column("cell")[same[there]]
+    vectors[there] = snapshot.read_vectors(cells)
     unseen = np.flatnonzero(same < 0).tolist()
-    wanted = list(dict.fromkeys(texts[at] for at in unseen))
-    row_of_text = {text: row for row, text in enumerate(wanted)}
-    batches = [
-        _embed(wanted[start : start + _EMBED_AT_ONCE], embedder, identity.dimension)
-        for start in range(0, len(wanted), _EMBED_AT_ONCE)
-    ]
+    row_of_text: dict[str, int] = {}
+    for at in unseen:
+        row_of_text.setdefault(texts[at], len(row_of_text))
+    wanted = list(row_of_text)
+    batches = []
+    for start in range(0, len(wanted), _EMBED_AT_ONCE):
+        batch = wanted[start : start + _EMBED_AT_ONCE]
+        batches.append(_embed(batch, embedder, identity.dimension))
     if batches:
         rows = [row_of_text[texts[at]] for at in unseen]
         vectors[unseen] = np.concatenate(batches)[rows]

@@ -249,13 +249,15 @@ class _CutTable:
         return last.end - first.start < self._room
 
     def _piece(self, numbers: Sequence[int]) -> _Piece:
-        rows = [self._table.rows[number] for number in numbers]
-        start = rows[0].start
-        if numbers[0] == 0:
-            start = self._table.start
-        lines = [self._document.text[row.start : row.end] for row in rows]
-        text = "\n".join([self._head, *lines])
-        return _Piece(start, text, self._about(numbers))
+        lines = [self._head]
+        for number in numbers:
+            row = self._table.rows[number]
+            lines.append(self._document.text[row.start : row.end])
+        first = numbers[0]
+        start = self._table.start
+        if first > 0:
+            start = self._table.rows[first].start
+        return _Piece(start, "\n".join(lines), self._about(numbers))
 
     def _about(self, numbers: Sequence[int]) -> dict[str, Any]:
         """Return the metadata of some rows: the facts that they state, and the table that they belong to."""

@@ -363,15 +363,17 @@ def plain_text(text: str) -> str:
     """
     said = _LINK.sub(r"\1", text)
     said = unescape(_MARKS.sub("", said))
-    visible = [char for char in said if char not in _ZERO_WIDTH]
-    return " ".join("".join(visible).split())
+    visible = "".join([char for char in said if char not in _ZERO_WIDTH])
+    return " ".join(visible.split())
 
 
 def _without_closing(heading: str) -> str:
     """Return a heading without the `#`s that may close it."""
     title = heading.rstrip(" \t")
     opening = title.rstrip("#")
-    return opening.rstrip(" \t") if opening.endswith((" ", "\t")) else title
+    if opening.endswith((" ", "\t")):
+        return opening.rstrip(" \t")
+    return title
 
 
 def _unquoted(value: str) -> str:

@@ -267,8 +267,8 @@ def _cells_of(text: str) -> Iterator[_Cell]:
     begins = list(_CELL.finditer(text))
     ends = [match.start() for match in begins] + [len(text)]
     for match, end in zip(begins, ends[1:], strict=True):
-        words = text[match.end() : end].replace("\\|", "|").split()
-        said = " ".join(words)
+        words = text[match.end() : end].replace("\\|", "|")
+        said = " ".join(words.split())
         across = min(int(match[1] or 1), _MOST_CELLS)
         down = min(int(match[2] or 1), _MOST_CELLS)
         if match[3] == "*":

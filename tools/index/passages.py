@@ -170,7 +170,8 @@ def cells_of_documents(
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
     """Return the passages in the given cells, None for one that was deleted. Raises IndexMismatch for a damaged one."""
     by_cell: dict[int, Passage] = {}
-    with database.reading(once=len(cells) <= PARAMETERS) as transaction:
+    is_one_query = len(cells) <= PARAMETERS
+    with database.reading(once=is_one_query) as transaction:
         for row in transaction.passages.having("cell", cells):
             by_cell[row.cell] = passage_in(row, database)
     return [by_cell.get(cell) for cell in cells]
@@ -190,7 +191,8 @@ def read_vectors(database: Database, cells: Ints, dimension: int) -> Floats:
             if row is not None:
                 vectors[row] = _vector_in(cell, data, dimension, database)
         for passage in transaction.passages.having("cell", list(left)):
-            raise damaged(database, f"the vector of cell {passage.cell:,} is missing")
+            problem = f"the vector of cell {passage.cell:,} is missing"
+            raise damaged(database, problem)
     return vectors[inverse]
 
 

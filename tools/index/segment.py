@@ -66,10 +66,11 @@ class Segment:
 
     def slots_of(self, cells: Ints) -> Ints:
         """Return the slots of those of `cells` that are in this segment."""
+        own = self.columns["cell"]
         mine = cells[(cells >= self.first) & (cells < self.end)]
-        slots = self.columns["cell"].searchsorted(mine)
-        there = slots < len(self)
-        there[there] = self.columns["cell"][slots[there]] == mine[there]
+        slots = own.searchsorted(mine)
+        there = slots < len(own)
+        there[there] = own[slots[there]] == mine[there]
         return slots[there]
 
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
@@ -220,12 +221,15 @@ def joined(
 
 def too_small(segments: Sequence[Segment]) -> int:
     """Return the position of the first segment to join with all that follow; the number of segments if none is joined."""
-    start = len(segments) - 1
-    total = len(segments[-1]) if segments else 0
-    while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
+    count = len(segments)
+    start = count
+    total = 0
+    for segment in reversed(segments):
+        if start < count and len(segment) >= _FACTOR * max(total, 1):
+            break
         start -= 1
-        total += len(segments[start])
-    return start if start < len(segments) - 1 else len(segments)
+        total += len(segment)
+    return start if start < count - 1 else count
 
 
 def saved_segments(cache: Path) -> dict[int, list[int]]:
@@ -322,12 +326,12 @@ def _check(
     count = len(columns["cell"])
     if any(len(column) != count for column in columns.values()):
         raise ValueError("its columns have different lengths")
-    if count and not first <= int(columns["cell"][0]) <= int(columns["cell"][-1]) < end:
+    cells = columns["cell"]
+    if count and not first <= int(cells[0]) <= int(cells[-1]) < end:
         raise ValueError("it holds other cells than its folder's name states")
     for one in (terms, fields):
-        if len(one.starts) != len(one.keys) + 1 or not len(one.slots) == len(
-            one.counts
-        ) == int(one.starts[-1]):
+        sizes = {len(one.slots), len(one.counts), int(one.starts[-1])}
+        if len(one.starts) != len(one.keys) + 1 or len(sizes) > 1:
             raise ValueError("its postings do not fit together")
 
 

@@ -23,6 +23,7 @@ from ras_agent.contracts.errors import (
     message_of,
 )
 from ras_agent.running.budget import current_ledger
+from ras_agent.running.calling import name_of
 from ras_agent.running.protocols import Embedder, Linker, LinkerOfGraph
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
@@ -241,7 +242,7 @@ class _Finder:
 
 def _weights_of(linker: Linker, question: str) -> dict[str, float]:
     """Return the names that a linker finds, with their weights. Raises LinkerFailed if they cannot be used."""
-    name = getattr(linker, "name", type(linker).__name__)
+    name = name_of(linker)
     try:
         links = dict(linker.links(question))
     except _NOT_LEFT_OUT:

@@ -259,7 +259,8 @@ def _as_passage(
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data, digest_size=6).hexdigest()
-    return Passage(f"{kind}:{digest}", text, title, metadata={**about, STATED: facts})
+    metadata = {**about, STATED: facts}
+    return Passage(f"{kind}:{digest}", text, title, metadata=metadata)
 
 
 def _places(
@@ -274,11 +275,13 @@ def _places(
 
 def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
     ranked = sorted(candidates, key=lambda candidate: -candidate.score)
-    scores = level(np.array([candidate.score for candidate in ranked]), relative=True)
-    for candidate, score in zip(ranked, scores.tolist(), strict=True):
+    scores = np.array([candidate.score for candidate in ranked])
+    levels = level(scores, relative=True).tolist()
+    for candidate, score in zip(ranked, levels, strict=True):
         candidate.score = score
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.row))
-    return [
-        Hit(candidate.passage, candidate.score, tuple(candidate.why))
-        for candidate in ranked[:k]
-    ]
+    hits = []
+    for candidate in ranked[:k]:
+        why = tuple(candidate.why)
+        hits.append(Hit(candidate.passage, candidate.score, why))
+    return hits

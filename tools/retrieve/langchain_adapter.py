@@ -134,7 +134,8 @@ class LangChainRetriever:
         """
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
-        return _hits(self._retriever.invoke(query, **options), k)
+        documents = self._retriever.invoke(query, **options)
+        return _hits(documents, k)
 
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None

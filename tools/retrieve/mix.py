@@ -21,6 +21,7 @@ import numpy as np
 
 from ras_agent.config.registry import find
 from ras_agent.contracts.records import Hit, Passage
+from ras_agent.running.calling import name_of
 from ras_agent.running.protocols import Retriever
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
@@ -161,9 +162,7 @@ class MixedRetriever(ExplainedRetriever):
                 )
             weights = [weight / sum(weights) for weight in weights]
         if not name:
-            name = "+".join(
-                getattr(ranker, "name", type(ranker).__name__) for ranker in rankers
-            )
+            name = "+".join(map(name_of, rankers))
         self.name = name
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)

@@ -114,9 +114,9 @@ def _weights(graph: KGIndex, length: float) -> csr_matrix:
     """
     counts = graph.mentions.to_scipy().T.tocsr()
     counts.data = np.log1p(counts.data)
-    sums = np.asarray(counts.sum(axis=1), dtype=np.float32).ravel()
+    sums = np.asarray(counts.sum(axis=1), dtype=np.float32)
     sizes = np.diff(counts.indptr)
-    counts.data /= np.repeat(sums**length, sizes)
+    counts.data /= np.repeat(sums.ravel() ** length, sizes)
     return counts
 
 

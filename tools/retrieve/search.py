@@ -27,7 +27,7 @@ from ras_agent.contracts.errors import (
 )
 from ras_agent.contracts.records import Failure, Hit, Passage
 from ras_agent.running.budget import current_ledger
-from ras_agent.running.calling import acall, arun_steps, call, run_steps
+from ras_agent.running.calling import acall, arun_steps, call, name_of, run_steps
 from ras_agent.running.protocols import Reranker, Retriever
 from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.index.passages import indexed_text
@@ -318,7 +318,7 @@ class Search:
         self.filter = filter.both(scope_of(retriever))
         self.commit = commit
         self.searched = searched_by(retriever)
-        self.name = _name_of(self.searched)
+        self.name = name_of(self.searched)
         self._commit = commit
         self._reranker = reranker
         self._candidates = candidates
@@ -426,7 +426,7 @@ class Search:
 
 def _failure_of(reranker: Reranker, error: Exception) -> Failure:
     """Return the failure of a reranker, after noting it in the run's ledger."""
-    name = getattr(reranker, "name", type(reranker).__name__)
+    name = name_of(reranker)
     message = without_secrets(
         f"reranker {name} failed, and the hits stay as they were found: {type(error).__name__}: {error}"
     )
@@ -496,7 +496,3 @@ def scope_of(retriever: object) -> Filter:
 def searched_by(role: object) -> object:
     """Return the retriever inside a Search; return any other object unchanged."""
     return getattr(role, "searched", role)
-
-
-def _name_of(retriever: object) -> str:
-    return getattr(retriever, "name", None) or type(retriever).__name__

@@ -17,7 +17,7 @@ from ras_agent.config.address import Address
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.running.budget import Ledger, current_ledger, metered
-from ras_agent.running.calling import acall, call
+from ras_agent.running.calling import acall, call, name_of
 from ras_agent.running.protocols import Extractor
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
@@ -112,7 +112,7 @@ class CachedExtractor:
             raise ValueError(f"at_once must be positive, got {at_once}")
         fingerprint = getattr(extractor, "fingerprint", None)
         if not isinstance(fingerprint, str) or not fingerprint:
-            name = getattr(extractor, "name", type(extractor).__name__)
+            name = name_of(extractor)
             raise SettingsError(
                 f"the facts of the extractor {name!r} cannot be cached, since it has no fingerprint: use an extractor "
                 "on a model, or no triple cache"
@@ -128,7 +128,7 @@ class CachedExtractor:
     @property
     def name(self) -> str:
         """Return the name of the wrapped extractor."""
-        return str(getattr(self._extractor, "name", type(self._extractor).__name__))
+        return name_of(self._extractor)
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of the passages, in their order. The sub-query is passed to the wrapped extractor."""

@@ -150,7 +150,8 @@ class LLMExtractor:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of the passages, in their order. The sub-query is ignored."""
         dialogues = self._dialogues(passages)
-        return Extraction.joined(converse_all(self._chat, dialogues, self._at_once))
+        parts = converse_all(self._chat, dialogues, self._at_once)
+        return Extraction.joined(parts)
 
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
@@ -342,7 +343,8 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
 
 def _with_schema(schema: str, prompt: Prompt) -> Prompt:
     """Return a prompt with a schema filled in, so that only the passages are left to fill; "" shows no schema."""
-    return replace(prompt, turns=prompt.fill(schema=schema, passages="{{passages}}"))
+    turns = prompt.fill(schema=schema, passages="{{passages}}")
+    return replace(prompt, turns=turns)
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:

@@ -220,8 +220,12 @@ def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str
         return [], []
     found = read_lines(gap, cut_off=cut_off)
     triples = [Triple(*fields) for fields in found.triples]
-    lines = map(str.strip, lines_of("\n".join(found.others)))
-    return triples, [line for line in lines if not _SCAFFOLD.fullmatch(line)]
+    left = []
+    for line in lines_of("\n".join(found.others)):
+        bare = line.strip()
+        if not _SCAFFOLD.fullmatch(bare):
+            left.append(bare)
+    return triples, left
 
 
 def _decode(value: str) -> str:

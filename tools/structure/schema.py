@@ -33,7 +33,8 @@ class ExtractorWithSchema:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the wrapped extractor's facts, each with the name of its relation in the schema."""
-        return self._checked(self._extractor.extract(passages, subquery))
+        extraction = self._extractor.extract(passages, subquery)
+        return self._checked(extraction)
 
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""

@@ -104,7 +104,9 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
 def _is_rule(line: str) -> bool:
     """Return whether a line is the rule between a table's header and its rows."""
     bare = line.replace(" ", "").replace(":", "")
-    return "|-" in bare and _RULE.fullmatch(line) is not None
+    if "|-" not in bare:
+        return False
+    return _RULE.fullmatch(line) is not None
 
 
 def _labelled(line: str, count: int) -> str:

@@ -341,7 +341,8 @@ class TransformersWriter:
         lengths = [len(piece.tokens) for piece in pieces]
         for places in batches_of_like_length(lengths, decoding):
             batch = [pieces[place] for place in places]
-            replies.update(zip(places, self._in_memory(batch, decoding), strict=True))
+            written = self._in_memory(batch, decoding)
+            replies.update(zip(places, written, strict=True))
         return [replies[place] for place in range(len(pieces))]
 
     def _in_memory(

@@ -148,7 +148,9 @@ class TripleText:
         return Piece(passage, *self.fitting(titled))
 
     def _length(self, title: str, text: str) -> int:
-        return len(self._plain(titled_text(title, text)))
+        whole = titled_text(title, text)
+        return len(self._plain(whole))
 
     def _plain(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        encoding = self.tokenizer(text, add_special_tokens=False)
+        return list(encoding["input_ids"])

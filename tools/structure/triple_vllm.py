@@ -130,7 +130,8 @@ class VLLMWriter:
 def _output_of(output: Any) -> ModelReply:
     # any other kind means that it reached its limit, or that the engine ended it early
     kind = kind_of(output.finish_reason or "")
-    return ModelReply(output.text.strip(), len(output.token_ids), kind != "whole")
+    text = output.text.strip()
+    return ModelReply(text, len(output.token_ids), kind != "whole")
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:

@@ -231,7 +231,7 @@ class Subgraph:
         """Return the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
         others = np.fromiter(nodes, np.int64)
-        ends = graph.edges[numbers, ::2].ravel()
+        ends = graph.edges[numbers, ::2]
         inside = np.union1d(ends, others)
         return cls(graph, inside.astype(np.int64), numbers)
 

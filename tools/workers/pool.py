@@ -157,7 +157,8 @@ class _PoolThread:
 
     def submit(self, item: Any) -> Future[Any]:
         """Start processing an item and return the future of its result."""
-        return asyncio.run_coroutine_threadsafe(self._do(item), self._loop)
+        work = self._do(item)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Close the pool and wait until it is closed."""

@@ -53,8 +53,8 @@ class ActorCache:
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
         """Store a value with a note for human readers, and wait until it is on the disk."""
-        # wait until it is on the disk
-        self._ray.get(self._actor.put.remote(key, value, about))
+        stored = self._actor.put.remote(key, value, about)
+        self._ray.get(stored)  # wait until it is on the disk
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
         """Return all values, each with its note for human readers in front."""
@@ -64,7 +64,8 @@ class ActorCache:
         return stored
 
     def __len__(self) -> int:
-        return int(self._ray.get(self._actor.count.remote()))
+        count = self._actor.count.remote()
+        return int(self._ray.get(count))
 
 
 def ray_library() -> Any:

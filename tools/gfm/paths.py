@@ -206,7 +206,5 @@ def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
     best: dict[tuple[int, ...], float] = {}
     for weight, path in paths:
         best[path] = max(best.get(path, weight), weight)
-    return sorted(
-        ((weight, path) for path, weight in best.items()),
-        key=lambda entry: (-entry[0], entry[1]),
-    )[:beam]
+    ranked = sorted((-weight, path) for path, weight in best.items())
+    return [(-weight, path) for weight, path in ranked[:beam]]

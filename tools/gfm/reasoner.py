@@ -291,9 +291,9 @@ class FastReasoner(FastGFM):
         entities = np.asarray(start.entities, dtype=np.int64)[order]
         marks = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
         texts = torch.from_numpy(np.asarray(self.texts[entities], dtype=np.float32))
-        return entities, self._fused(texts, marks[:, None] * query)[1] - self._fused(
-            texts
-        )[1]
+        _, with_question = self._fused(texts, marks[:, None] * query)
+        _, without_question = self._fused(texts)
+        return entities, with_question - without_question
 
 
 def _blocks(rows: Floats, size: int) -> list[Floats]:

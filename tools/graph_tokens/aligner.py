@@ -236,13 +236,12 @@ class GraphAligner(nn.Module):
 
         These are the `n_seed` best nodes, their neighbours, and the edges at one of the best.
         """
-        places = _node_places(
-            self.scores(graph, query_vector(self.embedder, question)[None])[0]
-        )
-        edges = np.flatnonzero((places[graph.edge_index] < n_seed).any(axis=0))
-        nodes = np.union1d(
-            np.flatnonzero(places < n_seed), graph.edge_index[:, edges].ravel()
-        )
+        vector = query_vector(self.embedder, question)
+        (scores,) = self.scores(graph, vector[None])
+        is_best = _node_places(scores) < n_seed
+        edges = np.flatnonzero(is_best[graph.edge_index].any(axis=0))
+        ends = graph.edge_index[:, edges]
+        nodes = np.union1d(np.flatnonzero(is_best), ends)
         return nodes.astype(np.int64), edges.astype(np.int64)
 
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:

@@ -251,23 +251,12 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
     try:
         arrays, _ = array_file.read_arrays(folder / _ARRAYS)
         columns = {name: arrays[name] for name in COLUMNS}
-        terms, fields = (
-            Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields))
-            for name in ("terms", "fields")
-        )
+        terms = Postings(*(arrays[f"terms.{part}"] for part in Postings._fields))
+        fields = Postings(*(arrays[f"fields.{part}"] for part in Postings._fields))
         _check(columns, terms, fields, first, end)
         if len(terms.slots) < array_file.SMALL // 4:
             _check_slots(len(columns["cell"]), terms, fields)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        OverflowError,
-        RecursionError,
-    ):
+    except array_file.DAMAGE:
         return None
     return Segment(first, end, columns, terms, fields, folder)
 
@@ -337,10 +326,9 @@ def _check(
 
 def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
     for one in (terms, fields):
-        if (
-            len(one.slots)
-            and not 0 <= int(one.slots.min()) <= int(one.slots.max()) < count
-        ):
+        lowest = one.slots.min(initial=0)
+        highest = one.slots.max(initial=-1)
+        if lowest < 0 or highest >= count:
             raise ValueError("its postings name slots that do not exist")
 
 

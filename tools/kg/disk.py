@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ from ras_agent.contracts.errors import IndexMismatch, IndexNotFound
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.store.array_file import read_arrays, write_arrays
+from ras_agent.tools.store.array_file import DAMAGE, read_arrays, write_arrays
 from ras_agent.tools.store.durable import sync_folder, writing
 
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents", "notes")
@@ -105,28 +105,20 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
             len(graph.relations),
             graph.facts,
         )
-        if counted != (
+        stated = (
             manifest.documents,
             manifest.entities,
             manifest.relations,
             manifest.facts,
-        ):
+        )
+        if counted != stated:
             raise ValueError(
                 f"it does not hold the {manifest.facts} facts that its manifest states"
             )
         return SavedGraph(graph, manifest, arrays["names"])
     except FileNotFoundError:
         raise IndexNotFound(f"no knowledge graph at {path}: {remedy}") from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except DAMAGE as error:
         raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
 
 
@@ -239,55 +231,53 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
 
 def _check(graph: KGArrays) -> None:
     """Raise ValueError if a number points outside its array. Reads everything except texts and vectors."""
+    if not all(_fits(graph)):
+        raise ValueError("its arrays do not fit together")
+
+
+def _fits(graph: KGArrays) -> Iterator[bool]:
+    """Yield whether the arrays fit, check by check; each check relies on those before it."""
     entities = len(graph.entities)
     relations = len(graph.relations)
-    edges = graph.edges
     documents = len(graph.documents)
-    fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
-    fits = fits and all(
-        _ascends(table.starts, table.text)
-        for table in (getattr(graph, name) for name in _TABLES)
-    )
-    fits = fits and (len(graph.keys), len(graph.relation_keys)) == (
-        entities,
-        relations - 1,
-    )
-    fits = (
-        fits and _within(edges[:, [0, 2]], entities) and _within(edges[:, 1], relations)
-    )
-    fits = (
-        fits
-        and len(graph.source_starts) == len(edges) + 1
-        and _ascends(graph.source_starts, graph.sources)
-    )
-    fits = fits and _within(graph.sources["document"], documents)
-    fits = fits and _within(graph.sources["note"], len(graph.notes))
+    edges = graph.edges
+    yield edges.ndim == 2 and edges.shape[1] == 3
+    yield graph.sources.dtype == SOURCE
+    for name in _TABLES:
+        table = getattr(graph, name)
+        yield _ascends(table.starts, table.text)
+    yield len(graph.keys) == entities
+    yield len(graph.relation_keys) == relations - 1
+    yield _within(edges[:, [0, 2]], entities)
+    yield _within(edges[:, 1], relations)
+    yield len(graph.source_starts) == len(edges) + 1
+    yield _ascends(graph.source_starts, graph.sources)
+    yield _within(graph.sources["document"], documents)
+    yield _within(graph.sources["note"], len(graph.notes))
     for rows in (graph.mentions, graph.near):
-        if fits and rows is not None:
-            fits = rows.shape[0] == entities and _ascends(
-                rows.starts, rows.columns, rows.values
-            )
-            fits = fits and _within(rows.columns, rows.width)
+        if rows is not None:
+            yield rows.shape[0] == entities
+            yield _ascends(rows.starts, rows.columns, rows.values)
+            yield _within(rows.columns, rows.width)
     for vectors, count in (
         (graph.entity_vectors, entities),
         (graph.relation_vectors, relations),
     ):
-        fits = fits and (
-            vectors is None or (vectors.ndim == 2 and len(vectors) == count)
-        )
-    fits = fits and (
-        graph.texts is None
-        or (graph.texts.shape == (documents,) and graph.texts.dtype == np.uint64)
-    )
-    if not fits:
-        raise ValueError("its arrays do not fit together")
+        if vectors is not None:
+            yield vectors.ndim == 2 and len(vectors) == count
+    if graph.texts is not None:
+        yield graph.texts.shape == (documents,)
+        yield graph.texts.dtype == np.uint64
 
 
 def _ascends(starts: npt.NDArray[np.int64], *parts: npt.NDArray[Any]) -> bool:
     """Return whether the offsets `starts` never decrease, begin at 0 and end at the length of each of `parts`."""
-    whole = starts[0] == 0 and all(starts[-1] == len(part) for part in parts)
-    return bool(whole and (starts[1:] >= starts[:-1]).all())
+    if starts[0] != 0 or any(starts[-1] != len(part) for part in parts):
+        return False
+    return bool((np.diff(starts) >= 0).all())
 
 
 def _within(numbers: npt.NDArray[np.int32], count: int) -> bool:
-    return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < count)
+    lowest = numbers.min(initial=0)
+    highest = numbers.max(initial=-1)
+    return bool(lowest >= 0 and highest < count)

@@ -452,12 +452,9 @@ class _Editing:
         if head is None:
             export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
             return f"{message}: it has no entity {fact[0]!r}; `{export}` lists all"
-        edges = [
-            edge
-            for edge in self.graph.edges_of(head).tolist()
-            if edge in self.graph.facts
-        ]
-        near = [self.graph.triple(edge) for edge in edges[:_SHOWN]]
+        edges = self.graph.edges_of(head)
+        facts = edges[edges < len(self.graph.facts)]
+        near = map(self.graph.triple, facts[:_SHOWN].tolist())
         some = " ".join(
             f"({one.subject} | {one.predicate} | {one.object})" for one in near
         )
@@ -502,4 +499,5 @@ def _words(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _person(name: str) -> str:
-    return person(" ".join(name.split())[:80])
+    shown = " ".join(name.split())
+    return person(shown[:80])

@@ -84,15 +84,17 @@ def knowledge_passages(
         own.setdefault(key, triple)
     passages = []
     for head, own in by_head.items():
+        name = f"{label}#{head}"
         for number, part in enumerate(_parts(list(own.values()), size), start=1):
-            text = "\n".join(
-                sentence_of(fact.subject, fact.predicate, fact.object) for fact in part
-            )
+            lines = []
+            for fact in part:
+                lines.append(sentence_of(fact.subject, fact.predicate, fact.object))
+            text = "\n".join(lines)
             facts = list(map(_stated, part))
-            name = f"{label}#{head}" if number == 1 else f"{label}#{head}#{number}"
-            passages.append(
-                Passage(name, text, part[0].subject, label, {STATED: facts})
-            )
+            if number > 1:
+                name = f"{label}#{head}#{number}"
+            passage = Passage(name, text, part[0].subject, label, {STATED: facts})
+            passages.append(passage)
     return passages
 
 

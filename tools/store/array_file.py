@@ -18,6 +18,17 @@ import numpy.typing as npt
 
 SMALL = 8 << 20
 """Files of up to this many bytes are verified completely when they are opened, which takes some milliseconds."""
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
+"""The errors that reading a damaged file, and the arrays in it, may raise."""
 _TYPES = {
     "I64": "<i8",
     "U64": "<u8",

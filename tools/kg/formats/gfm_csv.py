@@ -417,7 +417,8 @@ class _Edges:
         ends: set[str] = set()
         for fact in self._facts:
             ends |= {fact.subject, fact.object}
-        ends |= {end for edge in self._alike for end in (edge.subject, edge.target)}
+        for edge in self._alike:
+            ends |= {edge.subject, edge.target}
         return ends.union(*self._named.values())
 
     def by_document(self) -> tuple[list[PassageFacts], list[UnstatedEdge]]:

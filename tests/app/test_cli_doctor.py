@@ -38,7 +38,7 @@ def test_the_first_screen_is_short_and_names_what_is_missing(
     shown = cli("doctor").stdout
     (missing,) = (line for line in shown.splitlines() if "not installed" in line)
     assert "pdf" in missing
-    assert len(shown.splitlines()) <= 16
+    assert len(shown.splitlines()) <= 10
     assert len(cli("doctor", "--all").stdout.splitlines()) > 60
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 _MISSING = {"core": "missing", "extras": "not installed", "providers": "without a key"}
 """Sections whose checks the short form merges into two lines: available parts, and missing parts under this
 name."""
-_COUNTED = {"core": "packages"}
+_COUNTED = {"core": "packages", "extras": "installed"}
 """Sections with available parts that are counted instead of named."""
+_MOST_NAMED = 4
+"""The maximum number of providers without a key that are named; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +64,9 @@ def _merged(section: str, checks: Iterable[Check]) -> list[Check]:
     elif there:
         merged.append(Check(section, section, True, ", ".join(there)))
     if missing:
-        merged.append(Check(section, _MISSING[section], None, ", ".join(missing)))
+        is_long = section not in _COUNTED and len(missing) > _MOST_NAMED
+        names = ", ".join(missing[:_MOST_NAMED] if is_long else missing)
+        if is_long:
+            names += f" and {len(missing) - _MOST_NAMED} more"
+        merged.append(Check(section, _MISSING[section], None, names))
     return [*merged, *failed]

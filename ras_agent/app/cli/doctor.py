@@ -86,9 +86,9 @@ _ADD_A_MODEL = (
 OpenAI-compatible server works."""
 
 
-_SHORT_ADVICE = """\
-    for example     ras-agent ask ... --llm openai:gpt-4o-mini
-    all ways        ras-agent doctor --all"""
+_SHORT_ADVICE = """
+    to add an LLM   ras-agent ask ... --llm openai:gpt-4o-mini
+    all of this     ras-agent doctor --all"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +169,10 @@ def _draw_advice(advice: str, every_way: bool) -> None:
             soft_wrap=True,
         )
         return
-    console.print("\nto add an LLM", style="bold")
     if not every_way:
         console.print(_SHORT_ADVICE, style="cyan")
         return
+    console.print("\nto add an LLM", style="bold")
     for name, install, variable, flag in _ADD_A_MODEL:
         steps = [
             install,

@@ -43,6 +43,7 @@ from ras_agent.tools.structure.llm import LLMExtractor
 from ras_agent.tools.workers.pool import Here, Pool, Work
 
 _WORDS = 400
+_LETTERS = str.maketrans("0123456789", "bcdfghjklm")
 _CALLS_A_QUESTION = 2
 _AT_LEAST = {32: 20.0, 128: 25.0}
 
@@ -222,4 +223,5 @@ def _question(number: int) -> Question:
 
 
 def _word(number: int) -> str:
-    return f"w{number:03d}x"
+    """Return a word of letters alone: one with digits would be read as a word, a figure and a word."""
+    return f"w{number:03d}x".translate(_LETTERS)

@@ -34,7 +34,7 @@ from ras_agent.running.program import run_program
 
 _SPLITS = 200
 _NAMES = list(Signals.__dataclass_fields__)
-_PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 1, 0.4, 0, 0.2, 0, 0, 1)
+_PLAIN = Signals(0.5, 0, 0, 0, 0, 0, 1, 0.4, 0, 0.2, 0, 0, 1, 1)
 
 
 def planted(n: int, seed: int, strength: float) -> tuple[list[Signals], list[float]]:

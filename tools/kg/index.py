@@ -27,7 +27,13 @@ from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import hashes
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
-from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
+from ras_agent.tools.kg.arrays import (
+    Edges,
+    KGArrays,
+    SparseRows,
+    StringTable,
+    Vectors,
+)
 from ras_agent.tools.kg.assemble import (
     assemble,
     occurrences_of,
@@ -198,7 +204,7 @@ class KGIndex:
         return self.database.where if self.database else "INDEX"
 
     @property
-    def entities(self) -> Sequence[str]:
+    def entities(self) -> StringTable:
         """Return the N names of the entities, in ascending order of their canonical keys."""
         return self.arrays.entities
 
@@ -208,7 +214,7 @@ class KGIndex:
         return self.arrays.keys
 
     @property
-    def relations(self) -> Sequence[str]:
+    def relations(self) -> StringTable:
         """Return the names of the R relations; the last one is the equivalence relation."""
         return self.arrays.relations
 
@@ -248,7 +254,7 @@ class KGIndex:
         return self.arrays.mentions
 
     @property
-    def documents(self) -> Sequence[str]:
+    def documents(self) -> StringTable:
         """Return the ids of the D passages that were read, ascending."""
         return self.arrays.documents
 

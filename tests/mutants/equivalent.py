@@ -48,12 +48,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return row[ -1] if row else None",
         ): "the row has one column",
     },
-    "tools/store/journal.py": {
-        (
-            "return whole, inside, inside[:-1] + bytes([inside[-1] + 1])",
-            "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
-        ): "an absolute path begins as the folder's ends, with the separator",
-    },
     "tools/kg/make.py": {
         (
             "if not len(before.names) or how.kind == IMPORTED:",

@@ -353,7 +353,7 @@ def test_where_a_model_cannot_be_asked_the_run_ends_with_what_is_done_and_goes_o
         "http://127.0.0.1:9",
         "2 of 6 questions",
         "stored",
-        "same command goes on",
+        "same command continues the run",
     )
     with pytest.raises(ModelRefused, match=told):
         evaluate(Here(question_work(gone, _score)), QUESTIONS, folder, concurrency=1)

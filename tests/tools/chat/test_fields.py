@@ -130,7 +130,7 @@ def test_a_variable_that_is_not_set_is_an_error_before_anything_is_asked(
     monkeypatch.delenv("GATEWAY_KEY", raising=False)
     with pytest.raises(
         SettingsError,
-        match="headers: x-key needs the environment variable GATEWAY_KEY, which is not",
+        match="headers: x-key needs the environment variable GATEWAY_KEY: set it",
     ):
         chat_of("vllm:http://127.0.0.1:9/v1#m", headers={"x-key": "env:GATEWAY_KEY"})
     with pytest.raises(

@@ -113,7 +113,7 @@ def _with(**changes: Any) -> SubqSample:
         ),
         ({"split": "test"}, "'split' should be train or validation, found 'test'"),
         ({"hops": -1}, "'hops' should be a whole number, 0 or more, found '-1'"),
-        ({"question": " "}, "'question' is blank"),
+        ({"question": " "}, "'question' should not be blank"),
         ({"target": "When?"}, "'label' is 'subq', but 'target' states none: 'When?'"),
         (
             {"target": "[SUFFICIENT]"},
@@ -143,7 +143,7 @@ def test_a_sample_that_cannot_be_is_located(
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"subquery": ""}, "'subquery' is blank"),
+        ({"subquery": ""}, "'subquery' should not be blank"),
         ({"passages": [{"title": "Crux"}]}, "passages 1: no key 'id'; found title"),
         (
             {"triples": [["Crux", "is"]]},
@@ -179,7 +179,9 @@ def test_an_id_that_comes_twice_is_located(tmp_path: Path) -> None:
     path = _file(tmp_path, RECORD, RECORD)
     with pytest.raises(
         IngestError,
-        match=says(f"{path} line 2", "'musique/a/plan-1'", f"{path} line 1", "unique"),
+        match=says(
+            f"{path} line 2", "'musique/a/plan-1'", f"{path} line 1", "its own id"
+        ),
     ):
         read_samples(path)
 

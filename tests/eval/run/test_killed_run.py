@@ -93,11 +93,11 @@ def _arguments(
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
     path = folder / "results.jsonl"
-    return (
-        [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        if path.exists()
-        else []
-    )
+    if not path.exists():
+        return []
+    # the last line may be in the middle of being written
+    whole, _, _ = path.read_text("utf-8").rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def _untimed(row: dict[str, Any]) -> dict[str, Any]:

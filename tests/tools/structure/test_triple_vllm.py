@@ -147,7 +147,9 @@ def test_what_vllm_has_not_is_an_error_that_names_what_has(
     memorising_model: Callable[[str], Path],
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(SettingsError, match=says("beams", f"use text2triple:{folder}")):
+    with pytest.raises(
+        SettingsError, match=says("beam search", f"use text2triple:{folder}")
+    ):
         resolve_extractor(f"text2triple-vllm:{folder}#beams=4")
     encoder = memorising_model("t5")
     with pytest.raises(

@@ -63,11 +63,20 @@ _MONTH = "|".join(
 )
 _DAY = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
+_M = r"(?:0?[1-9]|1[0-2])"
+_D = r"(?:0?[1-9]|[12]\d|3[01])"
+_AFTER_12 = r"(?:1[3-9]|2\d|3[01])"
+# of 1/3/2016 only the year is certain: the month comes first in some countries, the day in others
+_IN_FIGURES = (
+    rf"\b(?:(?P<y6>{_YEAR})/(?P<m6>{_M})/(?P<d6>{_D})|(?P<d7>{_D})\.(?P<m7>{_M})\.(?P<y7>{_YEAR})"
+    rf"|(?P<d8>{_AFTER_12})[/-](?P<m8>{_M})[/-](?P<y8>{_YEAR})|(?P<m9>{_M})[/-](?P<d9>{_AFTER_12})[/-](?P<y9>{_YEAR})"
+    rf"|{_D}[/-]{_D}[/-](?P<y>{_YEAR}))\b"
+)
 _DATE = (
     rf"\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>{_YEAR})\b)?"
     rf"|(?P<m2>{_MONTH})\b\.?\s+(?P<d2>{_DAY})\b(?:,?\s+(?P<y2>{_YEAR})\b)?"
     rf"|(?P<m3>{_MONTH})\b\.?,?\s+(?:of\s+)?(?P<y3>{_YEAR})\b"
-    rf"|(?P<y4>{_YEAR})-(?P<m4>0[1-9]|1[0-2])-(?P<d4>[0-2]\d|3[01])\b)"
+    rf"|(?P<y4>{_YEAR})-(?P<m4>0[1-9]|1[0-2])-(?P<d4>[0-2]\d|3[01])\b)|{_IN_FIGURES}"
 )
 _DATE_IN_TEXT = re.compile(_DATE)
 # in running text "2008-09" is two years
@@ -263,7 +272,7 @@ def _date(match: re.Match[str]) -> Date:
             parts[name[0]] = text
     year = int(parts["y"] or 0)
     name_of_month = parts["m"].casefold()
-    month = _MONTH_NUMBERS.get(name_of_month) or int(name_of_month)
+    month = _MONTH_NUMBERS.get(name_of_month) or int(name_of_month or 0)
     day = parts["d"].rstrip("sthndrSTHNDR")
     return Date(year, year, month, int(day or 0))
 

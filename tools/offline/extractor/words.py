@@ -16,7 +16,8 @@ _MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 _ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third|\w{1,12}th)"
 DATE = (
-    rf"(?:{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
+    rf"(?:{_YEAR}[-./]\d{{1,2}}[-./]\d{{1,2}}|\d{{1,2}}[-./]\d{{1,2}}[-./]{_YEAR}"
+    rf"|{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
     rf"|\d{{1,2}}\s+{_MONTH}|(?:(?:early|mid|late)[-\s]+)?(?:the\s+)?(?:{_YEAR}s|{_ORDINAL}[-\s]centur(?:y|ies))"
     rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
 )

@@ -47,6 +47,17 @@ def test_a_life_in_brackets_gives_birth_and_death() -> None:
     assert ("Ann Lee", "is also known as", "Ann May Lee") in facts
 
 
+@pytest.mark.parametrize(
+    "date", ["2016-03-01", "2016/3/1", "01.03.2016", "1/3/2016", "31-12-2016"]
+)
+def test_a_date_in_figures_is_read_whole(date: str) -> None:
+    assert read(f"The mill opened on {date} in Varn.", "Tarn Mill") == [
+        ("Tarn Mill", "opened on", date),
+        ("Tarn Mill", "opened in", "Varn"),
+    ]
+    assert read(f"Opened: {date}", "Tarn Mill") == [("Tarn Mill", "Opened", date)]
+
+
 def test_dates_in_brackets_after_an_event_are_no_life() -> None:
     facts = read(
         "The Battle of Ulm (16 October – 19 October 1805) was a series of skirmishes.",

@@ -49,20 +49,20 @@ def in_its_time(
         for sentence in passage.sentences:
             if asked.is_about(sentence):
                 periods[sentence] = periods_of(sentence.text)
-    is_told = any(asked.is_in(some) for some in periods.values())
+    has_period = any(asked.is_in(some) for some in periods.values())
     left_out: dict[str, set[int]] = {}
     for sentence, some in periods.items():
         if some:
             is_out = not asked.is_in(some)
         else:
-            is_out = is_told and not asked.is_now
+            is_out = has_period and not asked.is_now
         if is_out:
             left_out.setdefault(sentence.passage.id, set()).add(sentence.number)
     left: list[ReadPassage] = []
     for passage in passages:
         numbers = left_out.get(passage.id)
         left.append(passage.without(numbers) if numbers else passage)
-    if is_told or asked.is_now:
+    if has_period or asked.is_now:
         return asked.without_time, left
     return question, left
 
@@ -99,8 +99,8 @@ class _Asked:
 
     def is_about(self, sentence: Sentence) -> bool:
         """Return whether a sentence, with its title, contains most of the question's words, and not only its names."""
-        told = sentence.stems | sentence.passage.title_stems
-        shared = self.stems & told
+        stems_there = sentence.stems | sentence.passage.title_stems
+        shared = self.stems & stems_there
         if self.relation and self.relation.isdisjoint(shared):
             return False
         return 2 * len(shared) > len(self.stems)

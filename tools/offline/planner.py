@@ -18,10 +18,10 @@ from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.layouts import steps_as_reviewed
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, nearness, rarity, tokens_of
-from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
 _ENOUGH = 0.95  # share of the question's weight that explains it

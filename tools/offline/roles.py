@@ -13,9 +13,9 @@ from ras_agent.contracts.errors import UnknownName
 from ras_agent.running.protocols import Answerer
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+from ras_agent.tools.offline.layouts import WithLayout
 from ras_agent.tools.offline.planner import OfflinePlanner, OfflineReasoner
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.told import Retold
 from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 _packaged_reader = cache(Reader)
@@ -44,7 +44,7 @@ def offline_answerer(
     answerer = OfflineAnswerer(
         _packaged_reader(), options.may_abstain, least, options.language
     )
-    return Retold(answerer, options.layout)
+    return WithLayout(answerer, options.layout)
 
 
 def offline_extractor(

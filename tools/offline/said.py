@@ -217,10 +217,10 @@ def all_of_list(
         begin = first + list_start
         stop = first + list_end
         if begin <= start and end <= stop:
-            told = _NOTES.sub("", _BULLETS.sub(", ", passage.text[begin:stop]))
+            line = _NOTES.sub("", _BULLETS.sub(", ", passage.text[begin:stop]))
             sentences = passage.sentences
             held = [one for one in sentences if one.start < stop and begin < one.end]
-            return " ".join(told.split()), tuple(held)
+            return " ".join(line.split()), tuple(held)
     return answer, (sentence,)
 
 

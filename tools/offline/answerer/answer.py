@@ -196,8 +196,8 @@ class OfflineAnswerer:
         for stated, led in {question: (), chain.question: links}.items():
             said = sentences_that_say(stated, passages[:_JUDGED])
             if said:
-                told = " ".join(" ".join(one.text for one in said).split())
-                return Reply(f"The text says: {told}", (*led, *said))
+                text = " ".join(" ".join(one.text for one in said).split())
+                return Reply(f"The text says: {text}", (*led, *said))
             if reply := _in_its_words(analyse(stated), passages, led):
                 return reply
         if said is not None:
@@ -274,8 +274,8 @@ class OfflineAnswerer:
         is_first = True
         for span in spans:
             said = text[span.start : span.end]
-            told = next((one.text for one in grounds if said in one.text), "")
-            if _are_alike(answer, in_its_part(question, said, told)):
+            sentence = next((one.text for one in grounds if said in one.text), "")
+            if _are_alike(answer, in_its_part(question, said, sentence)):
                 bounded = min(span.margin, _FARTHEST)
                 return max(-_FARTHEST, bounded), is_first
             is_first = False
@@ -292,8 +292,8 @@ class OfflineAnswerer:
         Args:
             led: canonical keys of the things that only lead to the answer.
         """
-        pairs = _told_apart(answers_in_pairs(question, self._reader, passages), led)
-        alone = _told_apart(answers(question, self._reader, passages), led)
+        pairs = _distinct(answers_in_pairs(question, self._reader, passages), led)
+        alone = _distinct(answers(question, self._reader, passages), led)
         paired = {one.sentence.passage.id for one in pairs.values()}
         best: Found | None = None
         loudest = -math.inf
@@ -352,8 +352,8 @@ class OfflineAnswerer:
         verdicts = self._reader.judge(asked.question, titled)
         worths: list[float] = []
         for sentence, verdict_of in zip(likely, verdicts, strict=True):
-            told_there = 1 - verdict_of.not_said
-            worths.append(shared(sentence) * told_there)
+            said_there = 1 - verdict_of.not_said
+            worths.append(shared(sentence) * said_there)
         clearest = worths.index(max(worths))
         deciding = likely[clearest]
         alone = verdicts[clearest]
@@ -363,12 +363,12 @@ class OfflineAnswerer:
         yes = (alone.true + among.true) / 2
         no = (alone.false + among.false) / 2
         verdict = "yes" if yes >= no else "no"
-        told = max(yes, no)
+        margin = max(yes, no)
         said = wording(asked.question, passages)
         is_unlikely = said is not None and said[0] == f"hardly {verdict}"
         if is_unlikely or _is_against_values(verdict, asked.question, deciding):
-            told *= _AGAINST_ITS_VALUES
-        sure = logistic(_OF_VERDICTS + _VERDICT * told)
+            margin *= _AGAINST_ITS_VALUES
+        sure = logistic(_OF_VERDICTS + _VERDICT * margin)
         grounds = (*links, deciding)
         return Reply(verdict, grounds, sure)
 
@@ -475,7 +475,7 @@ def _in_its_words(
     return Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
 
 
-def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
+def _distinct(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
     """Return the answers by canonical key, without those whose key is in `led`."""
     apart: dict[str, Found] = {}
     for one in found:

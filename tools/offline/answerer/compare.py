@@ -123,8 +123,8 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
             text = "yes" if chosen is sides[0] and sure > _UNDECIDED else "no"
     elif same:
         behind = question[same[-1].end() :]
-        shared, grounds, both_told = _shared(sides, behind, about)
-        sure = _IN_COMMON if shared or both_told else _UNDECIDED
+        shared, grounds, both_mention = _shared(sides, behind, about)
+        sure = _IN_COMMON if shared or both_mention else _UNDECIDED
         is_different = any(one["different"] for one in same)
         text = "yes" if shared != is_different else "no"
     else:
@@ -254,18 +254,18 @@ def _by_figures(
     sign: int,
 ) -> tuple[Side, tuple[Sentence, ...], float]:
     """Return the side with the largest figure, or for sign -1 the smallest, its grounds, and the confidence."""
-    told = [one for one in figures if one is not None]
-    values = [one.value * sign for one in told]
-    best = figures.index(told[values.index(max(values))])
-    units = {one.unit for one in told}
+    known = [one for one in figures if one is not None]
+    values = [one.value * sign for one in known]
+    best = figures.index(known[values.index(max(values))])
+    units = {one.unit for one in known}
     sure = _BY_NUMBERS
     if by_dates:
         sure = _BY_DATES
     elif len(units) == 1 and "" not in units:
         sure = _IN_ONE_UNIT
-    if len(told) < len(sides) or len(set(values)) == 1:
+    if len(known) < len(sides) or len(set(values)) == 1:
         sure = _UNDECIDED
-    return sides[best], tuple(one.sentence for one in told), sure
+    return sides[best], tuple(one.sentence for one in known), sure
 
 
 class _SideFigure(NamedTuple):
@@ -379,19 +379,19 @@ def _shared(
     grounds: list[Sentence] = []
     names = [side.name for side in sides]
     common: frozenset[str] | None = None
-    all_told = True
+    all_mention = True
     for side in sides:
         nearest = _nearest(side, wanted, about)
         if nearest is None:
             return False, tuple(grounds), False
         grounds.append(nearest)
         if kind == "person" and about.isdisjoint(nearest.stems):
-            all_told = False
+            all_mention = False
         named = _named(nearest, side.name, names, wanted, kind)
         if common is None:
             common = named
         common &= named
-    return bool(common), tuple(grounds), all_told
+    return bool(common), tuple(grounds), all_mention
 
 
 def _nearest(
@@ -549,5 +549,5 @@ def _is_subject(name: str, sentence: Sentence) -> bool:
 
 def well_known(sides: Sequence[Side]) -> bool:
     """Return whether there are sentences about each of the sides."""
-    told = [side.sentences for side in sides]
-    return all(told)
+    sentences = [side.sentences for side in sides]
+    return all(sentences)

@@ -65,7 +65,7 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     Args:
         grounds: the sentences of the proof.
     """
-    text = " ".join(_told(grounds))
+    text = " ".join(_texts_of(grounds))
     words = Words(text, Writing.ENGLISH)
     for term in words.missing(question):
         if any(map(str.isdigit, term.text)):
@@ -86,11 +86,11 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
 
 def _says_the_opposite(question: str, text: str) -> bool:
     """Return whether a text has the opposite of a word in the question ("first" for "last"), and not that word."""
-    told = _roots(text)
+    roots = _roots(text)
     opposites: set[str] = set()
-    for word in _roots(question) - told:
+    for word in _roots(question) - roots:
         opposites |= _OPPOSITES.get(word, frozenset())
-    return not opposites.isdisjoint(told)
+    return not opposites.isdisjoint(roots)
 
 
 def _denies_otherwise(question: str, text: str) -> bool:
@@ -132,12 +132,12 @@ def _is_of_another_time(question: str, grounds: Sequence[Sentence]) -> bool:
 
 def _is_another_of_its_sort(question: str, text: str) -> bool:
     """Return whether a text has "the wind harp" where the question has "the steam harp", and "steam" nowhere."""
-    told = _roots(text)
+    roots = _roots(text)
     asked = _roots(question)
-    sorts_told = _sorts(text)
+    sorts_of_text = _sorts(text)
     for sort, noun in _sorts(question):
-        others = {stem(other) for other, of in sorts_told if of == noun}
-        if holds(text, sort) or stem(sort) in told:
+        others = {stem(other) for other, of in sorts_of_text if of == noun}
+        if holds(text, sort) or stem(sort) in roots:
             continue
         if others and others.isdisjoint(asked):
             return True
@@ -205,7 +205,7 @@ def _has_no_name_of(question: str, words: Words) -> bool:
     return names != []
 
 
-def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
+def _texts_of(grounds: Sequence[Sentence]) -> Iterator[str]:
     """Yield the sentences of a proof, their passages' titles, and the sentences that name their pronouns' subjects."""
     for sentence in grounds:
         yield sentence.passage.title
@@ -227,9 +227,9 @@ def _is_role_of_another(question: str, text: str) -> bool:
         if asked["role"] in english.CLOSED:
             continue  # "one of"
         of_same_role: list[str] = []
-        for told in _ROLE_OF.finditer(text):
-            if told["role"] == asked["role"]:
-                of_same_role += stems(told["of"])
+        for stated in _ROLE_OF.finditer(text):
+            if stated["role"] == asked["role"]:
+                of_same_role += stems(stated["of"])
         wanted = stems(asked["of"])
         if of_same_role and set(wanted).isdisjoint(of_same_role):
             return True

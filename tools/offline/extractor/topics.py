@@ -171,18 +171,18 @@ def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:
     if _YEAR.match(text):
         yield "is dated", text
         return
-    is_told = False
+    has_fact = False
     for event in _EVENT.finditer(text):
-        is_told = True
+        has_fact = True
         verb = "died" if event["what"] == "died" else f"was {event['what']}"
         yield f"{verb} on", event["when"]
     for alias in _ALIAS.finditer(text):
-        is_told = True
+        has_fact = True
         yield ALIAS, alias["name"].strip(" \"“”'")
     if text.isupper() and text.isalpha():
-        is_told = True
+        has_fact = True
         yield ALIAS, text
-    if is_told:
+    if has_fact:
         return
     for start, end in name_spans(text):
         words_before = text[:start].replace(",", " ").split()

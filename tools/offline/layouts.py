@@ -29,7 +29,7 @@ from ras_agent.tools.index.stated_facts import sentence_of
 from ras_agent.tools.offline.reading import blanked
 
 
-class Retold:
+class WithLayout:
     """Wraps an answerer, which reads the evidence in another form, and cites the original passages.
 
     Sentences with a fact that a person removed or corrected are left out; their other facts are kept.
@@ -56,29 +56,29 @@ class Retold:
     ) -> Answer:
         """Return the wrapped answerer's answer, with citations of the original passages."""
         if self._layout == "chain":
-            pages, told = _pages(graph)
+            pages, rewritten = _pages(graph)
         else:
-            now, told = _corrected(graph, passages)
+            now, rewritten = _corrected(graph, passages)
             pages = [now.get(one.id, one) for one in passages]
             steps = _with(steps, now)
-        read = QuestionGraph() if self._layout == "chain-of-text" else told
+        read = QuestionGraph() if self._layout == "chain-of-text" else rewritten
         answer = self._answerer.answer(question, read, pages, steps)
         return replace(
-            answer, citations=_where_read(answer.citations, told.facts, passages)
+            answer, citations=_where_read(answer.citations, rewritten.facts, passages)
         )
 
 
 def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
     """Return the facts as passages, one for each subject, and the facts with their places there as sources."""
     pages: dict[str, Passage] = {}
-    told: list[Triple] = []
+    rewritten: list[Triple] = []
     for fact in graph.facts:
         key = f"facts about {canonical_key(fact.subject)}"
         page = pages.get(key, Passage(key, "", fact.subject))
         pages[key], source = _telling(fact, page)
         sources = (*fact.sources, source)
-        told.append(replace(fact, sources=sources))
-    return list(pages.values()), QuestionGraph(tuple(told))
+        rewritten.append(replace(fact, sources=sources))
+    return list(pages.values()), QuestionGraph(tuple(rewritten))
 
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
@@ -159,7 +159,9 @@ _Place = tuple[str, int, int]
 
 
 def _where_read(
-    citations: Sequence[Citation], told: Sequence[Triple], passages: Sequence[Passage]
+    citations: Sequence[Citation],
+    rewritten: Sequence[Triple],
+    passages: Sequence[Passage],
 ) -> tuple[Citation, ...]:
     """Return the citations for `passages`, each place once.
 
@@ -175,7 +177,7 @@ def _where_read(
             ids += citation.triple_ids
             continue
         here = Source(citation.passage_id, citation.start, citation.end)
-        for fact in told:
+        for fact in rewritten:
             first = _first_place(fact, given)
             if first is not None and fact.was_read_in(here):
                 ids = found.setdefault(first, [])

@@ -88,9 +88,8 @@ def year_of(date: str) -> float:
     >>> year_of("2016"), year_of("2016-07"), year_of("2016-01-01")
     (2016.0, 2016.5, 2016.0)
     """
-    year, *rest = map(int, date.split("-"))
-    month = rest[0] if rest else 1
-    day = rest[1] if len(rest) > 1 else 1
+    parts = [int(part) for part in date.split("-")]
+    year, month, day = [*parts, 1, 1][:3]
     return year + (month - 1) / 12 + (day - 1) / 365
 
 
@@ -114,7 +113,8 @@ def _may_hold(fact: Triple, passages: Mapping[str, Passage], time: float) -> boo
     for source in fact.sources:
         passage = passages.get(source.passage_id)
         said = passage.text[source.start : source.end] if passage else ""
-        periods.append(period_of_fact(said, fact.subject, fact.predicate, fact.object))
+        period = period_of_fact(said, fact.subject, fact.predicate, fact.object)
+        periods.append(period)
     if not periods:
         return True
     return any(one is None or one.holds_at(time) for one in periods)
@@ -160,10 +160,12 @@ def period_of_fact(
     Period(first=1999.0, end=inf)
     """
     place = sentence.rfind(object_)
-    if place >= 0 and (years := _BRACKET.match(sentence, place + len(object_))):
-        period = _years(years)
-        if period is not None and period.end - period.first <= _LONGEST_BRACKET:
-            return period
+    years = None
+    if place >= 0:
+        years = _BRACKET.match(sentence, place + len(object_))
+    period = _years(years) if years else None
+    if period is not None and period.end - period.first <= _LONGEST_BRACKET:
+        return period
     stated = _stated(sentence)
     if len(stated) == 1:
         return stated[0].period
@@ -180,8 +182,8 @@ def _in_clause(
     """Return the period in, or right after, the clause that mentions the last of the names; None if this is
     ambiguous.
     """
-    places = [sentence.find(name) for name in names]
-    place = max(places)
+    last = max(names, key=sentence.find)
+    place = sentence.find(last)
     if place < 0:
         return None
     begin = 0
@@ -191,7 +193,7 @@ def _in_clause(
             continue
         if cut.start() < place:
             begin = cut.end()
-        elif cut.start() >= place + len(names[places.index(place)]):
+        elif cut.start() >= place + len(last):
             end = cut.start()
             break
     inside = [one for one in stated if begin <= one.start < end]

@@ -26,8 +26,8 @@ SUPPORTING_FACTS = ("sp_em", "sp_f1", "joint_em", "joint_f1")
 def titled_sentences_question(record: QuestionRecord) -> Question:
     """Return the question of a record with `_id`, `question`, `answer`, `type`, `context` and `supporting_facts`.
 
-    2Wiki's records also have `evidences`. Test records have no answers and no gold facts. The column form of data set
-    hubs, {"title": [...], "sentences": [...]}, is read too.
+    2Wiki's records also have `evidences`, and some have sub-questions with their answers (`qa_pairs`). Test records have
+    no answers and no gold facts. The column form of data set hubs, {"title": [...], "sentences": [...]}, is read too.
     """
     if "supporting_facts" in record:
         gold = _pairs(record, "supporting_facts", ("title", "sent_id"))
@@ -50,6 +50,12 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
         metadata["level"] = record.text("level")
     if "evidences" in record:
         metadata["triples"] = record.triples("evidences")
+    if "qa_pairs" in record:
+        pairs = record.objects("qa_pairs")
+        metadata["decomposition"] = [
+            {"question": pair.text("question"), "answer": pair.text("answer")}
+            for pair in pairs
+        ]
     return Question(
         id=record.text("_id", "id"),
         question=record.text("question"),

@@ -57,11 +57,14 @@ class TrainingSet:
     passages: tuple[Passage, ...]
 
     def gold(self, question: Question) -> list[Passage]:
-        """Return the gold passages of a question that are in the corpus, in the question's order."""
-        if question.by_title:
-            passages = self._by_title
-        else:
-            passages = self._by_id
+        """Return the gold passages of a question, in the question's order.
+
+        Each is taken from the contexts of the question, or else from the corpus; one that is in neither is left out.
+        """
+        passages = dict(self._by_title if question.by_title else self._by_id)
+        for passage in question.contexts:
+            name = passage.title if question.by_title else passage.id
+            passages[name] = passage
         return [passages[name] for name in question.supporting if name in passages]
 
     @cached_property

@@ -63,6 +63,7 @@ from ras_agent.train.subq.sources import (
     musique,
     ready_triples,
     strategyqa,
+    two_wiki,
     with_triples,
 )
 from ras_agent.train.subq.statistics import statistics
@@ -86,6 +87,8 @@ class SubqConfig:
     """Questions of MuSiQue's training part."""
     strategyqa: tuple[Path, ...] = ()
     """Questions of StrategyQA with their facts."""
+    two_wiki: tuple[Path, ...] = ()
+    """Questions of 2WikiMultihopQA's training part with sub-questions (`qa_pairs`)."""
     hotpotqa_subq: tuple[Path, ...] = ()
     """RAS's published questions, with sub-queries."""
     hotpotqa: tuple[Path, ...] = ()
@@ -124,11 +127,14 @@ class SubqConfig:
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
         check_choices(self, {"first": get_args(First)})
-        planned = (self.musique, self.strategyqa, self.hotpotqa_subq, self.hotpotqa)
+        planned = (
+            *(self.musique, self.strategyqa, self.two_wiki),
+            *(self.hotpotqa_subq, self.hotpotqa),
+        )
         if not any((*planned, self.arc_easy, self.asqa)):
             raise SettingsError(
-                "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq, --hotpotqa, --arc-easy "
-                "or --asqa FILE"
+                "there is nothing to build from: give --musique, --strategyqa, --two-wiki, --hotpotqa-subq, "
+                "--hotpotqa, --arc-easy or --asqa FILE"
             )
         if self.hotpotqa and self.model is None:
             raise SettingsError(
@@ -311,6 +317,7 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
     sources = (
         (musique, config.musique),
         (strategyqa, config.strategyqa),
+        (two_wiki, config.two_wiki),
         (hotpotqa_subq, config.hotpotqa_subq),
         (hotpotqa, config.hotpotqa),
         (arc_easy, config.arc_easy),

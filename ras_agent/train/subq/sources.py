@@ -108,6 +108,30 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
     return SubqSource(tuple(questions), training_set.passages)
 
 
+def two_wiki(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read 2WikiMultihopQA's questions with sub-questions (`qa_pairs`), one for each supporting document, in its order.
+
+    `on_bad` is as for `musique`.
+    """
+    training_set = questions_and_corpus("2wikimultihopqa", file, on_bad)
+    questions = []
+    for question in training_set.questions:
+        documents = tuple(training_set.gold(question))
+        subqueries = tuple(decomposed(question))
+        if not question.answers:
+            on_bad(IngestError(f"{file}: {question.id}: no answer"))
+        elif not subqueries or len(subqueries) != len(documents):
+            on_bad(
+                IngestError(
+                    f"{file}: {question.id}: {len(subqueries)} sub-questions (qa_pairs) for {len(documents)} "
+                    "supporting documents: each needs its own"
+                )
+            )
+        else:
+            questions.append(SubqQuestion("2wiki", question, documents, subqueries))
+    return SubqSource(tuple(questions), training_set.passages)
+
+
 def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
     """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and `sub_queries`, one for each document.
 

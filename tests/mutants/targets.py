@@ -202,8 +202,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/graph_tokens/test_fact_orders.py",
         "tests/graphs/test_pruning.py",
     ),
-    "tools/graph_tokens/prompt_embeds.py": (
+    "tools/graph_tokens/served.py": (
         "tests/tools/graph_tokens/test_prompt_embeds.py",
+        "tests/tools/graph_tokens/test_served.py",
     ),
     "tools/retrieve/search.py": (
         "tests/tools/retrieve/test_search.py",

@@ -50,7 +50,6 @@ from ras_agent.tools.chat.tool_calls import (
     raw_calls,
 )
 
-_PATH = "/chat/completions"
 _NO_REPLY = "the reply does not have the form of OpenAI's protocol"
 _THOUGHTS = (
     "thinking",
@@ -76,6 +75,8 @@ class OpenAIChat(BaseChatModel):
 
     in_any_loop: ClassVar[bool] = True
     """True, since the model may be used from any event loop: each loop has its own connections."""
+    path: ClassVar[str] = "/chat/completions"
+    """The path of requests below the server's address."""
 
     model_name: str = Field(alias="model")
     """The server's name of the model."""
@@ -204,7 +205,7 @@ class OpenAIChat(BaseChatModel):
     async def _pieces(self, body: JSON) -> AsyncGenerator[AIMessageChunk]:
         """Yield a reply's pieces, the last of which has the usage. A reply that is not streamed has two pieces."""
         reading = _Reading()
-        async for event in self._endpoint.events(_PATH, body, self.timeout):
+        async for event in self._endpoint.events(self.path, body, self.timeout):
             piece = reading.piece_in(event)
             if piece is not None:
                 yield piece

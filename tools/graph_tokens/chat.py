@@ -23,14 +23,14 @@ from ras_agent.running.budget import current_ledger
 
 if TYPE_CHECKING:
     from ras_agent.contracts.graph_batch import GraphFeatures
-    from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
 _ROLES: dict[str, Literal["system", "user", "assistant"]] = {
     "system": "system",
     "human": "user",
     "ai": "assistant",
 }
-_MOST_TOKENS = 512
+MOST_TOKENS = 512
 
 
 class GraphLLMChat(BaseChatModel):
@@ -44,7 +44,7 @@ class GraphLLMChat(BaseChatModel):
 
     model: str
     """The folder, which is also the model's name."""
-    max_tokens: int = _MOST_TOKENS
+    max_tokens: int = MOST_TOKENS
     """The maximum number of tokens of a reply."""
     temperature: float = 0.0
     timeout: float | None = None
@@ -84,6 +84,11 @@ class GraphLLMChat(BaseChatModel):
         return cast("GraphLLM", self._graph_llm)
 
     @property
+    def folder(self) -> str:
+        """Return the folder of the GraphLLM."""
+        return self.model
+
+    @property
     def model_kwargs(self) -> dict[str, Any]:
         """Return the folder and a digest of the weights, so that a cache distinguishes replies of different weights in
         a folder.
@@ -108,8 +113,10 @@ class GraphLLMChat(BaseChatModel):
             graph: the facts of each sub-query.
             stop: not supported; the model itself ends its replies.
         """
-        turns, features = self._inputs(messages, graph)
-        seconds = self._seconds()
+        turns, features = model_inputs(
+            self.graph_llm, messages, graph if self.reads_graphs else None
+        )
+        seconds = min(self.timeout or inf, current_ledger().seconds_left())
         # generating in two threads at once would take twice the memory
         with self._lock:
             (reply,) = self.graph_llm.generate(
@@ -119,30 +126,14 @@ class GraphLLMChat(BaseChatModel):
                 self.temperature,
                 None if seconds == inf else seconds,
             )
-        return self._result(reply)
-
-    def _inputs(
-        self, messages: Sequence[BaseMessage], graph: Iterable[Sequence[Triple]]
-    ) -> tuple[list[Turn], GraphFeatures | None]:
-        """Return messages and facts in the form in which the GraphLLM takes them."""
-        turns = [
-            Turn(_ROLES.get(message.type, "user"), str(message.text))
-            for message in messages
-        ]
-        return turns, self.graph_llm.vectors.of_steps(
-            map(_texts, graph)
-        ) if self.reads_graphs else None
-
-    def _seconds(self) -> float:
-        """Return how many seconds a reply may take from now on; infinity for no limit."""
-        left = current_ledger().seconds_left()
-        return min(self.timeout or inf, left)
-
-    def _result(self, reply: Generated) -> ChatResult:
-        """Return a generated reply as LangChain's ChatResult."""
+        usage = UsageMetadata(
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            total_tokens=reply.input_tokens + reply.output_tokens,
+        )
         message = AIMessage(
             reply.text,
-            usage_metadata=usage_of(reply.input_tokens, reply.output_tokens),
+            usage_metadata=usage,
             response_metadata={
                 "finish_reason": "length" if reply.truncated else "stop",
                 "model_name": self.model,
@@ -151,13 +142,23 @@ class GraphLLMChat(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def usage_of(input_tokens: int, output_tokens: int) -> UsageMetadata:
-    """Return the numbers of prompt and reply tokens as LangChain's UsageMetadata."""
-    return UsageMetadata(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        total_tokens=input_tokens + output_tokens,
-    )
+def model_inputs(
+    graph_llm: GraphLLM,
+    messages: Sequence[BaseMessage],
+    graph: Iterable[Sequence[Triple]] | None,
+) -> tuple[list[Turn], GraphFeatures | None]:
+    """Return messages and facts in the form in which a GraphLLM takes them.
+
+    Args:
+        graph: the facts of each sub-query; None for a prompt without graph tokens.
+    """
+    turns = [
+        Turn(_ROLES.get(message.type, "user"), str(message.text))
+        for message in messages
+    ]
+    if graph is None:
+        return turns, None
+    return turns, graph_llm.vectors.of_steps(map(_texts, graph))
 
 
 def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.contracts.errors import WeightsError
 from ras_agent.tools.answer.llm import LLMAnswerer
@@ -14,6 +14,11 @@ from ras_agent.tools.graph_tokens.graph_reader import VIEW
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.roles import RoleOptions
 
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    GraphModel = GraphLLMChat | ServedGraphLLM
+
 PROMPTS = "prompts"
 """The name of the folder, inside a GraphLLM's folder, with the prompts it was trained with."""
 
@@ -23,7 +28,7 @@ class _OnGraphLLM:
 
     def __init__(
         self,
-        model: GraphLLMChat,
+        model: GraphModel,
         *,
         settings: ChatSettings | None = None,
         **options: Any,
@@ -86,7 +91,7 @@ def _of_both(options: RoleOptions) -> dict[str, Any]:
     }
 
 
-def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
+def _model(spec: str, settings: ChatSettings) -> GraphModel:
     """Return the chat model that `spec` names: a folder, or `folder@http://host:port/v1#model` for one on vLLM."""
     of_calls = {"temperature": settings.temperature, "timeout": settings.timeout}
     options: dict[str, Any] = {
@@ -106,13 +111,13 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
     )
 
 
-def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:
-    return Chat(model, f"graphllm:{model.model}", settings)
+def _chat(model: GraphModel, settings: ChatSettings | None) -> Chat:
+    return Chat(model, f"graphllm:{model.folder}", settings)
 
 
-def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
+def _defaults(model: GraphModel, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options, with layout and prompts of the model's training where the caller chose none."""
-    trained = Path(model.model).expanduser() / PROMPTS
+    trained = Path(model.folder).expanduser() / PROMPTS
     return {
         **options,
         "layout": options.get("layout") or model.graph_llm.config.layout,

@@ -1,94 +1,62 @@
-"""Runs a GraphLLM with its language model on vLLM: the graph is encoded here, and the text is generated there."""
+"""Runs a GraphLLM with its language model on vLLM: the graph is encoded here, and the text is generated there.
+
+vLLM (`vllm serve ... --enable-prompt-embeds`) reads vectors in place of a prompt's tokens in the field `prompt_embeds`
+of its Completions API. tests/tools/graph_tokens/vllm_requests.json lists the versions of vLLM that were checked.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+import io
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForLLMRun,
-    CallbackManagerForLLMRun,
-)
 from langchain_core.messages import AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr, SecretStr
 
 from ras_agent.contracts.errors import MissingExtra, ModelRefused
-from ras_agent.contracts.records import Triple
-from ras_agent.tools.chat.endings import kind_of, shortfall
-from ras_agent.tools.chat.http import (
-    BrokenReply,
-    Endpoint,
-    ErrorStatus,
-    run,
-    run_iterator,
-)
+from ras_agent.contracts.records import JSON, without_none
+from ras_agent.tools.chat.http import ErrorStatus
+from ras_agent.tools.chat.openai_chat import OpenAIChat
 from ras_agent.tools.chat.secrets import printable
-from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
+from ras_agent.tools.graph_tokens.chat import MOST_TOKENS, model_inputs
 
 if TYPE_CHECKING:
-    from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
+    from torch import Tensor
 
-_PATH = "/completions"
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+
 _FLAG = "--enable-prompt-embeds"
 _TIMEOUT = 60.0  # seconds, as for other models built from a string
+_FORM = "structured_outputs"
 
 
-class ServedGraphLLM(GraphLLMChat):
+class ServedGraphLLM(OpenAIChat):
     """Replies like a GraphLLM whose language model is on a server, as a LangChain chat model.
 
         chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
     The server is `vllm serve MODEL --enable-prompt-embeds`, where MODEL is the language model of the folder. This
-    process has the encoder, the projector and the language model's word vectors; it sends prompt embeddings. The
-    other fields are GraphLLMChat's.
+    process has the encoder, the projector and the language model's word vectors; it sends prompt embeddings.
     """
 
-    in_any_loop: ClassVar[bool] = True
-    """True, since the model may be used from any event loop: each loop has its own connections."""
+    path: ClassVar[str] = "/completions"
 
-    base_url: str
-    served: str
-    """The name under which the server serves the model, or its adapter."""
-    api_key: SecretStr
+    folder: str
+    """The folder of the GraphLLM."""
+    max_tokens: int | None = MOST_TOKENS
+    """The maximum number of tokens of a reply."""
+    temperature: float | None = 0.0
     timeout: float | None = _TIMEOUT
-    _endpoint: Endpoint = PrivateAttr()
-
-    def __init__(
-        self,
-        graph_llm: GraphLLM,
-        model: str,
-        base_url: str,
-        served: str,
-        key: str,
-        **options: Any,
-    ) -> None:
-        """Take the GraphLLM that computes the prompts.
-
-        Args:
-            model: the model's name in traces.
-            base_url: the server's address, up to /v1.
-            served: the name under which the server serves the model, or its adapter.
-            key: the server's API key.
-        """
-        super().__init__(
-            graph_llm,
-            model,
-            base_url=base_url,
-            served=served,
-            api_key=SecretStr(key),
-            **options,
-        )
-        if find_spec("aiohttp") is None:
-            raise MissingExtra("a served GraphLLM", "openai")
-        self._endpoint = Endpoint.with_key(base_url, key)
+    reads_graphs: bool = True
+    """Whether the graph tokens are used; if not, the model sees only the text."""
+    _graph_llm: Any = PrivateAttr()
 
     @classmethod
     def at(
@@ -110,114 +78,63 @@ class ServedGraphLLM(GraphLLMChat):
             served: the name under which the server serves the model, or its adapter.
             key: the server's API key.
         """
-        return cls(
-            _load_client(Path(folder).expanduser().resolve()),
-            str(folder),
-            base_url,
-            served,
-            key,
+        graph_llm = _load_client(Path(folder).expanduser().resolve())
+        if find_spec("aiohttp") is None:
+            raise MissingExtra("a served GraphLLM", "openai")
+        # a cache distinguishes replies of different weights in a folder by model_kwargs, which is not sent
+        fields = {
+            "model_name": served,
+            "base_url": base_url,
+            "api_key": SecretStr(key),
+            "folder": str(folder),
+            "profile": {"max_input_tokens": graph_llm.window},
+            "model_kwargs": {
+                "graphllm": str(folder),
+                "weights": graph_llm.fingerprint,
+            },
             **options,
-        )
+        }
+        chat = cls(**fields)
+        chat._graph_llm = graph_llm
+        return chat
 
-    async def about(self) -> Mapping[str, Any]:
-        """Return the model's entry in the server's list of models; {} if there is no entry."""
-        return await self._endpoint.about(self.served)
+    @property
+    def graph_llm(self) -> GraphLLM:
+        """Return the GraphLLM that computes the prompts."""
+        return cast("GraphLLM", self._graph_llm)
 
     async def owner(self) -> str:
         """Return "vllm", since only vLLM accepts prompt embeddings."""
         return "vllm"
 
-    @property
-    def model_name(self) -> str:
-        """Return the server's name of the model, by which rate limits are counted together with the address."""
-        return self.served
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        graph: Iterable[Sequence[Triple]] = (),
-        **kwargs: Any,
-    ) -> ChatResult:
-        """Return a reply to messages.
-
-        Args:
-            graph: the facts of each sub-query.
+    def _body(
+        self, messages: Sequence[BaseMessage], stop: list[str] | None, options: JSON
+    ) -> JSON:
+        """Return a request's fields. In place of the prompt's vectors it has `messages` and `graph`, of which
+        `_pieces` computes them.
         """
-        return run(self._agenerate(messages, stop, graph=graph, **kwargs))
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        graph: Iterable[Sequence[Triple]] = (),
-        **kwargs: Any,
-    ) -> ChatResult:
-        """Return a reply like `_generate`, as a coroutine; the graph is encoded in a thread."""
-        request = await asyncio.to_thread(self._request, messages, graph, stop) | _form(
-            kwargs
-        )
-        with self._refusals_named():
-            return self._result(
-                _generated(await self._endpoint.post(_PATH, request, self._limit()))
-            )
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        graph: Iterable[Sequence[Triple]] = (),
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        """Yield the pieces of a reply as they are generated."""
-        yield from run_iterator(self._astream(messages, stop, graph=graph, **kwargs))
-
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        graph: Iterable[Sequence[Triple]] = (),
-        **kwargs: Any,
-    ) -> AsyncGenerator[ChatGenerationChunk, None]:
-        """Yield the pieces of a reply like `_stream`, asynchronously."""
-        request = await asyncio.to_thread(
-            self._request, messages, graph, stop, stream=True
-        ) | _form(kwargs)
-        pieces = _Pieces(self.model)
-        with self._refusals_named():
-            async for piece in self._endpoint.events(_PATH, request, self._limit()):
-                yield pieces.chunk(piece)
-
-    def _request(
-        self,
-        messages: list[BaseMessage],
-        graph: Iterable[Sequence[Triple]],
-        stop: list[str] | None,
-        *,
-        stream: bool = False,
-    ) -> dict[str, Any]:
-        """Return the body of a request."""
-        from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
-
-        vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
-        limits: dict[str, Any] = {
+        fields = {
+            "model": self.model_name,
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
+            "stop": stop or None,
+            _FORM: options.get(_FORM),
         }
-        return completion_request(
-            self.served, vectors, **limits, stop=stop or (), stream=stream
-        )
+        graph = options.get("graph", ()) if self.reads_graphs else None
+        return {**without_none(fields), "messages": messages, "graph": graph}
 
-    def _limit(self) -> float | None:
-        """Return the seconds that a reply may take; None for no limit."""
-        seconds = self._seconds()
-        if seconds == inf:
-            return None
-        return seconds
+    async def _pieces(self, body: JSON) -> AsyncGenerator[AIMessageChunk]:
+        messages = body.pop("messages")
+        graph = body.pop("graph")
+
+        def vectors() -> str:
+            inputs = model_inputs(self.graph_llm, messages, graph)
+            return encoded(self.graph_llm.prompt_embeddings(*inputs))
+
+        body["prompt_embeds"] = await asyncio.to_thread(vectors)
+        with self._refusals_named():
+            async for piece in _stripped(super()._pieces(body)):
+                yield piece
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
@@ -225,7 +142,7 @@ class ServedGraphLLM(GraphLLMChat):
         try:
             yield
         except ErrorStatus as error:
-            where = f"{printable(self.base_url)}#{self.served}"
+            where = f"{printable(self.base_url)}#{self.model_name}"
             why = str(error)
             if error.status_code != 400:
                 raise
@@ -237,77 +154,43 @@ class ServedGraphLLM(GraphLLMChat):
             if "hidden_size" in why:
                 remedy = f"let it serve {self.graph_llm.config.language_model}"
                 raise ModelRefused(
-                    f"{where} is not the language model of {self.model}: {why}; {remedy}"
+                    f"{where} is not the language model of {self.folder}: {why}; {remedy}"
                 ) from error
             raise
 
 
-def _form(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those options of a request that enforce its reply's form."""
-    return {
-        name: value for name, value in options.items() if name == "structured_outputs"
-    }
+async def _stripped(
+    pieces: AsyncIterable[AIMessageChunk],
+) -> AsyncGenerator[AIMessageChunk]:
+    """Yield a reply's pieces without the white space around the reply."""
+    begun = False
+    space = ""
+    async for piece in pieces:
+        text = f"{space}{piece.text}"
+        if not begun:
+            text = text.lstrip()
+        piece.content = text.rstrip()
+        space = text[len(piece.content) :]
+        begun = begun or bool(piece.content)
+        yield piece
 
 
-class _Pieces:
-    """Converts a streamed reply's pieces to LangChain's chunks, without white space around the reply."""
+def encoded(vectors: Tensor) -> str:
+    """Return a prompt's vectors, shape (tokens, width), in vLLM's form: the base64 string of a tensor that
+    `torch.save` wrote, and that vLLM loads with `weights_only=True`.
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._has_text = False
-        self._space = ""
+    The string has width x bytes per number x 4/3 characters for each token.
+    """
+    import torch
 
-    def chunk(self, piece: Any) -> ChatGenerationChunk:
-        """Return a piece as a chunk. Raises BrokenReply for a piece of another form."""
-        try:
-            choice = next(iter(piece["choices"]), None)
-            usage = piece.get("usage")
-            text = self._space + (choice["text"] if choice else "")
-            ending = choice.get("finish_reason") if choice else None
-            if usage:
-                tokens = (
-                    usage.get("prompt_tokens") or 0,
-                    usage.get("completion_tokens") or 0,
-                )
-            else:
-                tokens = None
-        except (AttributeError, LookupError, TypeError) as error:
-            raise BrokenReply(
-                f"a piece of the reply does not have the form of OpenAI's protocol: {error}"
-            ) from error
-        text = text if self._has_text else text.lstrip()
-        stripped = text.rstrip()
-        self._has_text = self._has_text or bool(stripped)
-        self._space = text[len(stripped) :]
-        message = AIMessageChunk(content=stripped)
-        if ending:
-            message.response_metadata = {
-                "finish_reason": ending,
-                "model_name": self._model,
-            }
-        if tokens:
-            message.usage_metadata = usage_of(*tokens)
-        return ChatGenerationChunk(message=message)
-
-
-def _generated(completion: Any) -> Generated:
-    """Return a server's completion as a Generated. Raises BrokenReply if it has another form or was broken off."""
-    from ras_agent.tools.graph_tokens.graph_llm import Generated
-
-    try:
-        (choice,), usage = completion["choices"], completion.get("usage") or {}
-        input_tokens = usage.get("prompt_tokens") or 0
-        output_tokens = usage.get("completion_tokens") or 0
-        ending = choice.get("finish_reason") or ""
-        if kind_of(ending) == "broken off":
-            raise BrokenReply(shortfall(ending))
-        return Generated(
-            choice["text"].strip(), input_tokens, output_tokens, ending == "length"
-        )
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise BrokenReply(
-            f"the reply does not have the form of OpenAI's protocol: {error}"
-        ) from error
+    # vLLM before 0.22 accepts no others
+    if vectors.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        vectors = vectors.float()
+    buffer = io.BytesIO()
+    # cloned, as torch.save would write the whole storage of a view
+    own = vectors.detach().cpu().clone(memory_format=torch.contiguous_format)
+    torch.save(own, buffer)
+    return b64encode(buffer.getvalue()).decode("ascii")
 
 
 @cache

@@ -24,7 +24,7 @@ def _decoded(text: str) -> Any:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_vectors_arrive_as_they_are(dtype: Any) -> None:
-    from ras_agent.tools.graph_tokens.prompt_embeds import encoded
+    from ras_agent.tools.graph_tokens.served import encoded
 
     vectors = torch.randn(3, 8).to(dtype)
     arrived = _decoded(encoded(vectors))
@@ -33,7 +33,7 @@ def test_vectors_arrive_as_they_are(dtype: Any) -> None:
 
 
 def test_a_part_of_a_tensor_is_sent_without_the_rest() -> None:
-    from ras_agent.tools.graph_tokens.prompt_embeds import encoded
+    from ras_agent.tools.graph_tokens.served import encoded
 
     whole = torch.randn(1000, 64, requires_grad=True)
     part = encoded(whole[:1])
@@ -45,7 +45,7 @@ def test_a_part_of_a_tensor_is_sent_without_the_rest() -> None:
 def test_a_token_takes_its_width_times_the_bytes_of_a_number_times_four_thirds() -> (
     None
 ):
-    from ras_agent.tools.graph_tokens.prompt_embeds import encoded
+    from ras_agent.tools.graph_tokens.served import encoded
 
     sizes = [
         len(encoded(torch.zeros(count, 4096, dtype=torch.bfloat16)))
@@ -54,43 +54,12 @@ def test_a_token_takes_its_width_times_the_bytes_of_a_number_times_four_thirds()
     assert sizes[1] - sizes[0] == pytest.approx(100 * 4096 * 2 * 4 / 3, rel=1e-3)
 
 
-def test_other_shapes_and_numbers_are_not_sent() -> None:
-    from ras_agent.tools.graph_tokens.prompt_embeds import encoded
+def test_numbers_that_vllm_does_not_take_are_sent_as_float32() -> None:
+    from ras_agent.tools.graph_tokens.served import encoded
 
-    for shape in ((0, 8), (8,), (1, 2, 8)):
-        with pytest.raises(
-            ValueError, match=says("prompt's vectors", "shape (tokens, width)")
-        ):
-            encoded(torch.zeros(shape))
     assert (
         _decoded(encoded(torch.ones(2, 8, dtype=torch.float64))).dtype == torch.float32
     )
-
-
-def test_a_request_asks_for_what_is_said_and_leaves_the_rest_to_the_server() -> None:
-    from ras_agent.tools.graph_tokens.prompt_embeds import completion_request, encoded
-
-    vectors = torch.ones(2, 8)
-    least = completion_request("tiny", vectors, max_tokens=7)
-    assert least == {
-        "model": "tiny",
-        "prompt_embeds": encoded(vectors),
-        "max_tokens": 7,
-        "temperature": 0.0,
-    }
-    assert "temperature" not in completion_request(
-        "tiny", vectors, max_tokens=7, temperature=None
-    )
-    streamed = completion_request(
-        "tiny", vectors, max_tokens=7, temperature=0.5, stop=("\n",), stream=True
-    )
-    assert streamed == {
-        **least,
-        "temperature": 0.5,
-        "stop": ["\n"],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
 
 
 def _models() -> dict[str, Callable[[], Any]]:

@@ -288,12 +288,9 @@ def test_what_fails_otherwise_fails_as_with_other_models(
 
 
 def test_a_reply_that_an_engine_has_ended_early_is_none() -> None:
-    from ras_agent.tools.graph_tokens import batches, served
+    from ras_agent.tools.graph_tokens import batches
     from ras_agent.tools.structure import triple_vllm
 
-    completion = {"choices": [{"text": "Water of", "finish_reason": "abort"}]}
-    with pytest.raises(BrokenReply, match=r"ended the reply early \(abort\)"):
-        served._generated(completion)
     output = SimpleNamespace(text="Water of", token_ids=[1, 2], finish_reason="abort")
     with pytest.raises(BrokenReply, match=r"ended the reply early \(abort\)"):
         batches._generated(output, 9)

@@ -120,7 +120,11 @@ records."""
 def together(
     works: Sequence[Generator[RoleCall, Any, _T]],
 ) -> Generator[Calls, Any, list[_T]]:
-    """Run all works at the same time, each up to its next call. Returns their results in the order of `works`."""
+    """Run several generators of role calls to their end, and return their results in the same order.
+
+    In each round, every generator that has not ended advances to its next call. These calls are yielded as one list,
+    to be made at the same time.
+    """
     if len(works) == 1:
         result = yield from works[0]
         return [result]

@@ -166,16 +166,27 @@ class EvalAgent:
     """Whether results hold their traces."""
 
     @classmethod
-    def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent whose answers come from an async function from a question to an output.
+    def of(
+        cls,
+        name: str,
+        answer: AnswerQuestion,
+        *,
+        roles: Mapping[str, str] | None = None,
+        **described: Any,
+    ) -> Self:
+        """Return an agent that answers with the async function `answer`, from a question to an output.
 
-        `described` has other fields of EvalAgent; its `roles` name the model or rule of each role.
+        Args:
+            name: the name of the agent in reports.
+            answer: the function.
+            roles: the name of the model or rule of each role, for the manifest.
+            described: values for the other fields of EvalAgent.
         """
         return cls(
             name,
             Settings(),
             lambda task, settings: answer,
-            **{"graph": "none", "only_roles": {}, **described},
+            **{"graph": "none", "only_roles": roles or {}, **described},
         )
 
     @property
@@ -187,8 +198,8 @@ class EvalAgent:
 def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
     """Return an agent that searches with the retriever of `settings` and does not answer.
 
-    Use it with `Task.for_search`, which leaves out the metrics of answers. `described` has other fields of
-    EvalAgent.
+    Use it with `Task.for_search`, which leaves out the metrics of answers. `described` has values for the other fields
+    of EvalAgent.
     """
     return EvalAgent(name, settings, search_answerer, graph="none", **described)
 

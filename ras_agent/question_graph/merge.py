@@ -47,10 +47,9 @@ class Readings(tuple[Triple, ...]):
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
-    """Join triples with the same surface form and attributes into one reading, which has the sources of all of
-    them.
+    """Merge triples with the same words and attributes into one triple, a reading, with the sources of all of them.
 
-    The readings are in the order of their first source.
+    Readings are sorted by their earliest source: its hop, passage id and position. Those without a source come first.
     """
     if isinstance(triples, Readings):
         return triples

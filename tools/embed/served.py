@@ -75,15 +75,19 @@ def same_model(name: str, other: str) -> bool:
 
 
 def server_of(spec: str, index: str = "") -> Server:
-    """Return the server that an embedder's name and the environment define. Raises SettingsError if it is incomplete.
+    """Return the server that an embedder's name and the environment define.
 
         openai:NAME                 OPENAI_BASE_URL, else OpenAI; OPENAI_API_KEY
         vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it needs one
         ollama:NAME                 OLLAMA_HOST, else this machine
 
     Args:
-        index: the path or address of the index, if only the index names the server. Such a server is sent no key,
-            and VLLM_BASE_URL overrides its address.
+        spec: the name of the embedder.
+        index: the path or address of the index, if the name was read from an index and not given by the user. The
+            address of vllm in such a name is not trusted with VLLM_API_KEY: set VLLM_BASE_URL, which replaces it.
+
+    Raises:
+        SettingsError: if the server is not defined, or its address may not be used.
     """
     provider, _, name = spec.partition(":")
     if provider == "openai":

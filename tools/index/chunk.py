@@ -60,7 +60,11 @@ class Chunking:
 
     @classmethod
     def of(cls, size: int | None, overlap: int) -> Self:
-        """Return the chunking for the settings `chunk_size` and overlap. If a size is given, records are cut too."""
+        """Return the chunking for a chunk size and an overlap, both in characters.
+
+        Without a size it is the default, and records of JSON Lines and rows of tables stay whole. With a size they are
+        cut too.
+        """
         return cls(
             cls().size if size is None else size, overlap, cut_records=size is not None
         )

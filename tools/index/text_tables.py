@@ -126,10 +126,12 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
 def record_of(
     columns: Sequence[str], row: Sequence[str], key: Sequence[int]
 ) -> Record | None:
-    """Return the record of a row; None if it states nothing.
+    """Return a row as a record: its subject, and its other filled cells with the names of their columns.
+
+    It is None if the cells of the subject are empty, or if no other cell is filled.
 
     Args:
-        key: the numbers of the columns that name its subject.
+        key: the indexes, from 0, of the columns that name the subject.
     """
     about = [row[at] for at in key if row[at]]
     cells = []

@@ -49,7 +49,10 @@ class Retrieval:
         self.views.append(view)
 
     def receive(self, inner: Retrieval) -> None:
-        """Add the commit, the views and the failures of a search inside this one."""
+        """Take over the record of a nested search: its commit, its index views and its failures.
+
+        This search then counts as filtered.
+        """
         self.is_filtered = True
         self.commit = inner.commit
         self.views += inner.views

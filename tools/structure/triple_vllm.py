@@ -104,7 +104,10 @@ class VLLMWriter:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of the weights' files, or of the model's name and hub commit."""
+        """Return a hash that identifies the model and its number type.
+
+        It is a hash of the weight files of a local folder, or of the name and the commit of a model on the hub.
+        """
         return self._digest
 
     @cached_property

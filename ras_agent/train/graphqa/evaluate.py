@@ -111,7 +111,7 @@ def evaluate(
         folder.name,
         ask,
         traces=False,
-        only_roles=_roles(folder),
+        roles=_roles(folder),
         variant=_variant(folder),
     )
     task = load_task(

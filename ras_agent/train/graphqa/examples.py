@@ -52,12 +52,12 @@ class GraphQAExample:
 
 
 class GraphQAExamples:
-    """Makes the examples of a set's questions. Examples are cached."""
+    """Makes a training example, a prompt and the reply to learn, of each question of a benchmark, and caches it."""
 
     def __init__(
         self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
     ) -> None:
-        """Take the set and the maker of prompts.
+        """Take the benchmark and the maker of prompts.
 
         Args:
             cite: whether a reply lists its evidence; see `reply_of`.
@@ -86,9 +86,10 @@ def graph_of(question: Question) -> Graph:
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
     """Return the reply to learn: the answers, one per line.
 
-    With `cite`, the nodes and edges behind the answers follow, in the form that `answer_citing` asks for. These
-    are the edges shown in `item` that name an answer, or all of them if none does, with their ends. Edges name
-    a scene's objects only by name, because the objects' texts contain the separator of an edge's parts.
+    With `cite`, the nodes and edges that support the answers follow, in the form that `answer_citing` asks for. The
+    edges are those of `item` that mention an answer, or all of them if no edge does. The nodes are the ends of these
+    edges, and all others that mention an answer. In an edge, an object of a scene is written as its name, because its
+    full text contains the semicolon that separates the parts of an edge.
     """
     reply = "\n".join(question.answers)
     if not cite:

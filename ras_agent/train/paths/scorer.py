@@ -58,7 +58,10 @@ class ScorerTrainingConfig(GraphLLMOptions, PathData):
 
 @dataclass(frozen=True, slots=True)
 class ShareExample:
-    """Holds the candidates of a question, in the order in which the model reads them."""
+    """Holds a training example: a question, its candidate facts or paths in the order of the prompt, and the right ones.
+
+    The reply to learn divides a score of 1 equally among the right candidates.
+    """
 
     question: str
     candidates: tuple[str, ...]

@@ -49,11 +49,13 @@ class Decomposer:
     async def documents(
         self, question: Question, documents: Sequence[Passage]
     ) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; () if it finds
-        none necessary.
+        """Ask the model which documents the question needs, and return them in the order in which to search for them.
+
+        It returns () if the model replies [NONE].
 
         Raises:
-            ParseError: if two replies name no documents. Errors of the calls are raised too.
+            ParseError: if neither of two replies is a list of document numbers or [NONE].
+            RasError: if a call fails.
         """
         turns = self._pick.fill(
             documents=passage_block(documents), question=as_data(question.question)

@@ -254,6 +254,8 @@ def test_an_agent_of_ones_own_is_asked_over_rows(corpus: Path, tmp_path: Path) -
         return {"answer": "England", "passages": {}, "steps": [], "stop_reason": "own"}
 
     task = load_task("jsonl", ROWS, Settings(), corpus=corpus)
-    assert begin_run(task, EvalAgent.of("own", answer), tmp_path / "own").finish()[
-        "scores"
-    ]["em_text"]["mean"] == pytest.approx(1 / 3)
+    agent = EvalAgent.of("own", answer, roles={"answerer": "my rules"})
+    summary = begin_run(task, agent, tmp_path / "own").finish()
+    assert summary["scores"]["em_text"]["mean"] == pytest.approx(1 / 3)
+    manifest = json.loads((tmp_path / "own" / "manifest.json").read_text("utf-8"))
+    assert manifest["roles"] == {"answerer": "my rules"}

@@ -89,17 +89,17 @@ class Scorers:
 
 
 def bm25(models: ScorerModels, _: Scorers) -> Scorer:
-    """Build the scorer "bm25"."""
+    """Build the scorer "bm25": BM25 of the text for the question."""
     return BM25Scorer()
 
 
 def sentence_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Build the scorer "st"."""
+    """Build the scorer "st": the cosine of the text and the question, by the embedder of the models."""
     return EncoderScorer(models.embedder)
 
 
 def tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Build the scorer "st-ft"."""
+    """Build the scorer "st-ft": the cosine by the embedder, with a trained head."""
     head = models.path_encoder
     if not head:
         packaged = str(files("ras_agent.data"))
@@ -110,7 +110,7 @@ def tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    """Build the scorer "kg"."""
+    """Build the scorer "kg": the cosine of the question and the mean graph vector of the names in the text."""
     graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
     if isinstance(models.embedder, Embedder):
         return GraphVectorScorer(graph, models.embedder)
@@ -118,7 +118,7 @@ def graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def cross_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    """Build the scorer "rerank"."""
+    """Build the scorer "rerank": a cross-encoder that reads question and text together."""
     model = _require(
         "rerank",
         models.reranker,

@@ -256,7 +256,7 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
     settings = folder.manifest().get("settings", {})
     if settings.get("calibration"):
         raise RunError(
-            f"{folder.path} was run with a calibration: give a run without --calibration"
+            f"the run {folder.path} already used a calibration: give a run without --calibration"
         )
     says_all = settings.get("least_confidence") == 0
     for result in folder.results():
@@ -264,7 +264,8 @@ def answered(folder: RunFolder, rule: Rule) -> Iterator[tuple[Trace, bool]]:
             continue
         if result.abstained and result.confidence is not None and not says_all:
             raise RunError(
-                f"{folder.path} withheld answers that were not confident enough: run it again with --least-confidence 0"
+                f"the run {folder.path} withheld answers below its least confidence, and a calibration needs them: run it "
+                "again with --least-confidence 0"
             )
         if result.abstained:
             continue
@@ -340,8 +341,7 @@ def calibrated(
         first = next((row for row in table if row.said >= half), table[-1])
         raise RunError(
             f"{run}: no threshold keeps a risk of {risk:g}: {first.wrong} of the {first.said} most confident answers "
-            "are wrong, "
-            f"so that the share may be {first.at_most:.2f}; allow a higher --risk, or ask more questions"
+            f"are wrong, a risk of up to {first.at_most:.2f}; allow a higher --risk, or ask more questions"
         )
     weights = fitted(rows, outcomes)
     by_name = {}

@@ -186,7 +186,7 @@ def judge_run(
         by_type.setdefault(result.type, []).append(score)
     if not scores:
         raise RunError(
-            f"{chat.name} gave no verdict on any of {len(answered)} answers; give another --judge"
+            f"none of the {len(answered)} replies of the judge {chat.name} holds a verdict; give another --judge"
         )
     total = mean_interval(list(scores.values()))
     means = {kind: fmean(values) for kind, values in by_type.items()}

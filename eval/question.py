@@ -277,7 +277,9 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
             )
         return record.texts(key)
     if not isinstance(facts, list | Mapping):
-        raise record.error(f"{key!r} should name titles, found {facts!r:.80}")
+        raise record.error(
+            f"{key!r} should be a list of titles, or of [title, sentence] pairs, found {facts!r:.80}"
+        )
     if _is_pair(facts):
         facts = [facts]
     titles = []
@@ -285,7 +287,7 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
         title = _title_of(fact)
         if not isinstance(title, str):
             raise record.error(
-                f"{key!r} should name a title, as [title, sentence] does, found {fact!r:.80}"
+                f"each item of {key!r} should be a title or a [title, sentence] pair, found {fact!r:.80}"
             )
         titles.append(title)
     return tuple(dict.fromkeys(titles))

@@ -212,7 +212,7 @@ def reason(
                 wordless = [
                     Failure(
                         "reasoner",
-                        "the sentence is empty, so the loop ends: try another model",
+                        "the model wrote no sentence, so the loop ends: try another model",
                         hop + 1,
                     )
                 ]

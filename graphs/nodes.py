@@ -321,8 +321,8 @@ def retrieve(
             }
         failures = list(shadowed)
         if named and named not in by_name:
-            known = ", ".join(by_name) or "no others"
-            message = f"there is no retriever {named!r} here (there are: {known}): the usual one searched"
+            known = ", ".join(by_name) or "only the default"
+            message = f"this run has no retriever {named!r} (known: {known}), so the default retriever searched"
             failures.append(Failure("planner", message, first))
         if failures:
             update["failures"] = record_failures(failures)
@@ -787,5 +787,5 @@ def _without_evidence(state: State) -> Answer:
 
 
 def _shared_id(passage: Passage, hop: int) -> Failure:
-    message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
+    message = f"a passage was dropped, because another text has its id {passage.id!r}: give each passage its own id"
     return Failure("retriever", message, hop, passage.text[:200])

@@ -249,7 +249,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             decided = tuple(chain.from_iterable(readings.values()))
             if any("" in triple.key for triple in decided):
                 raise ReviewError(
-                    "decision: a subject, predicate or object has no visible letter: write one that has"
+                    "decision: a subject, predicate or object has no visible letter: write words into it"
                 )
             update: Update = {"reviews": log}
             if decided != triples:
@@ -358,7 +358,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 to = decision.to or next(iter(back))
                 if to not in back:
                     raise ReviewError(
-                        f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}"
+                        f"decision.to: the {to} of this run cannot read a person's note; send it to {' or '.join(back)}"
                     )
                 # the next answer replaces this one
                 unsaid = [

@@ -233,7 +233,7 @@ def _of_string(kind: str, spec: str, options: RoleOptions) -> object:
         return find(kind, "llm")(spec, options)
     except SettingsError as error:
         raise SettingsError(
-            f"{error}; or take a registered one: {', '.join(registered)}"
+            f"{error}; or name a registered {kind}: {', '.join(registered)}"
         ) from error
 
 

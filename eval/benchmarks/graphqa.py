@@ -129,7 +129,7 @@ def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
                 files.append(questions.with_name(name))
         if not files:
             raise IngestError(
-                f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}"
+                f"the folder {questions.parent} has no file of scene graphs, {' or '.join(_FILES)}; {SCENE_GRAPHS.source}"
             )
         read = {}
         for file in files:

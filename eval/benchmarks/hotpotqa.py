@@ -78,7 +78,7 @@ def _pairs(
         second = inner.items(columns[1])
         if len(first) != len(second):
             raise inner.error(
-                f"{len(first)} x {columns[0]} but {len(second)} x {columns[1]}"
+                f"it has {len(first)} items in {columns[0]!r} but {len(second)} in {columns[1]!r}: give as many in both"
             )
         return list(zip(first, second, strict=True))
     for item in (items := record.items(key)):

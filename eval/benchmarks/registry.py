@@ -263,7 +263,8 @@ class Benchmark:
         if passages := union_of_contexts(source):
             return passages
         raise IngestError(
-            f"{self.name}: these questions come without passages; give a corpus file or an index to search"
+            f"the questions of {self.name} come without passages: give a file of passages, --corpus FILE, or an index, "
+            "--index PATH"
         )
 
     def score(self, question: Question, outcome: Outcome) -> dict[str, float]:
@@ -332,7 +333,9 @@ class Benchmark:
         for name in names:
             if (path / name).is_file():
                 return path / name
-        raise IngestError(f"{path}: holds none of {', '.join(names)}; {self.source}")
+        raise IngestError(
+            f"the folder {path} has no file {' or '.join(names)}; {self.source}"
+        )
 
     def _check(self, file: Path, count: int) -> None:
         """Raise IngestError if a file with an official name is not the official file."""

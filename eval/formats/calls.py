@@ -159,7 +159,7 @@ def _call(
     key = logged.get("key")
     if not key:
         raise RunError(
-            f"{where}: the run does not record where the reply is stored: run it again with this version"
+            f"{where}: the run, of an earlier version, does not record where the reply is stored: run it again"
         )
     call = recorded.call(key)
     if call is None:

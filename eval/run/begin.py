@@ -153,7 +153,7 @@ def begin_run(
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
         raise SettingsError(
-            "this run's agent cannot be made in other processes: leave --engine out"
+            f"the agent {agent.name!r} can be made only in this process, not in those of --engine: leave --engine out"
         )
     settings = with_benchmark_defaults(agent.settings, task.benchmark)
     graph = agent.graph or settings.loop

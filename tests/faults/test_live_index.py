@@ -93,7 +93,7 @@ def _ask(agent: Any, number: int) -> str:
     odd = [
         one
         for one in out["failures"]
-        if "also that of another text" not in one["message"]
+        if "another text has its id" not in one["message"]
     ]
     fine = (
         out["question"] == inputs["question"]

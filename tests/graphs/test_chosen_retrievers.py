@@ -171,7 +171,7 @@ def test_a_retriever_that_is_not_there_is_a_failure_and_the_usual_one_searches()
     out = agent.invoke({"question": "Who was born?"})
     assert len(out["steps"][0]["hits"]) == 1
     assert out["failures"][0]["message"].startswith(
-        "there is no retriever 'neighbours'"
+        "this run has no retriever 'neighbours'"
     )
 
 

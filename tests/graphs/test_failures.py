@@ -259,7 +259,7 @@ def test_a_second_text_under_one_passage_id_is_recorded_and_dropped(ras, fakes):
     )
     assert out["passages"]["bell"]["text"] == "Who? 1"
     assert [len(step["hits"]) for step in out["steps"]] == [1, 0]
-    message = "dropped a passage whose id 'bell' is also that of another text: ids have to be unique"
+    message = "a passage was dropped, because another text has its id 'bell': give each passage its own id"
     assert failures(out) == [
         ("retriever", 1, message),
         ("retriever", 2, message),

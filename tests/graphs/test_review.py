@@ -580,7 +580,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "facts",
             {"action": "add", "subject": "\u200b", "predicate": "b", "object": "c"},
-            "decision: a subject, predicate or object has no visible letter: write one that has",
+            "decision: a subject, predicate or object has no visible letter: write words into it",
         ),
         (
             "answer",

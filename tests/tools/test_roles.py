@@ -205,7 +205,9 @@ def test_a_model_without_its_key_is_a_settings_error(
     with pytest.raises(
         SettingsError,
         match=says(
-            "'openai:gpt-4o-mini'", "OPENAI_API_KEY", "take a registered one: offline"
+            "'openai:gpt-4o-mini'",
+            "OPENAI_API_KEY",
+            "name a registered planner: offline",
         ),
     ):
         resolve_planner("openai:gpt-4o-mini")
@@ -215,7 +217,9 @@ def test_a_name_that_is_neither_registered_nor_a_provider_is_a_settings_error() 
     with pytest.raises(
         SettingsError,
         match=says(
-            "'oracle:/delphi'", "Supported providers:", "take a registered one: offline"
+            "'oracle:/delphi'",
+            "Supported providers:",
+            "name a registered planner: offline",
         ),
     ):
         resolve_planner("oracle:/delphi")

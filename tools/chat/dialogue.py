@@ -153,7 +153,9 @@ def parsed_twice(
         if not said:
             raise ParseError(EMPTY_REPLY) from error
         shown = f"{said[:_SHOWN]!r}"
-        raise ParseError(f"{error}, also the second time: {shown}") from error
+        raise ParseError(
+            f"{error}, although the model was asked twice: {shown}"
+        ) from error
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

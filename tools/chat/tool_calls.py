@@ -67,7 +67,7 @@ _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)
 def arguments_in(raw: object) -> list[JSON]:
     """Return the arguments that a server sent for one call; several objects if it merged parallel calls.
 
-    Raises ValueError, with a message for users, if there is no JSON object.
+    Raises ValueError if there is no JSON object; callers treat the call as unreadable.
     """
     found = _objects(raw, _DEPTH)
     if not found:

@@ -87,7 +87,8 @@ class AlignerConfig:
             )
         if not (self.align_nodes or self.align_graphs):
             raise SettingsError(
-                "an aligner has to learn from nodes, from graphs or from both: switch one of them on"
+                "an aligner without both losses, of nodes and of graphs, has nothing to learn from: leave out "
+                "--no-align-nodes (align_nodes=False) or --no-align-graphs (align_graphs=False)"
             )
 
     @classmethod

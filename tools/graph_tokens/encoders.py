@@ -213,11 +213,14 @@ def build_encoder(config: EncoderConfig) -> nn.Module:
     make = find(_KIND, config.kind)
     check_call(_KIND, config.kind, make, config=config)
     encoder = make(config)
-    is_encoder = isinstance(encoder, nn.Module) and isinstance(encoder, GraphEncoder)
-    if not is_encoder or encoder.width != config.width:
+    if not (isinstance(encoder, nn.Module) and isinstance(encoder, GraphEncoder)):
         raise SettingsError(
-            f"the graph encoder {config.kind!r} has to be a torch module with states as wide as its configuration says, "
-            f"width = {config.width}, got {encoder!r:.200}"
+            f"the graph encoder {config.kind!r} has to be a torch module with an attribute `width`, got {encoder!r:.200}"
+        )
+    if encoder.width != config.width:
+        raise SettingsError(
+            f"the graph encoder {config.kind!r} makes states of width {encoder.width}, but its configuration has "
+            f"width = {config.width}: let it make states of that width"
         )
     return cast(nn.Module, encoder)
 

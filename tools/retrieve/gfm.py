@@ -318,8 +318,8 @@ def _score_entities(
     logits = network.scores(vector(query)[None], [start])[0]
     if not np.isfinite(logits).all():
         raise WeightsError(
-            "the GFM network's scores are not finite, as its weights are too large for this knowledge graph: "
-            "give other weights"
+            "the scores of retriever 'gfm' are not finite, because the numbers in its --weights are too large for "
+            "this knowledge graph: give other --weights"
         )
     probabilities = _probabilities(logits)
     probabilities.flags.writeable = False
@@ -415,7 +415,7 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
         spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
             f"the GFM network reads vectors of {encoder}, and the knowledge graph holds vectors of {identity.name}: "
-            f"build the graph with the former, `ras-agent kg build {as_argument(graph.where)} --embedder {spec}`, or "
+            f"build the graph with {spec}, `ras-agent kg build {as_argument(graph.where)} --embedder {spec}`, or "
             "give other weights"
         )
     vectors = graph.relation_vectors

@@ -142,8 +142,8 @@ class GReasonerRetriever(PathExplainedRetriever):
         )[0]
         if not np.isfinite(logits).all():
             raise WeightsError(
-                "the network's scores are not finite, as its weights are too large for this knowledge graph: "
-                "give other weights"
+                "the scores of retriever 'greasoner' are not finite, because the numbers in its --weights are too "
+                "large for this knowledge graph: give other --weights"
             )
         return logits
 

@@ -194,7 +194,9 @@ def test_the_corpus_may_be_a_file_of_passages(tmp_path: Path) -> None:
 
 def test_questions_without_passages_need_a_corpus(tmp_path: Path) -> None:
     file = _write(tmp_path / "q.jsonl", {"id": 1, "question": "?", "answers": ["a"]})
-    with pytest.raises(IngestError, match="come without passages; give a corpus file"):
+    with pytest.raises(
+        IngestError, match="come without passages: give a file of passages, --corpus"
+    ):
         benchmark("hotpotqa").corpus(file)
 
 

@@ -181,7 +181,7 @@ def test_thoughts_are_kept_beside_the_text(called: Reply, replies: Path) -> None
     [
         (
             {"key": ""},
-            "question 'q1', planner, hop 1: the run does not record where the reply is stored",
+            "question 'q1', planner, hop 1: the run, of an earlier version, does not record where the reply is stored",
         ),
         (
             {"key": "0" * 64},

@@ -361,7 +361,7 @@ def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
 def test_supporting_facts_without_titles_are_refused(fact: Any) -> None:
     row: dict[str, Any] = {"question": "?", "golden_answers": ["x"]}
     row["metadata"] = {"supporting_facts": [fact]}
-    with pytest.raises(IngestError, match="should name a title"):
+    with pytest.raises(IngestError, match="should be a title"):
         read_question(QuestionRecord(row, "here"))
 
 

@@ -287,7 +287,7 @@ def test_a_loss_that_is_left_out_does_not_count(
 
 def test_an_aligner_that_learns_from_nothing_is_refused() -> None:
     with pytest.raises(
-        SettingsError, match=says("nodes", "graphs", "switch one of them on")
+        SettingsError, match=says("nodes", "graphs", "--no-align-nodes")
     ):
         replace(SMALL, align_nodes=False, align_graphs=False)
 

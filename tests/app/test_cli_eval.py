@@ -227,6 +227,19 @@ def test_retrieval_alone_needs_no_answerer(
     assert "em" not in _rows(tmp_path / "run")[0]["scores"]
 
 
+def test_a_set_is_begun_with_its_own_passages_where_that_is_asked_for(
+    cli: Cli, tmp_path: Path
+) -> None:
+    row = {**QUESTIONS[1], "contexts": ["Edinburgh lies on the Water of Leith."]}
+    data = tmp_path / "questions.jsonl"
+    data.write_text(json.dumps(row) + "\n")
+    run = ("eval", "jsonl", "--data", data, "--context-use", "seed")
+    done = cli(*run, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["settings"]["context_use"] == "seed"
+
+
 def test_a_question_that_fails_is_recorded_and_asked_again_on_request(
     cli: Cli,
     questions: Path,

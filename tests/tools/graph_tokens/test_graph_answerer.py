@@ -52,6 +52,22 @@ def test_it_replies_as_the_trained_reader_does_and_cites_the_shown_facts(
     assert texts <= ends
 
 
+def test_its_model_is_asked_what_the_trained_reader_is_shown(folder: Path) -> None:
+    answerer = resolve_answerer(f"graphqa:{folder}")
+    prompts = GraphReader.load(folder).prompts
+    shown = prompts.input(QUESTION, Graph.from_triples(GRAPH.facts))
+    request = next(answerer.dialogue(QUESTION, GRAPH, PASSAGES))
+    assert request.turns == shown.turns
+    assert request.max_tokens == 4
+    (facts,) = request.graph
+    # the part of the graph that the Steiner tree selects, not all of it
+    assert {(fact.subject, fact.predicate, fact.object) for fact in facts} == {
+        (shown.nodes[start], relation, shown.nodes[end])
+        for start, relation, end in shown.edges
+    }
+    assert len(facts) < len(GRAPH.facts)
+
+
 def test_it_keeps_the_contract_of_answerers_and_abstains_without_facts(
     folder: Path,
 ) -> None:

@@ -14,10 +14,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
+from ras_agent.eval.question import Question
 from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
 from ras_agent.tools.graph_tokens.graph_reader import GraphInput
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.train.graphqa.evaluate import evaluate
+from ras_agent.train.graphqa.evaluate import evaluate, graph_sizes
 
 
 class Reader:
@@ -91,3 +92,17 @@ def test_an_interrupted_run_keeps_its_batches_and_is_resumed(
     evaluate(resumed, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
     assert resumed.batches == [2, 1]
     assert len(set(results(tmp_path / "run"))) == 5
+
+
+def test_sizes_are_means_of_the_shown_nodes_and_of_the_tokens_of_whole_texts() -> None:
+    questions = []
+    for number, nodes in enumerate((["cats", "calm"], ["a", "b", "c", "d"])):
+        graph = {"nodes": nodes, "edges": [[0, "causes", 1]]}
+        asked = Question(str(number), "?", ("yes",), metadata={"graph": graph})
+        questions.append(asked)
+    prompts: Any = SimpleNamespace(
+        subgraph=lambda question, graph: Subgraph.full(graph),
+        count=lambda text: len(text.split()),
+    )
+    # two headers and an edge a text, with two and four rows of nodes
+    assert graph_sizes(prompts, questions) == {"nodes": 3.0, "tokens": 6.0}

@@ -105,6 +105,8 @@ def test_a_benchmark_s_file_becomes_a_trained_and_scored_model(
         json.loads((config.out / "training.json").read_text())["scores"]
         == card["scores"]
     )
+    # the columns of G-Retriever's Table 4 and of Align-GRAG's Table 5
+    assert set(card["costs"]) == {"nodes", "tokens", "s a step", "s a reply"}
 
 
 def test_a_saved_model_is_shown_and_replies_what_the_trained_one_did(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program, flags, program, settings_table
 from ras_agent.app.cli.command import Command, each_command
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.program import COMMANDS, LazyGroup, show_warning
 from ras_agent.config.registry import PLUGINS
 from ras_agent.config.settings import Settings, describe
@@ -49,29 +48,29 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SayOptions(Options):
-    """An option of its own, one that replaces a setting, and all others."""
+class Shared:
+    """The settings, as several commands share them."""
 
-    work = "answer"
-    question: Annotated[str, typer.Argument()]
-    k: Annotated[int, typer.Option()] = 0
     settings: Settings
     flags: frozenset[str]
 
 
-def _say(options: SayOptions) -> None:
-    """Print the values that reached the command."""
-    settings = options.settings
+def _say(
+    *,
+    question: Annotated[str, typer.Argument()],
+    k: Annotated[int, typer.Option()] = 0,
+    shared: Shared,
+) -> None:
+    """Print the values that reached the command: an option that replaces a setting, and all settings."""
+    settings = shared.settings
     assert isinstance(settings, MySettings)
-    typer.echo(
-        f"{options.question} {settings.tone} {settings.k} {options.k} {sorted(options.flags)}"
-    )
+    typer.echo(f"{question} {settings.tone} {settings.k} {k} {sorted(shared.flags)}")
 
 
 @pytest.fixture
 def say() -> Callable[..., str]:
     """`say("Who?", "--tone", "warm")`: a command over MySettings."""
-    command = Command(f"{__name__}:_say", "Print the values.")
+    command = Command(f"{__name__}:_say", "Print the values.", work="answer")
     app = typer.Typer(cls=LazyGroup.over({"say": command}, MySettings))
     app.callback()(lambda: None)
     return lambda *arguments: (
@@ -166,12 +165,12 @@ def test_the_first_page_of_help_is_short_and_leads_to_the_whole_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, command in each_command(COMMANDS) if command.options.work]
+    "name", [name for name, command in each_command(COMMANDS) if command.work]
 )
 def test_the_whole_page_names_every_setting_of_the_command_in_panels(name: str) -> None:
     command = dict(each_command(COMMANDS))[name]
     shown = _help(*name.split())
-    for setting in describe(work=command.options.work).values():
+    for setting in describe(work=command.work).values():
         assert f"--{setting.name.replace('_', '-')}" in shown, setting.name
         assert (
             f"─ {setting.panel} ─" in shown
@@ -181,7 +180,7 @@ def test_the_whole_page_names_every_setting_of_the_command_in_panels(name: str) 
 
 
 def _own(command: Command) -> set[str]:
-    return {field.name for field in fields(command.options)}
+    return set(flags._declared(command.run))
 
 
 def test_an_option_that_only_the_whole_page_shows_is_taken_and_suggested(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,16 +23,14 @@ if TYPE_CHECKING:
 _DATA = "Questions and corpus"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArenaOptions(RunOptions):
-    """Holds the arguments and options of `ras-agent arena`."""
-
+def arena(
+    *,
     name: Annotated[
         str,
         typer.Argument(
             help="2wiki, hotpotqa or musique, HippoRAG's samples; or a benchmark, such as jsonl or multihop-rag."
         ),
-    ]
+    ],
     data: Annotated[
         Path,
         typer.Option(
@@ -40,7 +38,7 @@ class ArenaOptions(RunOptions):
             help="The folder of its files, or a question file of your own.",
             rich_help_panel=_DATA,
         ),
-    ]
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -49,14 +47,14 @@ class ArenaOptions(RunOptions):
             help="The folder of the results, with a folder for each set; the same command resumes.",
             rich_help_panel="The run",
         ),
-    ] = Path("arena")
+    ] = Path("arena"),
     retriever: Annotated[
         list[str] | None,
         typer.Option(
             help="A retriever; if not set, dense, bm25, ppr, gfm, ppr+dense, kg-mix. May be repeated.",
             rich_help_panel="What is varied",
         ),
-    ] = None
+    ] = None,
     answers: Annotated[
         bool,
         typer.Option(
@@ -64,11 +62,10 @@ class ArenaOptions(RunOptions):
             help="Let the agent answer with each retriever, too.",
             rich_help_panel="What is varied",
         ),
-    ] = False
-    prices: PricesFile = None
-
-
-def arena(options: ArenaOptions) -> None:
+    ] = False,
+    prices: PricesFile = None,
+    options: RunOptions,
+) -> None:
     """Measure retrievers on a public question set, and compare them with published results.
 
     Files are checked by their digests, and the index, its vectors and its
@@ -76,34 +73,26 @@ def arena(options: ArenaOptions) -> None:
     that no search can exceed, costs and versions; tables.json has the same.
     """
     from ras_agent.eval.run.prices import load_prices
-    from ras_agent.eval.run.task import load_task
     from ras_agent.eval.study.arena import arena_design, find_set, set_files
     from ras_agent.eval.study.run import StudyFolder
 
     settings = options.run_settings()
-    public = find_set(options.name, options.data)
-    files = set_files(public, options.data, options.corpus)
-    folder = StudyFolder(options.out / public.name)
+    public = find_set(name, data)
+    files = set_files(public, data, options.corpus)
+    folder = StudyFolder(out / public.name)
     built = None
     if settings.index is None:
         built = _built(public, files, folder, settings, options)
         settings = settings.model_copy(update={"index": folder.index_path})
-    task = load_task(
-        public.benchmark,
-        files.questions,
-        settings,
-        first=options.first,
-        limit=options.limit,
-        metrics=options.metric or (),
-    )
+    task = options.task(public.benchmark, files.questions, settings)
     design = arena_design(
         task,
         settings,
         public,
         files,
-        retrievers=options.retriever or (),
-        answers=options.answers,
-        prices=load_prices(options.prices),
+        retrievers=retriever or (),
+        answers=answers,
+        prices=load_prices(prices),
         built=built,
     )
     run_and_show(design, replace(options, out=folder.path))
@@ -114,7 +103,7 @@ def _built(
     files: SetFiles,
     folder: StudyFolder,
     settings: Settings,
-    options: ArenaOptions,
+    options: RunOptions,
 ) -> JSON:
     """Make the index and its graph, unless they exist already, and return how many seconds that took."""
     from ras_agent.eval.study.arena import set_passages

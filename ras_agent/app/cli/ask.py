@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample, offline_note
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.config.settings import Settings
@@ -32,17 +31,14 @@ if TYPE_CHECKING:
 _OUTPUT = "Output"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskOptions(Options):
-    """Holds the arguments and options of `ras-agent ask`."""
-
-    work = "ask"
+def ask(
+    *,
     question: Annotated[
         str, typer.Argument(help="The question, in quotes.", show_default=False)
-    ]
-    sample: Sample = False
-    settings: Settings
-    flags: frozenset[str]
+    ],
+    sample: Sample = False,
+    settings: Settings,
+    flags: frozenset[str],
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +47,7 @@ class AskOptions(Options):
             rich_help_panel="Retrieval",
             hidden=True,
         ),
-    ] = None
+    ] = None,
     thread: Annotated[
         str,
         typer.Option(
@@ -59,14 +55,14 @@ class AskOptions(Options):
             rich_help_panel="Loop",
             hidden=True,
         ),
-    ] = ""
+    ] = "",
     save: Annotated[
         list[Path] | None,
         typer.Option(
             help="Save the run as .html, .json, .graphml or .mmd. May be repeated.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = None
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -74,7 +70,7 @@ class AskOptions(Options):
             help="Print the trace as JSON; everything else goes to standard error.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = False
+    ] = False,
     reasons: Annotated[
         int,
         typer.Option(
@@ -84,7 +80,7 @@ class AskOptions(Options):
             rich_help_panel=_OUTPUT,
             hidden=True,
         ),
-    ] = 3
+    ] = 3,
     quiet: Annotated[
         bool,
         typer.Option(
@@ -94,7 +90,7 @@ class AskOptions(Options):
             rich_help_panel=_OUTPUT,
             hidden=True,
         ),
-    ] = False
+    ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -103,10 +99,8 @@ class AskOptions(Options):
             help="Print all facts and whole quotes.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = False
-
-
-def ask(options: AskOptions) -> None:
+    ] = False,
+) -> None:
     """Answer a question from an index, step by step.
 
     Without a model it runs in offline mode.
@@ -116,42 +110,51 @@ def ask(options: AskOptions) -> None:
     """
     from ras_agent.app.cli.draw import summary
 
-    question = options.question
-    settings = options.settings
     if not question.strip():
         raise typer.BadParameter("the question is blank: write a question")
-    if options.sample and "index" in options.flags:
+    if sample and "index" in flags:
         raise typer.BadParameter(
             "--index and --sample exclude each other: give one of them"
         )
-    if not options.sample and settings.needs_index:
+    if not sample and settings.needs_index:
         raise typer.BadParameter(
             "there is no index to search: give --index PATH, or --sample to try the bundled one"
         )
-    targets = [_checked_target(path) for path in options.save or ()]
+    targets = [_checked_target(path) for path in save or ()]
     if settings.review:
         from ras_agent.app.cli.reviewing import needs_a_person
 
         needs_a_person()
-    if options.thread and settings.checkpoint.partition(":")[0] == "memory":
+    if thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter(
             "--thread needs a place to store the conversation: add --checkpoint sqlite:FILE"
         )
-    if "checkpoint" in options.flags and not options.thread:
+    if "checkpoint" in flags and not thread:
         raise typer.BadParameter(
             "--checkpoint stores a conversation, which needs a name: add --thread NAME"
         )
 
-    console = screen(stderr=options.as_json, quiet=options.quiet)
+    inputs = {"question": question}
+    if as_of is not None:
+        inputs["as_of"] = as_of
+    console = screen(stderr=as_json, quiet=quiet)
     # hits are explained only if the trace is saved or printed, where the reasons can be read
-    trace = _run(options, console, options.reasons if targets or options.as_json else 0)
+    trace = _run(
+        inputs,
+        settings,
+        console,
+        sample=sample,
+        thread=thread,
+        verbose=verbose,
+        reasons=reasons if targets or as_json else 0,
+    )
     # printed before anything is saved, so that a full disk does not lose the answer
-    if options.as_json:
+    if as_json:
         typer.echo(inert_json(trace.to_json()))
-    elif options.quiet:
+    elif quiet:
         typer.echo(inert_lines(trace.answer))
     # with --quiet, nothing else has shown the reason
-    if options.quiet and trace.outcome == "failed" and trace.failures:
+    if quiet and trace.outcome == "failed" and trace.failures:
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)
@@ -159,14 +162,16 @@ def ask(options: AskOptions) -> None:
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
-def _inputs(options: AskOptions) -> dict[str, str]:
-    inputs = {"question": options.question}
-    if options.as_of is not None:
-        inputs["as_of"] = options.as_of
-    return inputs
-
-
-def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
+def _run(
+    inputs: dict[str, str],
+    settings: Settings,
+    console: Console,
+    *,
+    sample: bool,
+    thread: str,
+    verbose: bool,
+    reasons: int,
+) -> Trace:
     """Ask the question, draw each event, and return the trace. `reasons` is how many explanations are shown for
     each hit.
     """
@@ -186,17 +191,15 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         from ras_agent.running.trace import Trace
         from ras_agent.tools.retrieve.search import Search
 
-        settings = options.settings
-        thread = options.thread
         parts = resolve_parts(
-            settings.loop, settings=settings, index=_corpus(settings, options.sample)
+            settings.loop, settings=settings, index=_corpus(settings, sample)
         )
         if reasons:
             search = Search(parts.retriever, reasons=reasons)
             parts = replace(parts, retriever=search)
         if note := offline_note(parts.role_names):
             console.print(note, style="yellow")
-        drawing = Drawing(console, verbose=options.verbose, doing=doing)
+        drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
         try:
             with asyncio.Runner() as runner:
@@ -211,9 +214,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
                 agent = assemble_agent(parts, checkpointer)
                 thread = thread or "ask"
                 try:
-                    out = runner.run(
-                        _stream_events(agent, _inputs(options), thread, drawing)
-                    )
+                    out = runner.run(_stream_events(agent, inputs, thread, drawing))
                     while interrupts := out.get("__interrupt__"):
                         # outside the event loop, so that Ctrl-C ends the wait too
                         doing("")
@@ -277,16 +278,14 @@ def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
     return PassageIndex.open(settings.index)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowOptions(Options):
-    """Holds the arguments and options of `ras-agent show`."""
-
+def show(
+    *,
     trace: Annotated[
         Path,
         typer.Argument(
             help="A trace that `ask --save run.json` or `ask --json` wrote."
         ),
-    ]
+    ],
     save: Annotated[
         list[Path] | None,
         typer.Option(
@@ -294,19 +293,16 @@ class ShowOptions(Options):
             "--html",
             help="Save it as .html, .graphml, .mmd or .json. May be repeated.",
         ),
-    ] = None
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")
-    ] = False
-
-
-def show(options: ShowOptions) -> None:
+    ] = False,
+) -> None:
     """Show a saved run in the same form as a live one."""
     from ras_agent.app.cli.draw import Drawing, replayed, summary
     from ras_agent.running.trace import Trace
 
-    trace = options.trace
-    targets = [_checked_target(path) for path in options.save or ()]
+    targets = [_checked_target(path) for path in save or ()]
     try:
         saved = trace.read_bytes()
     except OSError as error:
@@ -314,7 +310,7 @@ def show(options: ShowOptions) -> None:
         raise TraceError(f"{trace}: {error.strerror}; {remedy}") from error
     run = Trace.from_json(saved, str(trace))
     console = screen()
-    drawing = Drawing(console, verbose=options.verbose)
+    drawing = Drawing(console, verbose=verbose)
     for event in replayed(run):
         drawing.draw(event)
     _save_trace(run, targets)

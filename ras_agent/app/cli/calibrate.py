@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, inert_lines
 
@@ -17,17 +15,15 @@ if TYPE_CHECKING:
     from ras_agent.running.confidence import Calibration
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrateOptions(Options):
-    """Holds the arguments and options of `ras-agent calibrate`."""
-
+def calibrate(
+    *,
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ]
+    ],
     right: Annotated[
         str,
         typer.Option(help="Which answers are right: a metric and its lowest score."),
-    ] = "f1>=0.5"
+    ] = "f1>=0.5",
     risk: Annotated[
         float,
         typer.Option(
@@ -35,23 +31,21 @@ class CalibrateOptions(Options):
             max=0.9,
             help="Allowed share of wrong answers among those that are stated.",
         ),
-    ] = 0.1
+    ] = 0.1,
     sure: Annotated[
         float,
         typer.Option(
             min=0.5, max=0.999, help="Probability with which that share is kept."
         ),
-    ] = 0.9
+    ] = 0.9,
     out: Annotated[
         Path | None,
         typer.Option(
             help="The file; if not set, calibration.json in the run's folder."
         ),
-    ] = None
-    as_json: AsJSON = False
-
-
-def calibrate(options: CalibrateOptions) -> None:
+    ] = None,
+    as_json: AsJSON = False,
+) -> None:
     """Learn from a run how sure answers are, and above which confidence few of them are wrong.
 
     The answerer may be of any kind. With `--calibration FILE`, other commands
@@ -63,23 +57,23 @@ def calibrate(options: CalibrateOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.tools.store.durable import replace_file
 
-    folder = RunFolder(options.run)
+    folder = RunFolder(run)
     manifest = folder.manifest()
-    rule = Rule.read(options.right)
-    signals, right = signals_in(folder, rule, find("judge", "offline")())
+    rule = Rule.read(right)
+    signals, are_right = signals_in(folder, rule, find("judge", "offline")())
     calibration = calibrated(
         signals,
-        right,
-        risk=options.risk,
-        sure=options.sure,
-        rule=options.right,
-        run=options.run.name,
+        are_right,
+        risk=risk,
+        sure=sure,
+        rule=right,
+        run=run.name,
         manifest=manifest,
     )
-    out = options.out or options.run / "calibration.json"
+    out = out or run / "calibration.json"
     text = json.dumps(calibration.to_dict(), indent=1)
     replace_file(out, text.encode())
-    if options.as_json:
+    if as_json:
         typer.echo(inert_json(text))
         return
     typer.echo(inert_lines(_table_text(calibration)))

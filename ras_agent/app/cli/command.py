@@ -1,18 +1,20 @@
 """Declares commands by the names of their modules, so that they can be listed without importing them.
 
-A command is a function of one argument, a dataclass with its arguments and options as fields:
+A command is a function with typer's arguments and options as parameters:
 
-    @dataclass(frozen=True, kw_only=True)
-    class AskOptions(Options):
-        work = "answer"
-        question: Annotated[str, typer.Argument(help="The question, in quotes.")]
-        settings: Settings
+    def ask(
+        *,
+        question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+        settings: Settings,
+        flags: frozenset[str],
+    ) -> None: ...
 
-    def ask(options: AskOptions) -> None: ...
+If the command has a `work`, the parameter `settings` stands for one option for each setting of this work, unless another
+parameter has the setting's name; its value is the settings of file, environment and flags. `flags` are the names of the
+settings that were given as flags. A parameter that is a dataclass stands for its fields, which several commands share.
 
-The field `settings` stands for one option for each setting that commands of this work use. A command's module
-is imported only when this command runs, shows its help or is completed; ras_agent.app.cli.flags then describes
-its options.
+A command's module is imported only when this command runs, shows its help or is completed; ras_agent.app.cli.flags
+then describes its options.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ras_agent.config.settings import Work
 
 DEBUG = "ras_agent.debug"
 """The key in typer's context that says whether errors are shown with their tracebacks."""
@@ -44,19 +49,15 @@ class Command:
     """the first sentence of the function's docstring, for the list of commands"""
     panel: str | None = None
     """its heading in the list of commands"""
+    work: Work | None = None
+    """the kind of work, such as "answer", whose settings are options of the command"""
 
     @property
-    def run(self) -> Callable[[Any], None]:
-        """Import and return the command's function, which is called with an instance of `options`."""
+    def run(self) -> Callable[..., None]:
+        """Import and return the command's function."""
         module, _, name = self.place.partition(":")
-        run: Callable[[Any], None] = getattr(import_module(module, __package__), name)
+        run: Callable[..., None] = getattr(import_module(module, __package__), name)
         return run
-
-    @property
-    def options(self) -> type[Any]:
-        """Return the subclass of Options that holds the command's arguments and options. Imports the function."""
-        options: type[Any] = get_type_hints(self.run)["options"]
-        return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,50 +5,44 @@ to index.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.terminal import inert, quantity
 
 if TYPE_CHECKING:
     from ras_agent.contracts.records import Passage
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions(Options):
-    """Holds the arguments and options of `ras-agent corpus`."""
-
+def corpus(
+    *,
     benchmark: Annotated[
         str, typer.Argument(metavar="SET", help="The set, such as hotpotqa or musique.")
-    ]
+    ],
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The set's own file of questions.")
-    ]
+    ],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="The file to write, one passage a line."),
-    ]
-
-
-def corpus(options: CorpusOptions) -> None:
+    ],
+) -> None:
     """Write the passages of a benchmark's questions, each once, for `ras-agent index`.
 
     The union of the questions' contexts is the corpus that papers search:
     HotpotQA, 2WikiMultihopQA and MuSiQue are published with ten to twenty
     passages per question, and without a corpus.
     """
-    from ras_agent.eval.benchmarks import benchmark
+    from ras_agent.eval.benchmarks import benchmark as find_benchmark
     from ras_agent.tools.store.durable import replace_file
 
-    passages = benchmark(options.benchmark).corpus(options.file)
+    passages = find_benchmark(benchmark).corpus(file)
     lines = [_line(passage) for passage in passages]
-    replace_file(options.out, "".join(lines).encode())
+    replace_file(out, "".join(lines).encode())
     count = quantity(len(passages), "passage")
-    typer.echo(f"{inert(str(options.out))}: {count}")
+    typer.echo(f"{inert(str(out))}: {count}")
 
 
 def _line(passage: Passage) -> str:

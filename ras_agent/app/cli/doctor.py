@@ -21,7 +21,7 @@ from rich.text import Text
 
 from ras_agent import __version__
 from ras_agent.app.cli.checks import Check, short_form
-from ras_agent.app.cli.flags import Config, Options
+from ras_agent.app.cli.flags import Config
 from ras_agent.app.cli.options import ERROR, read_place
 from ras_agent.app.cli.terminal import hang, inert, quantity, screen
 from ras_agent.config.address import Address
@@ -91,10 +91,8 @@ _SHORT_ADVICE = """
     all of this     ras-agent doctor --all"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DoctorOptions(Options):
-    """Holds the arguments and options of `ras-agent doctor`."""
-
+def doctor(
+    *,
     index: Annotated[
         Path | None,
         typer.Option(
@@ -104,38 +102,36 @@ class DoctorOptions(Options):
             metavar="PLACE",
             help="An index to check; all of its files are read.",
         ),
-    ] = None
+    ] = None,
     ask: Annotated[
         bool,
         typer.Option(
             "--ask/--no-ask",
             help="Ask the models that the settings name for three small replies.",
         ),
-    ] = True
+    ] = True,
     all: Annotated[
         bool,
         typer.Option(
             "--all", help="Show each package and provider, and how to add a model."
         ),
-    ] = False
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the checks as JSON.")
-    ] = False
-    config: Config = None
-
-
-def doctor(options: DoctorOptions) -> None:
+    ] = False,
+    config: Config = None,
+) -> None:
     """Show the parts that are installed, the missing ones, and how to add an LLM."""
-    examined = examine(options.index, options.config)
-    tried = _tried(options.config) if options.ask else Tried()
+    examined = examine(index, config)
+    tried = _tried(config) if ask else Tried()
     checks = [*tried.checks, *examined]
-    if options.as_json:
+    if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        if not options.all:
+        if not all:
             checks = short_form(checks)
-        _draw(checks, options.all)
-        _draw_advice(tried.advice, options.all)
+        _draw(checks, all)
+        _draw_advice(tried.advice, all)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ERROR)
 

@@ -5,13 +5,11 @@ question's passages.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import AsJSON, PricesFile, read_place
 from ras_agent.app.cli.terminal import quantity, screen
 from ras_agent.contracts.errors import SettingsError
@@ -25,17 +23,15 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.prices import Price
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOptions(Options):
-    """Holds the arguments and options of `ras-agent eval-cost`."""
-
-    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
+def eval_cost(
+    *,
+    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")],
     corpus: Annotated[
         Path,
         typer.Option(
             help="The passages that the run searched, JSON Lines of id, text, title."
         ),
-    ]
+    ],
     triple_cache: Annotated[
         Path | None,
         typer.Option(
@@ -43,29 +39,27 @@ class CostOptions(Options):
             metavar="PLACE",
             help="Count the tokens of the calls that are stored there for this corpus.",
         ),
-    ] = None
+    ] = None,
     extractor: Annotated[
         str | None,
         typer.Option(
             help="The extractor whose calls are counted, as `structure` takes it."
         ),
-    ] = None
-    prices: PricesFile = None
+    ] = None,
+    prices: PricesFile = None,
     model: Annotated[
         str | None,
         typer.Option(help="The model that extracts, by its name in the price table."),
-    ] = None
+    ] = None,
     output_ratio: Annotated[
         float,
         typer.Option(
             min=0.0,
             help="Output tokens for each token of text, if no calls were counted.",
         ),
-    ] = 1.0
-    as_json: AsJSON = False
-
-
-def eval_cost(options: CostOptions) -> None:
+    ] = 1.0,
+    as_json: AsJSON = False,
+) -> None:
     """Compare the cost of extraction: the corpus once, or each question's passages.
 
     Tokens are measured if a model read passages in the run or into a triple
@@ -76,15 +70,12 @@ def eval_cost(options: CostOptions) -> None:
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices
 
-    triple_cache = options.triple_cache
-    extractor = options.extractor
-    model = options.model
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter(
             "--triple-cache and --extractor go together: give both, or neither"
         )
-    passages = load_passages(options.corpus)
-    results = list(RunFolder(options.run).results())
+    passages = load_passages(corpus)
+    results = list(RunFolder(run).results())
     ids = {passage.id for passage in passages}
     # a run that names its gold passages by title names its retrieved passages by title too
     by_title = any(
@@ -99,15 +90,15 @@ def eval_cost(options: CostOptions) -> None:
         else None
     )
     comparison = compare(
-        results, by_name, measured, output_ratio=options.output_ratio, by_title=by_title
+        results, by_name, measured, output_ratio=output_ratio, by_title=by_title
     )
-    price = load_prices(options.prices).of(model) if model else None
+    price = load_prices(prices).of(model) if model else None
     if model and price is None:
         raise SettingsError(
             f"the price table has no model {model!r}; add it to the file given with --prices"
         )
     ranges = published_ranges(passages)
-    if options.as_json:
+    if as_json:
         costs = (
             {name: getattr(comparison, name).cost(price) for name in _ROWS}
             if price

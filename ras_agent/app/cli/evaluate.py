@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import (
     INCOMPLETE,
     Engine,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.contracts.records import JSON
-    from ras_agent.eval.run.agent import EvalAgent
     from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
     from ras_agent.eval.run.task import Task
@@ -39,10 +37,9 @@ _SECONDS_BETWEEN_LINES = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Options):
+class RunOptions:
     """Holds the options of every command that asks questions of a benchmark: `eval` and the studies."""
 
-    work = "eval"
     corpus: Annotated[
         Path | None,
         typer.Option(
@@ -144,27 +141,48 @@ class RunOptions(Options):
         # a settings file that is also used for `ask` may name reviews
         return self.settings.model_copy(update={"review": None})
 
+    def task(
+        self,
+        benchmark: str,
+        data: Path,
+        settings: Settings | None = None,
+        **others: Any,
+    ) -> Task:
+        """Return the task of the questions that the options select, which searches the index of `settings`.
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionOptions(RunOptions):
-    """Holds the options of a command that needs a question file."""
+        Without `settings`, it searches --corpus or the index of the run's settings. `others` are further arguments of
+        `load_task`.
+        """
+        from ras_agent.eval.run.task import load_task
 
-    benchmark: Annotated[
-        str,
-        typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions."),
-    ]
-    data: Annotated[
-        Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)
-    ]
+        if settings is None:
+            settings = self.run_settings()
+            others |= {"corpus": self.corpus, "embedder": self.embedder}
+        return load_task(
+            benchmark,
+            data,
+            settings,
+            first=self.first,
+            limit=self.limit,
+            metrics=self.metric or (),
+            **others,
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvalOptions(QuestionOptions):
-    """Holds the arguments and options of `ras-agent eval`."""
+Benchmark = Annotated[
+    str,
+    typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions."),
+]
+QuestionFile = Annotated[
+    Path, typer.Option(help="The question file.", rich_help_panel=_DATA)
+]
 
-    engine: Engine = "here"
-    workers: Workers = None
-    ray_address: RayAddress = None
+
+def evaluate(
+    *,
+    engine: Engine = "here",
+    workers: Workers = None,
+    ray_address: RayAddress = None,
     retrieval_only: Annotated[
         bool,
         typer.Option(
@@ -173,7 +191,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_RUN,
             hidden=True,
         ),
-    ] = False
+    ] = False,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -181,7 +199,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_RUN,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     instruction: Annotated[
         str,
         typer.Option(
@@ -190,7 +208,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_RUN,
             hidden=True,
         ),
-    ] = "answer"
+    ] = "answer",
     context_use: Annotated[
         str | None,
         typer.Option(
@@ -200,7 +218,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_DATA,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -209,7 +227,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_DATA,
             hidden=True,
         ),
-    ] = False
+    ] = False,
     traces: Annotated[
         bool,
         typer.Option(
@@ -218,7 +236,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_RUN,
             hidden=True,
         ),
-    ] = True
+    ] = True,
     mauve: Annotated[
         str | None,
         typer.Option(
@@ -226,7 +244,7 @@ class EvalOptions(QuestionOptions):
             rich_help_panel=_RUN,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     repeat: Annotated[
         int,
         typer.Option(
@@ -234,17 +252,18 @@ class EvalOptions(QuestionOptions):
             help="Ask all questions this many times, and measure how far the repeats agree.",
             rich_help_panel=_RUN,
         ),
-    ] = 1
-    prices: PricesFile = None
+    ] = 1,
+    prices: PricesFile = None,
     name: Annotated[
         str | None,
         typer.Option(
             help="The run's name in reports.", rich_help_panel=_RUN, hidden=True
         ),
-    ] = None
-
-
-def evaluate(options: EvalOptions) -> None:
+    ] = None,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Ask an agent a question set and score its answers.
 
     Each result is on disk as soon as its question ends. The same command
@@ -254,73 +273,59 @@ def evaluate(options: EvalOptions) -> None:
     A question that fails is recorded, counts as wrong, and makes the exit
     code 3. So does a record that cannot be read, which is left out.
     """
+    from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
     from ras_agent.eval.run.begin import begin_run
     from ras_agent.eval.run.repeats import ask_repeatedly
     from ras_agent.eval.run.workers import WorkerPlan
 
-    prices = load_prices(options.prices)
+    table = load_prices(prices)
     console = screen(quiet=options.quiet)
-    task = _task(options)
-    agent = _agent(options)
+    task = options.task(
+        benchmark,
+        data,
+        instruction=instruction,
+        context_use=context_use,
+        strict=strict,
+    )
+    if retrieval_only and not options.metric:
+        task = task.for_search()
+    described: dict[str, Any] = {
+        "name": name or options.out.name,
+        "settings": options.run_settings(),
+        "seed": options.seed,
+        "traces": traces,
+    }
+    if baseline:
+        agent = baseline_agent(baseline=baseline, **described)
+    elif retrieval_only:
+        agent = search_agent(**described)
+    else:
+        agent = EvalAgent(**described)
     for error in task.skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
     begin: dict[str, Any] = {
         "retry_errors": options.retry_errors,
         "concurrency": options.concurrency,
-        "workers": WorkerPlan(options.engine, options.workers, options.ray_address),
+        "workers": WorkerPlan(engine, workers, ray_address),
     }
-    if options.repeat > 1:
+    if repeat > 1:
         summary = ask_repeatedly(
             task,
             agent,
             options.out,
-            options.repeat,
-            prices=prices,
-            mauve=options.mauve,
-            watch=lambda run: progress(console, run, prices),
+            repeat,
+            prices=table,
+            mauve=mauve,
+            watch=lambda run: progress(console, run, table),
             **begin,
         )
     else:
         run = begin_run(task, agent, options.out, **begin)
-        with progress(console, run, prices) as on_end:
-            summary = run.finish(on_end, prices, options.mauve)
+        with progress(console, run, table) as on_end:
+            summary = run.finish(on_end, table, mauve)
     _show(console, summary, task, options.out)
     if summary["errors"] or task.skipped:
         raise typer.Exit(INCOMPLETE)
-
-
-def _task(options: EvalOptions) -> Task:
-    """Return the task. For an agent that only searches, its metrics are only those of passages."""
-    from ras_agent.eval.run.task import load_task
-
-    task = load_task(
-        options.benchmark,
-        options.data,
-        options.run_settings(),
-        corpus=options.corpus,
-        embedder=options.embedder,
-        instruction=options.instruction,
-        context_use=options.context_use,
-        first=options.first,
-        limit=options.limit,
-        metrics=options.metric or (),
-        strict=options.strict,
-    )
-    return task.for_search() if options.retrieval_only and not options.metric else task
-
-
-def _agent(options: EvalOptions) -> EvalAgent:
-    """Return the agent under evaluation: that of the settings, only its retriever, or a baseline."""
-    from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
-
-    name = options.name or options.out.name
-    settings = options.run_settings()
-    described: dict[str, Any] = {"seed": options.seed, "traces": options.traces}
-    if options.baseline:
-        return baseline_agent(name, settings, options.baseline, **described)
-    if options.retrieval_only:
-        return search_agent(name, settings, **described)
-    return EvalAgent(name, settings, **described)
 
 
 @contextmanager

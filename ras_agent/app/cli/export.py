@@ -4,13 +4,12 @@ libraries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import read_place
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity
 
@@ -18,19 +17,17 @@ if TYPE_CHECKING:
     from ras_agent.eval.formats import Exported
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions(Options):
-    """Holds the arguments and options of `ras-agent export`."""
-
+def export(
+    *,
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ]
+    ],
     to: Annotated[
         str,
         typer.Option(
             help="The format: ragas, trec, flashrag, ...; a wrong name lists all."
         ),
-    ]
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -38,13 +35,13 @@ class ExportOptions(Options):
             "-o",
             help="The file to write, or the folder if the format has several files.",
         ),
-    ]
+    ],
     role: Annotated[
         str | None,
         typer.Option(
             help="Write the calls of this role with their replies, to train on: planner, ..."
         ),
-    ] = None
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +49,7 @@ class ExportOptions(Options):
             help="Another run of the same questions: write pairs of different replies to the same prompt, that of the "
             "better run as chosen.",
         ),
-    ] = None
+    ] = None,
     least: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,13 +57,13 @@ class ExportOptions(Options):
             metavar="METRIC=SCORE",
             help="Only questions with at least this score. May be repeated.",
         ),
-    ] = None
+    ] = None,
     cited: Annotated[
         bool,
         typer.Option(
             "--cited", help="Only questions whose answer a cited sentence supports."
         ),
-    ] = False
+    ] = False,
     cache: Annotated[
         Path | None,
         typer.Option(
@@ -74,10 +71,8 @@ class ExportOptions(Options):
             metavar="PLACE",
             help="The cache of the replies, if the run had a --cache.",
         ),
-    ] = None
-
-
-def export(options: ExportOptions) -> None:
+    ] = None,
+) -> None:
     """Write a run's questions, passages, answers and scores in the formats of other libraries.
 
     With --role, write the prompts and replies of the model in a role, to
@@ -88,33 +83,34 @@ def export(options: ExportOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.task import questions_of
 
-    role = options.role or ""
-    calls = options.role is not None
-    pairs = options.against is not None
+    calls = role is not None
+    pairs = against is not None
     if pairs and not calls:
         raise typer.BadParameter(
             "--against pairs the calls of a role: name it with --role"
         )
-    if not calls and options.to not in writers() and options.to in writers(calls=True):
-        raise typer.BadParameter(
-            f"{options.to} holds the calls of a role: add --role planner"
+    if not calls and to not in writers() and to in writers(calls=True):
+        raise typer.BadParameter(f"{to} holds the calls of a role: add --role planner")
+    write = format_to_write(to, calls=calls, pairs=pairs)
+    scores = _least(least or ())
+    exported = Exported.read(run, questions_of(RunFolder(run)))
+    if against is not None:
+        chosen = _pairs(
+            role or "",
+            exported,
+            Exported.read(against),
+            scores,
+            cited=cited,
+            cache=cache,
         )
-    write = format_to_write(options.to, calls=calls, pairs=pairs)
-    least = _least(options.least or ())
-    run = Exported.read(options.run, questions_of(RunFolder(options.run)))
-    if options.against is not None:
-        chosen = _pairs(options, role, run, Exported.read(options.against), least)
     else:
-        chosen = run.chosen(least, cited=options.cited)
-        chosen = (
-            chosen.with_calls(role, options.cache)
-            if calls and chosen.results
-            else chosen
-        )
-    paths = write(chosen, options.out)
+        chosen = exported.chosen(scores, cited=cited)
+        if role is not None and chosen.results:
+            chosen = chosen.with_calls(role, cache)
+    paths = write(chosen, out)
     left_out = (
-        f", {len(run.results) - len(chosen.results)} left out"
-        if len(chosen.results) < len(run.results)
+        f", {len(exported.results) - len(chosen.results)} left out"
+        if len(chosen.results) < len(exported.results)
         else ""
     )
     counted = (
@@ -123,23 +119,25 @@ def export(options: ExportOptions) -> None:
         else ""
     )
     place = (
-        inert(str(options.out))
+        inert(str(out))
         if len(paths) > 2
         else ", ".join(inert(str(path)) for path in paths)
     )
     typer.echo(
         f"{place}: {counted}{quantity(len(chosen.results), 'question')}{left_out}"
     )
-    if find_format(options.to).trains_every_turn:
-        _warn_of_earlier_turns(options.to, chosen)
+    if find_format(to).trains_every_turn:
+        _warn_of_earlier_turns(to, chosen)
 
 
 def _pairs(
-    options: ExportOptions,
     role: str,
     run: Exported,
     other: Exported,
     least: dict[str, float],
+    *,
+    cited: bool,
+    cache: Path | None,
 ) -> Exported:
     """Return the run with pairs of both runs' calls. A pair is left out if its better answer does not meet
     --min and --cited.
@@ -151,11 +149,11 @@ def _pairs(
         note = f"the runs differ in more than the {role}, and which reply is better may be due to that"
         typer.echo(inert_lines(f"ras-agent: {note}: {'; '.join(differing)}"), err=True)
     metric = next(iter(least), run.manifest["metrics"][0])
-    calls, others = (one.with_calls(role, options.cache).calls for one in (run, other))
+    calls, others = (one.with_calls(role, cache).calls for one in (run, other))
     wanted = {
         (str(one.folder), result.id)
         for one in (run, other)
-        for result in one.chosen(least, cited=options.cited).results
+        for result in one.chosen(least, cited=cited).results
     }
     pairs = [
         pair

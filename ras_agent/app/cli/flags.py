@@ -1,4 +1,4 @@
-"""Describes the options of a command to typer: those of its dataclass, and one for each setting of its work.
+"""Describes the options of a command to typer: the parameters of its function, and one for each setting of its work.
 
 This is done only for the command that runs, shows its help or is completed, because importing pydantic and the
 settings takes as long as everything else that the list of commands needs.
@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -41,21 +41,6 @@ from ras_agent.config.settings.trust import (
 from ras_agent.contracts.errors import SettingsError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Holds a command's arguments and options, as the base class. Each field is annotated with typer's Argument
-    or Option.
-
-    A `hidden` option is shown only by --help-all. If a command has a `work`, the field `settings` stands for
-    one option for each setting of this work, unless another field has the setting's name; its value is the
-    settings of file, environment and flags. A field `flags` holds the names of the settings that were given as
-    flags.
-    """
-
-    work: ClassVar[Work | None] = None
-    """the kind of work, such as "answer", whose settings are options of the command"""
-
-
 def typer_command(
     command: Command, model: type[Settings] | None = None, name: str | None = None
 ) -> TyperCommand:
@@ -70,13 +55,18 @@ def typer_command(
     return only
 
 
-# ---- from fields to flags
+# ---- from parameters to flags
 
 
 def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
-    work = command.options.work
-    settings = _settings_of(command, model)
+    function = command.run
+    work = command.work
+    declared = _declared(function)
+    settings: list[Setting] = []
+    if work:
+        settings += describe(model, work).values()
+    settings = [setting for setting in settings if setting.name not in declared]
 
     def run(
         *, debug: bool, help_all: bool, **values: Any
@@ -86,22 +76,29 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
             if isinstance(value, Path):
                 refuse_address(value)
         if not work:
-            command.run(command.options(**values))
+            _call(function, values)
             return
-        config = values.pop("config")
         flags: dict[str, Any] = {}
         for setting in settings:
             value = values.pop(setting.name)
             if value not in (None, []):
                 flags[setting.name] = value
-        values["settings"] = _read_settings(config, flags, model, work)
-        if _has_field(command.options, "flags"):
-            values["flags"] = frozenset(flags)
+        values["settings"] = _read_settings(values["config"], flags, model, work)
+        values["flags"] = frozenset(flags)
         with _log_and_spans(values["settings"]):
-            command.run(command.options(**values))
+            _call(function, values)
 
-    parameters = _parameters(command, settings)
-    run.__doc__ = inspect.getdoc(command.run)
+    parameters: list[inspect.Parameter] = []
+    for parameter in declared.values():
+        if parameter.name == "settings":
+            parameters += [_setting_option(setting, work) for setting in settings]
+        elif parameter.name != "flags":
+            parameters.append(parameter)
+    if work:
+        parameters.append(_parameter("config", Config, None))
+    parameters.append(_parameter("debug", _DEBUG, False))
+    parameters.append(_parameter("help_all", _HELP_ALL, False))
+    run.__doc__ = inspect.getdoc(function)
     # typer reads the options from here; set through vars because the type of functions has no such attribute
     vars(run)["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {
@@ -110,50 +107,29 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     return run
 
 
-def _settings_of(command: Command, model: type[Settings]) -> list[Setting]:
-    """Return the settings that are options of a command: those of its work, except those that a field replaces."""
-    work = command.options.work
-    if not work:
-        return []
-    settings = describe(model, work).values()
-    return [
-        setting for setting in settings if not _has_field(command.options, setting.name)
-    ]
+def _declared(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function by name, with the fields of a dataclass in place of the parameter that is one."""
+    types = get_type_hints(function, include_extras=True)
+    declared: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if is_dataclass(types[name]):
+            for inner, shared in _declared(types[name]).items():
+                declared.setdefault(inner, shared)
+        else:
+            declared[name] = _parameter(name, types[name], parameter.default)
+    return declared
 
 
-def _has_field(options: type[Options], name: str) -> bool:
-    return any(field.name == name for field in fields(options))
-
-
-def _parameters(command: Command, settings: list[Setting]) -> list[inspect.Parameter]:
-    """Return the parameters of the function that typer calls, each with its option in the annotation."""
-    types = get_type_hints(command.options, include_extras=True)
-    work = command.options.work
-    parameters: list[inspect.Parameter] = []
-    for field in _fields(command.options):
-        if field.name == "settings":
-            parameters += [_setting_option(setting, work) for setting in settings]
-        elif field.name != "flags":
-            default = (
-                inspect.Parameter.empty if field.default is MISSING else field.default
-            )
-            parameters.append(_parameter(field.name, types[field.name], default))
-    if work:
-        parameters.append(_parameter("config", Config, None))
-    parameters.append(_parameter("debug", _DEBUG, False))
-    parameters.append(_parameter("help_all", _HELP_ALL, False))
-    return parameters
-
-
-def _fields(options: type[Options]) -> list[Field[Any]]:
-    """Return the fields of a class: its own first, then those that it inherits."""
-    by_name = {field.name: field for field in fields(options)}
-    ordered: dict[str, Field[Any]] = {}
-    for base in options.__mro__:
-        for name in inspect.get_annotations(base):
-            if name in by_name:
-                ordered.setdefault(name, by_name[name])
-    return list(ordered.values())
+def _call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """Call a function with the values of its parameters. A parameter that is a dataclass is made from the values."""
+    types = get_type_hints(function)
+    arguments: dict[str, Any] = {}
+    for name in inspect.signature(function).parameters:
+        if is_dataclass(types[name]):
+            arguments[name] = _call(types[name], values)
+        else:
+            arguments[name] = values[name]
+    return function(**arguments)
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, Compacting, Quiet, read_place
 from ras_agent.app.cli.terminal import (
     hang,
@@ -33,17 +31,14 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class IndexOptions(Options):
-    """Holds the arguments and options of `ras-agent index`."""
-
-    work = "index"
+def index(
+    *,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
             help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."
         ),
-    ] = None
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -53,11 +48,11 @@ class IndexOptions(Options):
             metavar="PLACE",
             help="The index to make or to bring up to date: a folder, or postgresql://host/database.",
         ),
-    ] = None
+    ] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Index the bundled sample, too.")
-    ] = False
-    settings: Settings
+    ] = False,
+    settings: Settings,
     strict: Annotated[
         bool,
         typer.Option(
@@ -65,20 +60,20 @@ class IndexOptions(Options):
             hidden=True,
             help="Stop at the first error, before anything is written.",
         ),
-    ] = False
+    ] = False,
     prune: Annotated[
         bool,
         typer.Option(
             "--prune", help="Remove the passages of files that no longer exist."
         ),
-    ] = False
+    ] = False,
     forget: Annotated[
         list[str] | None,
         typer.Option(
             help="Remove the passages of this file or folder, or of the document with this id. May be repeated."
         ),
-    ] = None
-    compact: Compacting = "now"
+    ] = None,
+    compact: Compacting = "now",
     follow_links: Annotated[
         bool,
         typer.Option(
@@ -86,7 +81,7 @@ class IndexOptions(Options):
             hidden=True,
             help="Follow symbolic links inside the folders.",
         ),
-    ] = False
+    ] = False,
     read_as: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -94,31 +89,29 @@ class IndexOptions(Options):
             metavar="text PATTERNS",
             help="Read other kinds of files: --as text '*.log,*.tex'.",
         ),
-    ] = None
+    ] = None,
     ocr: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
             help="Command that reads a PDF page without text: COMMAND FILE PAGE prints its text.",
         ),
-    ] = None
+    ] = None,
     vision: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
             help="Vision model that describes pictures, such as openai:MODEL.",
         ),
-    ] = None
-    quiet: Quiet = False
+    ] = None,
+    quiet: Quiet = False,
     verbose: Annotated[
         bool,
         typer.Option(
             "--verbose", "-v", help="List each file and record that is left out."
         ),
-    ] = False
-
-
-def index(options: IndexOptions) -> None:
+    ] = False,
+) -> None:
     """Make an index of files and folders, or bring one up to date.
 
     Unchanged files are not read again: the same command resumes a run
@@ -130,20 +123,19 @@ def index(options: IndexOptions) -> None:
     from ras_agent.tools.index.fields import Fields
     from ras_agent.tools.index.ingest import ingest
 
-    settings = options.settings
-    if not options.paths and not options.forget and not options.sample:
+    if not paths and not forget and not sample:
         raise typer.BadParameter(
             "nothing to index: name files or folders, or give --sample"
         )
-    target: Path | Address | None = options.out or settings.index
+    target: Path | Address | None = out or settings.index
     if target is None:
         raise typer.BadParameter(
             "there is no place for the index: give --out PATH, such as --out my.index"
         )
-    console = screen(quiet=options.quiet)
+    console = screen(quiet=quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(
-            [*(options.paths or ()), *([bundled] if options.sample else [])],
+            [*(paths or ()), *([bundled] if sample else [])],
             target,
             embedder=settings.embedder,
             chunking=Chunking.of(settings.chunk_size, settings.overlap),
@@ -153,18 +145,18 @@ def index(options: IndexOptions) -> None:
             },
             metadata=settings.metadata,
             language=settings.language,
-            strict=options.strict,
-            prune=options.prune,
-            compact=options.compact,
-            forget=options.forget or (),
-            follow_links=options.follow_links,
-            as_text=_patterns_of(options.read_as),
-            ocr=shlex.split(options.ocr or ""),
-            vision=options.vision or "",
+            strict=strict,
+            prune=prune,
+            compact=compact,
+            forget=forget or (),
+            follow_links=follow_links,
+            as_text=_patterns_of(read_as),
+            ocr=shlex.split(ocr or ""),
+            vision=vision or "",
             on_progress=on_progress,
         )
     _print_errors(report)
-    _print_report(console, report, target, prune=options.prune, verbose=options.verbose)
+    _print_report(console, report, target, prune=prune, verbose=verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
 

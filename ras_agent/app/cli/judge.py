@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.config.settings import Settings
@@ -18,34 +17,28 @@ if TYPE_CHECKING:
     from ras_agent.tools.chat.client import ChatSettings
 
 
-@dataclass(frozen=True, kw_only=True)
-class JudgeOptions(Options):
-    """Holds the arguments and options of `ras-agent judge`."""
-
-    work = "judge"
-
+def judge(
+    *,
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ]
+    ],
     judge: Annotated[
         str, typer.Option(help="The model: provider:model, or vllm:URL#model.")
-    ]
+    ],
     rule: Annotated[
         str,
         typer.Option(
             help="agreement: whether the answer says the same as the gold answer, as FanOutQA asks; coverage: the "
             "share of the gold answer's statements that it makes."
         ),
-    ] = "agreement"
+    ] = "agreement",
     at_once: Annotated[
         int, typer.Option(min=1, help="Questions judged at the same time.", hidden=True)
-    ] = 16
-    as_json: AsJSON = False
-    settings: Settings
-    flags: frozenset[str]
-
-
-def judge(options: JudgeOptions) -> None:
+    ] = 16,
+    as_json: AsJSON = False,
+    settings: Settings,
+    flags: frozenset[str],
+) -> None:
     """Ask a model whether a run's answers are right, and write judged-RULE.json into its folder.
 
     Summaries and reports do not have these figures, because they change
@@ -58,13 +51,13 @@ def judge(options: JudgeOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
 
     judged = judge_run(
-        RunFolder(options.run),
-        options.judge,
-        options.rule,
-        at_once=options.at_once,
-        settings=_calls(options),
+        RunFolder(run),
+        judge,
+        rule,
+        at_once=at_once,
+        settings=_calls(settings.for_role("judge"), flags),
     )
-    if options.as_json:
+    if as_json:
         typer.echo(inert_json(json.dumps(summary_of(judged), ensure_ascii=False)))
     else:
         interval = f"{100 * judged.low:.1f} to {100 * judged.high:.1f}"
@@ -80,17 +73,16 @@ def judge(options: JudgeOptions) -> None:
         raise typer.Exit(INCOMPLETE)
 
 
-def _calls(options: JudgeOptions) -> ChatSettings:
+def _calls(settings: Settings, flags: frozenset[str]) -> ChatSettings:
     """Return how the judge is called: at temperature 0 and with a cache in the run's folder, unless flags say
     otherwise.
     """
     from ras_agent.tools.chat.client import ChatSettings
 
-    settings = options.settings.for_role("judge")
     own = (settings.roles or {}).get("judge", {})
     calls = ChatSettings.of(settings)
-    if "temperature" not in options.flags and "temperature" not in own:
+    if "temperature" not in flags and "temperature" not in own:
         calls = replace(calls, temperature=0.0)
-    if "cache" not in options.flags:
+    if "cache" not in flags:
         calls = replace(calls, cache=None)
     return calls

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import (
     INCOMPLETE,
     AsJSON,
@@ -56,20 +54,17 @@ def _cosine(value: float | None) -> float | None:
     return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildOptions(Options):
-    """Holds the arguments and options of `ras-agent kg build`."""
-
-    work = "extract"
-    index: IndexFolder
-    settings: Settings
+def build(
+    *,
+    index: IndexFolder,
+    settings: Settings,
     embedder: Annotated[
         str | None,
         typer.Option(
             help="Embedder of names: minilm, st:MODEL or provider:MODEL; '' for a graph without vectors. If not set, "
             "that of the index."
         ),
-    ] = None
+    ] = None,
     openie: Annotated[
         Path | None,
         typer.Option(
@@ -77,7 +72,7 @@ class BuildOptions(Options):
             rich_help_panel=_READY,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     gfm: Annotated[
         Path | None,
         typer.Option(
@@ -85,7 +80,7 @@ class BuildOptions(Options):
             rich_help_panel=_READY,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -94,7 +89,7 @@ class BuildOptions(Options):
             rich_help_panel=_SAME,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     neighbours: Annotated[
         int | None,
         typer.Option(
@@ -103,7 +98,7 @@ class BuildOptions(Options):
             rich_help_panel=_SAME,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     exact: Annotated[
         bool | None,
         typer.Option(
@@ -113,19 +108,19 @@ class BuildOptions(Options):
             rich_help_panel=_SAME,
             hidden=True,
         ),
-    ] = None
+    ] = None,
     concurrency: Annotated[
         int,
         typer.Option(
             min=1, help="Passages read at the same time, if a model reads them."
         ),
-    ] = 16
+    ] = 16,
     workers: Annotated[
         int,
         typer.Option(
             min=1, help="Processes that read passages, if no model reads them."
         ),
-    ] = 1
+    ] = 1,
     fallback: Annotated[
         Literal["offline", "stop"] | None,
         typer.Option(
@@ -133,11 +128,9 @@ class BuildOptions(Options):
             "not set, offline for English.",
             hidden=True,
         ),
-    ] = None
-    quiet: Quiet = False
-
-
-def build(options: BuildOptions) -> None:
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
     """Make the graph of an index, or bring it up to date.
 
     Reads the passages that are new or have changed, and forgets those that
@@ -147,43 +140,40 @@ def build(options: BuildOptions) -> None:
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.tools.structure.build_graph import build_graph
 
-    settings = options.settings
     spec = settings.extractor or settings.llm or "offline"
     computes = spec.partition(":")[0] == "offline"
-    if options.workers > 1 and not computes:
+    if workers > 1 and not computes:
         raise SettingsError(
             "--workers works only with the offline extractor; for a model, give --concurrency"
         )
     same: dict[str, Any] = {
-        "threshold": options.threshold,
-        "neighbours": options.neighbours,
+        "threshold": threshold,
+        "neighbours": neighbours,
     }
-    console = screen(quiet=options.quiet)
+    console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = build_graph(
-            options.index,
+            index,
             extractor=extractor_from_settings(settings, spec),
-            openie=options.openie,
-            gfm=options.gfm,
-            embedder=options.embedder,
+            openie=openie,
+            gfm=gfm,
+            embedder=embedder,
             equivalence={
                 name: value for name, value in same.items() if value is not None
             }
             or None,
-            exact=options.exact,
-            at_once=1 if computes else options.concurrency,
-            workers=options.workers,
-            fallback=options.fallback or settings.fallback,
+            exact=exact,
+            at_once=1 if computes else concurrency,
+            workers=workers,
+            fallback=fallback or settings.fallback,
             schema=settings.schema_file,
             on_progress=on_progress,
         )
-    _print_report(console, options.index, report)
+    _print_report(console, index, report)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AddOptions(Options):
-    """Holds the arguments and options of `ras-agent kg add`."""
-
+def add(
+    *,
     index: Annotated[
         Path,
         typer.Argument(
@@ -192,24 +182,22 @@ class AddOptions(Options):
             help="The index; created if it does not exist.",
             show_default=False,
         ),
-    ]
+    ],
     files: Annotated[
         list[Path],
         typer.Argument(
             help="Files of a graph; docs/howto/own-graph.md lists the formats.",
             show_default=False,
         ),
-    ]
+    ],
     embedder: Annotated[
         str | None,
         typer.Option(
             help="Embedder for a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for no vectors."
         ),
-    ] = None
-    quiet: Quiet = False
-
-
-def add(options: AddOptions) -> None:
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
     """Add an existing knowledge graph to an index.
 
     Each file becomes a document with one passage per entity. Its facts
@@ -218,75 +206,66 @@ def add(options: AddOptions) -> None:
     """
     from ras_agent.tools.kg.build import add_triples
 
-    console = screen(quiet=options.quiet)
+    console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = add_triples(
-            options.index,
-            options.files,
-            embedder=options.embedder,
+            index,
+            files,
+            embedder=embedder,
             on_progress=on_progress,
         )
-    _print_report(console, options.index, report)
+    _print_report(console, index, report)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeleteOptions(Options):
-    """Holds the arguments and options of `ras-agent kg delete`."""
-
-    index: IndexFolder
+def delete(
+    *,
+    index: IndexFolder,
     documents: Annotated[
         list[str], typer.Argument(help="Ids of documents.", show_default=False)
-    ]
-    compact: Compacting = "now"
-    quiet: Quiet = False
-
-
-def delete(options: DeleteOptions) -> None:
+    ],
+    compact: Compacting = "now",
+    quiet: Quiet = False,
+) -> None:
     """Delete documents from an index, and their facts from its graph."""
     from ras_agent.tools.kg.build import delete_documents
 
-    console = screen(quiet=options.quiet)
-    report = delete_documents(options.index, options.documents, compact=options.compact)
-    _print_report(console, options.index, report)
+    console = screen(quiet=quiet)
+    report = delete_documents(index, documents, compact=compact)
+    _print_report(console, index, report)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatsOptions(Options):
-    """Holds the arguments and options of `ras-agent kg stats`."""
-
-    index: IndexFolder
+def stats(
+    *,
+    index: IndexFolder,
     entity: Annotated[
         str | None, typer.Option(help="Show this entity and its facts instead.")
-    ] = None
+    ] = None,
     best: Annotated[
         int,
         typer.Option(
             min=0, help="Number of best connected entities to list, without figures."
         ),
-    ] = 5
-    as_json: AsJSON = False
-
-
-def stats(options: StatsOptions) -> None:
+    ] = 5,
+    as_json: AsJSON = False,
+) -> None:
     """Show the numbers of an index's graph, or one of its entities."""
     import json
 
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.stats import about, counts
 
-    index = options.index
-    graph = KGIndex.open(options.index)
-    if options.entity is None:
-        table = counts(graph, options.best)
+    graph = KGIndex.open(index)
+    if entity is None:
+        table = counts(graph, best)
     else:
-        number = graph.entity_id(options.entity)
+        number = graph.entity_id(entity)
         if number is None:
             export = f"ras-agent kg export {as_argument(index)} facts.tsv"
             raise SettingsError(
-                f"{index} has no entity {options.entity!r}; `{export}` lists all facts"
+                f"{index} has no entity {entity!r}; `{export}` lists all facts"
             )
         table = about(graph, number)
-    if options.as_json:
+    if as_json:
         typer.echo(inert_json(json.dumps(table, ensure_ascii=False, indent=2)))
         return
     width = max(map(len, table))
@@ -298,20 +277,16 @@ def stats(options: StatsOptions) -> None:
             name = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SchemaOptions(Options):
-    """Holds the arguments and options of `ras-agent kg schema`."""
-
+def schema(
+    *,
     action: Annotated[
         Literal["suggest"], typer.Argument(help="suggest.", show_default=False)
-    ]
-    index: IndexFolder
+    ],
+    index: IndexFolder,
     least: Annotated[
         int, typer.Option(min=1, help="Least facts of a relation that is suggested.")
-    ] = 5
-
-
-def schema(options: SchemaOptions) -> None:
+    ] = 5,
+) -> None:
     """Suggest a schema for the relations that a graph has, as TOML to edit.
 
     Save it, change it, and give it to `kg build`, `ask` and the others as
@@ -320,16 +295,14 @@ def schema(options: SchemaOptions) -> None:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.suggest import suggested
 
-    written = suggested(KGIndex.open(options.index), options.least)
+    written = suggested(KGIndex.open(index), least)
     for line in written.splitlines():
         typer.echo(inert(line))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions(Options):
-    """Holds the arguments and options of `ras-agent kg export`."""
-
-    index: IndexFolder
+def export(
+    *,
+    index: IndexFolder,
     out: Annotated[
         Path,
         typer.Argument(
@@ -337,33 +310,27 @@ class ExportOptions(Options):
             "CSV, or gfm-rag's folder data/NAME.",
             show_default=False,
         ),
-    ]
+    ],
     around: Annotated[
         list[str] | None,
         typer.Option(
             help="html: draw the neighbourhood of this entity. May be repeated."
         ),
-    ] = None
+    ] = None,
     nodes: Annotated[
         int | None,
         typer.Option(
             min=1,
             help=f"html: largest number of entities drawn. If not set, {_NODES}, or {_AROUND} around an entity.",
         ),
-    ] = None
-
-
-def export(options: ExportOptions) -> None:
+    ] = None,
+) -> None:
     """Write the graph for other programs, or as a picture."""
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.tools.kg.formats import export as formats
     from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files
     from ras_agent.tools.kg.index import KGIndex
 
-    index = options.index
-    out = options.out
-    around = options.around or ()
-    nodes = options.nodes
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
         ".json": formats.write_node_link,
@@ -376,7 +343,7 @@ def export(options: ExportOptions) -> None:
         ".jsonl": formats.write_jsonl,
         ".neo4j": formats.write_neo4j,
         ".html": lambda graph, path: _draw(
-            graph, path, around, nodes, PassageIndex.open(index).get
+            graph, path, around or (), nodes, PassageIndex.open(index).get
         ),
         "": lambda graph, path: write_gfm_files(
             graph, path, PassageIndex.open(index).get

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import IndexFolder, Quiet
 from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
 from ras_agent.config.address import as_argument
@@ -36,14 +34,12 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class EditOptions(Options):
-    """Holds the arguments and options of `ras-agent kg edit`."""
-
-    index: IndexFolder
+def edit(
+    *,
+    index: IndexFolder,
     action: Annotated[
         str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)
-    ]
+    ],
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -51,33 +47,29 @@ class EditOptions(Options):
             "merge: NAME INTO; split: NAME NEW_NAME; undo: a number of the list, else the last.",
             show_default=False,
         ),
-    ] = None
+    ] = None,
     passage: Annotated[
         list[str] | None,
         typer.Option(
             help="add: the id of the passage that states the fact; split: a passage or document in which the name "
             "means the other entity. May be repeated."
         ),
-    ] = None
+    ] = None,
     quote: Annotated[
         str | None, typer.Option(help="add: the words in that passage.")
-    ] = None
+    ] = None,
     by: Annotated[
         str, typer.Option(help="Your name, which is stored with the edit.")
-    ] = ""
-    as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False
-    quiet: Quiet = False
-
-
-def edit(options: EditOptions) -> None:
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
     """Correct the graph of an index: remove, replace or add a fact, merge or split entities, list or undo edits.
 
     Every retriever uses the edit at once, and so does every later build. If
     the text that an edit is about is removed, the edit is removed too.
     """
-    index = options.index
-    action = options.action
-    words = options.words or []
+    words = words or []
     parameters = _WORDS.get(action)
     if parameters is None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
@@ -89,22 +81,22 @@ def edit(options: EditOptions) -> None:
         raise SettingsError(
             f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}"
         )
-    if options.quote and action != "add":
+    if quote and action != "add":
         raise SettingsError("--quote works only with `add`: leave it out")
-    if options.passage and action not in ("add", "split"):
+    if passage and action not in ("add", "split"):
         raise SettingsError("--passage works only with `add` and `split`: leave it out")
-    if action == "add" and len(options.passage or ()) > 1:
+    if action == "add" and len(passage or ()) > 1:
         raise SettingsError("a fact is added to one passage: give --passage once")
     if action == "list":
-        _print(index, as_json=options.as_json)
+        _print(index, as_json=as_json)
         return
-    report = _apply(options, words)
+    report = _apply(index, action, words, passage or [], quote or "", by)
     outcome = (
         f"took back edit {_line(report.edit)}"
         if action == "undo"
         else f"edit {_line(report.edit)}"
     )
-    console = screen(quiet=options.quiet)
+    console = screen(quiet=quiet)
     console.print(outcome, soft_wrap=True)
     for fact in report.left_out:
         said = f"{fact.subject} | {fact.predicate} | {fact.object}"
@@ -121,27 +113,24 @@ def edit(options: EditOptions) -> None:
     )
 
 
-def _apply(options: EditOptions, words: list[str]) -> EditReport:
+def _apply(
+    index: Path, action: str, words: list[str], passages: list[str], quote: str, by: str
+) -> EditReport:
     from ras_agent.tools.kg import edit as edits
 
-    index = options.index
-    by = options.by
-    match options.action:
+    match action:
         case "remove":
             return edits.remove_fact(index, _fact(words), by=by)
         case "replace":
             return edits.replace_fact(index, _fact(words[:3]), _fact(words[3:]), by=by)
         case "add":
-            passage = "".join(options.passage or ())
-            quote = options.quote or ""
             return edits.add_fact(
-                index, _fact(words), passage_id=passage, quote=quote, by=by
+                index, _fact(words), passage_id="".join(passages), quote=quote, by=by
             )
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)
         case "split":
             name, new_name = words
-            passages = options.passage or ()
             return edits.split_entity(index, name, new_name, passages, by=by)
     if words and not words[0].isdecimal():
         listing = f"ras-agent kg edit {as_argument(index)} list"

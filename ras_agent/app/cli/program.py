@@ -43,7 +43,10 @@ Replies are shared: runs that send a model the same prompt send it once.
 
 COMMANDS: Commands = {
     "ask": Command(
-        ".ask:ask", "Answer a question from an index, step by step.", _QUESTIONS
+        ".ask:ask",
+        "Answer a question from an index, step by step.",
+        _QUESTIONS,
+        work="ask",
     ),
     "show": Command(
         ".ask:show", "Show a saved run in the same form as a live one.", _QUESTIONS
@@ -52,11 +55,13 @@ COMMANDS: Commands = {
         ".serve:serve",
         "Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.",
         _QUESTIONS,
+        work="serve",
     ),
     "mcp": Command(
         ".serve:mcp",
         "Offer the tools ask, retrieve and get_graph to an MCP client, over standard input and output.",
         _QUESTIONS,
+        work="answer",
     ),
     "threads": Group(
         "List and forget stored conversations, and export what was said of their answers.",
@@ -80,17 +85,21 @@ COMMANDS: Commands = {
         ".index:index",
         "Make an index of files and folders, or bring one up to date.",
         _TEXTS,
+        work="index",
     ),
     "structure": Command(
         ".structure:structure",
         "Read the facts of a corpus once, for all later runs.",
         _TEXTS,
+        work="extract",
     ),
     "kg": Group(
         "Make, change, look at and export the knowledge graph of an index.",
         {
             "build": Command(
-                ".kg:build", "Make the graph of an index, or bring it up to date."
+                ".kg:build",
+                "Make the graph of an index, or bring it up to date.",
+                work="extract",
             ),
             "add": Command(".kg:add", "Add an existing knowledge graph to an index."),
             "delete": Command(
@@ -126,6 +135,7 @@ COMMANDS: Commands = {
         ".evaluate:evaluate",
         "Ask an agent a question set and score its answers.",
         _EVALUATION,
+        work="eval",
     ),
     "report": Command(
         ".report:report",
@@ -136,6 +146,7 @@ COMMANDS: Commands = {
         ".replay:replay",
         "Ask an evaluation's questions again, from its own replies.",
         _EVALUATION,
+        work="eval",
     ),
     "diff": Command(
         ".report:diff",
@@ -151,6 +162,7 @@ COMMANDS: Commands = {
         ".judge:judge",
         "Ask a model whether a run's answers are right, and write judged-RULE.json into its folder.",
         _EVALUATION,
+        work="judge",
     ),
     "calibrate": Command(
         ".calibrate:calibrate",
@@ -166,11 +178,13 @@ COMMANDS: Commands = {
         ".rollout:rollout",
         "Ask one question with the model in training as planner, and print its reward as JSON.",
         _EVALUATION,
+        work="answer",
     ),
     "arena": Command(
         ".arena:arena",
         "Measure retrievers on a public question set, and compare them with published results.",
         _EVALUATION,
+        work="eval",
     ),
     "study": Group(
         _STUDY,
@@ -178,29 +192,35 @@ COMMANDS: Commands = {
             "ablations": Command(
                 ".study:ablations",
                 "Take one part away at a time: planning, text-to-triples, retrieval, graph encoding.",
+                work="eval",
             ),
             "abundance": Command(
                 ".study:abundance",
                 "Answer each question from 10 to 100 % of its triples, to measure how scores depend on their number.",
+                work="eval",
             ),
             "extractors": Command(
                 ".study:extractors",
                 "Compare extractors: triples against gold ones, tokens per second, the loop's scores.",
+                work="eval",
             ),
             "graph-pays": Command(
                 ".study:graph_pays",
                 "Does the graph pay? Compare one agent over retrievers with and without it.",
+                work="eval",
             ),
             "oracles": Command(
                 ".study:oracles",
                 "Give roles the gold annotation, to show which part loses points.",
+                work="eval",
             ),
             "roles": Command(
                 ".study:roles",
                 "Cross every planner with every answerer: a matrix and a heat map.",
+                work="eval",
             ),
             "sweep": Command(
-                ".study:sweep", "Combine hop limits with passages per hop."
+                ".study:sweep", "Combine hop limits with passages per hop.", work="eval"
             ),
         },
         _EVALUATION,
@@ -318,7 +338,7 @@ def settings_table(model: type[Settings] | None = None) -> str:
         takers = dict.fromkeys(
             "study" if name.startswith("study ") else name
             for name, command in each_command(COMMANDS)
-            if command.options.work in setting.work
+            if command.work in setting.work
         )
         commands = ", ".join(f"`{name}`" for name in takers)
         lines.append(

@@ -4,7 +4,6 @@ to a hop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,14 +14,12 @@ from ras_agent.app.cli.options import INCOMPLETE
 from ras_agent.app.cli.terminal import inert_lines, screen
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayOptions(RunOptions):
-    """Holds the arguments and options of `ras-agent replay`."""
-
+def replay(
+    *,
     run: Annotated[
         Path,
         typer.Argument(help="The folder of an evaluation run.", show_default=False),
-    ]
+    ],
     from_hop: Annotated[
         int | None,
         typer.Option(
@@ -30,17 +27,16 @@ class ReplayOptions(RunOptions):
             help="The first hop that is asked again, by the roles given here. If not set, no model is asked.",
             rich_help_panel="The run",
         ),
-    ] = None
+    ] = None,
     exit_code: Annotated[
         bool,
         typer.Option(
             "--exit-code",
             help="For scripts: exit code 3 only if the runs differ; an error that both runs have does not count.",
         ),
-    ] = False
-
-
-def replay(options: ReplayOptions) -> None:
+    ] = False,
+    options: RunOptions,
+) -> None:
     """Ask an evaluation's questions again, from its own replies.
 
     Without --from-hop no model is asked: the answers are the same, or the
@@ -55,7 +51,7 @@ def replay(options: ReplayOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.fork import Fork
 
-    if options.from_hop is None and (
+    if from_hop is None and (
         other := options.flags & {"llm", "planner", "extractor", "answerer"}
     ):
         raise typer.BadParameter(
@@ -65,26 +61,26 @@ def replay(options: ReplayOptions) -> None:
         raise typer.BadParameter(
             "name the role that changes: --planner, --extractor or --answerer"
         )
-    fork = Fork(RunFolder(options.run), options.from_hop)
+    fork = Fork(RunFolder(run), from_hop)
     given = options.run_settings()
     settings = fork.settings.model_copy(
         update={name: getattr(given, name) for name in options.flags}
     )
     task = fork.task(settings, corpus=options.corpus, embedder=options.embedder)
-    run = begin_run(
+    begun = begin_run(
         task.scored_by(options.metric) if options.metric else task,
         fork.agent(options.out.name, settings),
         options.out,
         retry_errors=options.retry_errors,
         concurrency=options.concurrency,
     )
-    with progress(screen(quiet=options.quiet, stderr=True), run) as on_end:
-        summary = run.finish(on_end)
-    before, after = load_runs([options.run, options.out])
+    with progress(screen(quiet=options.quiet, stderr=True), begun) as on_end:
+        summary = begun.finish(on_end)
+    before, after = load_runs([run, options.out])
     found = changes(before, after, metric_names([before, after]))
     typer.echo(inert_lines(changes_markdown(found, most=5)).rstrip("\n"))
     is_incomplete = summary["errors"] > 0
-    if options.exit_code:
+    if exit_code:
         # an error that the original run also had is not a difference
         failed = {result.id for result in after.results if result.error}
         had_failed = {result.id for result in before.results if result.error}

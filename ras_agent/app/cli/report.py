@@ -5,51 +5,45 @@ two runs.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
 from ras_agent.contracts.errors import SettingsError, UnknownName
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions(Options):
-    """Holds the arguments and options of `ras-agent report`."""
-
+def report(
+    *,
     runs: Annotated[
         list[Path],
         typer.Argument(
             help="Folders of evaluation runs; the others are compared with the first."
         ),
-    ]
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The page, one self-contained .html file.")
-    ] = None
+    ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="The tables, .md; - prints them.")
-    ] = None
-    prices: PricesFile = None
+    ] = None,
+    prices: PricesFile = None,
     metric: Annotated[
         str | None,
         typer.Option(
             help="The metric that decides right or wrong; if not set, em if there is one."
         ),
-    ] = None
+    ] = None,
     traces: Annotated[
         bool,
         typer.Option(
             "--traces/--no-traces",
             help="Put the traces (hops, facts, graphs) into the page, or leave them out.",
         ),
-    ] = True
-
-
-def report(options: ReportOptions) -> None:
+    ] = True,
+) -> None:
     """Show evaluation runs: scores with intervals, differences, costs, and every question.
 
     Without --out and --markdown the tables are printed.
@@ -62,9 +56,6 @@ def report(options: ReportOptions) -> None:
     )
     from ras_agent.eval.run.prices import load_prices
 
-    out = options.out
-    markdown = options.markdown
-    metric = options.metric
     printed = markdown == Path("-") or not (out or markdown)
     targets = [path for path in (out, None if printed else markdown) if path]
     for path in targets:
@@ -75,8 +66,8 @@ def report(options: ReportOptions) -> None:
     console = screen(stderr=True)
     with busy(console) as doing:
         doing("reading")
-        prices = load_prices(options.prices)
-        evaluations = load_runs(options.runs, traces=options.traces and out is not None)
+        table = load_prices(prices)
+        evaluations = load_runs(runs, traces=traces and out is not None)
         doing("counting")
         metrics = tuple(
             dict.fromkeys(
@@ -88,13 +79,13 @@ def report(options: ReportOptions) -> None:
         )
         if metric and metric not in metrics:
             raise UnknownName("metric", metric, metrics)
-        summary = make_report(evaluations, prices, metric or "", plots=out is not None)
+        summary = make_report(evaluations, table, metric or "", plots=out is not None)
         text = report_markdown(
             summary.figures, summary.differences, summary.metrics, summary.metric
         )
         if out:
             page = report_html(
-                summary, traces=options.traces, workers=os.cpu_count() or 1,
+                summary, traces=traces, workers=os.cpu_count() or 1,
                 progress=lambda count, of: doing(f"drawing graph {count} of {of}"),
             )  # fmt: skip
             out.write_text(page, encoding="utf-8")
@@ -114,42 +105,38 @@ def report(options: ReportOptions) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiffOptions(Options):
-    """Holds the arguments and options of `ras-agent diff`."""
-
+def diff(
+    *,
     before: Annotated[
         Path,
         typer.Argument(help="The folder of an evaluation run.", show_default=False),
-    ]
+    ],
     after: Annotated[
         Path,
         typer.Argument(
             help="The folder of another run of the same questions.", show_default=False
         ),
-    ]
+    ],
     most: Annotated[
         int,
         typer.Option(
             min=0, help="Largest number of questions that are listed; 0 for all."
         ),
-    ] = 20
+    ] = 20,
     metric: Annotated[
         str | None,
         typer.Option(
             help="The metric that decides right or wrong; if not set, em if there is one."
         ),
-    ] = None
-    as_json: AsJSON = False
+    ] = None,
+    as_json: AsJSON = False,
     exit_code: Annotated[
         bool,
         typer.Option(
             "--exit-code", help="For scripts: exit code 3 if the runs differ."
         ),
-    ] = False
-
-
-def diff(options: DiffOptions) -> None:
+    ] = False,
+) -> None:
     """Say which questions changed between two runs, and at which step first.
 
     A step is the plan of a hop, its hits, its facts, or the answer. Questions
@@ -162,16 +149,16 @@ def diff(options: DiffOptions) -> None:
     from ras_agent.eval.report.changes import changes, changes_markdown
     from ras_agent.eval.report.figures import metric_names
 
-    before, after = load_runs([options.before, options.after])
-    metrics = tuple(metric_names([before, after]))
-    metric = options.metric or ""
+    runs = load_runs([before, after])
+    metrics = tuple(metric_names(runs))
+    metric = metric or ""
     if metric and metric not in metrics:
         raise UnknownName("metric", metric, metrics)
-    found = changes(before, after, metrics, metric)
+    found = changes(runs[0], runs[1], metrics, metric)
     typer.echo(
         json.dumps(asdict(found))
-        if options.as_json
-        else inert_lines(changes_markdown(found, most=options.most))
+        if as_json
+        else inert_lines(changes_markdown(found, most=most))
     )
-    if options.exit_code and found.any:
+    if exit_code and found.any:
         raise typer.Exit(INCOMPLETE)

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import Sample
 from ras_agent.app.cli.terminal import inert_json
 from ras_agent.config.settings import Settings
@@ -21,28 +19,25 @@ _POLICY = "The policy"
 _REWARD = "The reward"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RolloutOptions(Options):
-    """Holds the arguments and options of `ras-agent rollout`."""
-
-    work = "answer"
+def rollout(
+    *,
     question: Annotated[
         str, typer.Argument(envvar="QUESTION", help="The question.", show_default=False)
-    ]
+    ],
     answer: Annotated[
         list[str] | None,
         typer.Option(
             help="A gold answer; may be repeated. If not set, the variable GOLDEN_ANSWERS.",
             rich_help_panel=_QUESTION,
         ),
-    ] = None
+    ] = None,
     supporting: Annotated[
         list[str] | None,
         typer.Option(
             help="The title of a gold passage; may be repeated. If not set, the variable SUPPORTING.",
             rich_help_panel=_QUESTION,
         ),
-    ] = None
+    ] = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -50,7 +45,7 @@ class RolloutOptions(Options):
             help="Address and name of the planner's model. If not set, AGL_OPENAI_BASE_URL or OPENAI_BASE_URL.",
             rich_help_panel=_POLICY,
         ),
-    ] = ""
+    ] = "",
     reward: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +53,7 @@ class RolloutOptions(Options):
             help="A part of the reward and its weight; may be repeated. If not set, f1=1 and form=0.1.",
             rich_help_panel=_REWARD,
         ),
-    ] = None
+    ] = None,
     own_answer: Annotated[
         bool,
         typer.Option(
@@ -66,7 +61,7 @@ class RolloutOptions(Options):
             help="Score the policy's own answer instead of the answerer's.",
             rich_help_panel=_REWARD,
         ),
-    ] = False
+    ] = False,
     event_url: Annotated[
         str,
         typer.Option(
@@ -75,13 +70,11 @@ class RolloutOptions(Options):
             help="Address to which the reward is posted.",
             rich_help_panel=_REWARD,
         ),
-    ] = ""
-    sample: Sample = False
-    settings: Settings
-    flags: frozenset[str]
-
-
-def rollout(options: RolloutOptions) -> None:
+    ] = "",
+    sample: Sample = False,
+    settings: Settings,
+    flags: frozenset[str],
+) -> None:
     """Ask one question with the model in training as planner, and print its reward as JSON.
 
     A trainer's gateway is at the policy's address and records all requests
@@ -103,36 +96,30 @@ def rollout(options: RolloutOptions) -> None:
         rollout_agent,
     )
 
-    if not options.question.strip():
+    if not question.strip():
         raise typer.BadParameter("the question is blank: write a question")
-    if not options.sample and options.settings.needs_index:
+    if not sample and settings.needs_index:
         raise typer.BadParameter(
             "there is no index to search: give --index PATH, or --sample to try the bundled one"
         )
-    if "planner" in options.flags:
+    if "planner" in flags:
         raise typer.BadParameter(
             "no policy to plan the rollout: give the address of the model in training, --policy URL#MODEL"
         )
     environment = dict(os.environ)
     # not OPENAI_API_KEY, which is for another server
     key = environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""
-    policy = (
-        Policy.at(options.policy, key)
-        if options.policy
-        else Policy.of_environment(environment)
-    )
-    question = Question(
+    trained = Policy.at(policy, key) if policy else Policy.of_environment(environment)
+    asked = Question(
         "rollout",
-        options.question,
-        tuple(options.answer or read_answers(environment.get("GOLDEN_ANSWERS", ""))),
-        tuple(options.supporting or read_answers(environment.get("SUPPORTING", ""))),
+        question,
+        tuple(answer or read_answers(environment.get("GOLDEN_ANSWERS", ""))),
+        tuple(supporting or read_answers(environment.get("SUPPORTING", ""))),
         by_title=True,
     )
-    rewards = read_rewards(options.reward or ())
-    agent = rollout_agent(
-        policy, options.settings, sample_passages() if options.sample else None
-    )
-    for part, what in rewards.lacking(question).items():
+    rewards = read_rewards(reward or ())
+    agent = rollout_agent(trained, settings, sample_passages() if sample else None)
+    for part, what in rewards.lacking(asked).items():
         remedy = (
             "--answer, or GOLDEN_ANSWERS"
             if what == "answers"
@@ -143,14 +130,10 @@ def rollout(options: RolloutOptions) -> None:
         )
 
     async def play() -> None:
-        result = await aroll_out(
-            agent, question, rewards, own_answer=options.own_answer
-        )
+        result = await aroll_out(agent, asked, rewards, own_answer=own_answer)
         # before it is printed, so that every printed reward was reported
-        if options.event_url:
-            await apost_reward(
-                options.event_url, environment.get("AGL_KEY", ""), result
-            )
+        if event_url:
+            await apost_reward(event_url, environment.get("AGL_KEY", ""), result)
         typer.echo(inert_json(json.dumps(result.to_dict(), ensure_ascii=False)))
 
     asyncio.run(play())

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import Sample, offline_note
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import MissingExtra
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServeOptions(Options):
-    """Holds the arguments and options of `ras-agent serve`."""
-
-    work = "serve"
-    sample: Sample = False
-    settings: Settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class McpOptions(Options):
-    """Holds the arguments and options of `ras-agent mcp`."""
-
-    work = "answer"
-    sample: Sample = False
-    settings: Settings
-
-
-def serve(options: ServeOptions) -> None:
+def serve(
+    *,
+    sample: Sample = False,
+    settings: Settings,
+) -> None:
     """Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.
 
     It listens only on this machine unless --host says otherwise. Ctrl-C
@@ -40,17 +24,21 @@ def serve(options: ServeOptions) -> None:
     """
     import asyncio
 
-    _check_index(options.sample, options.settings)
+    _check_index(sample, settings)
     with _extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
 
     def announce(url: str) -> None:
-        typer.echo(f"ras-agent serves {url}\n{_models(options.settings)}")
+        typer.echo(f"ras-agent serves {url}\n{_models(settings)}")
 
-    asyncio.run(run_server(options.settings, sample=options.sample, announce=announce))
+    asyncio.run(run_server(settings, sample=sample, announce=announce))
 
 
-def mcp(options: McpOptions) -> None:
+def mcp(
+    *,
+    sample: Sample = False,
+    settings: Settings,
+) -> None:
     """Offer the tools ask, retrieve and get_graph to an MCP client, over standard input and output.
 
     The client starts this command itself: name it in the client's settings.
@@ -58,14 +46,14 @@ def mcp(options: McpOptions) -> None:
     """
     import asyncio
 
-    _check_index(options.sample, options.settings)
+    _check_index(sample, settings)
     with _extra("the Model Context Protocol", "mcp"):
         from ras_agent.app.serve.service import open_service
         from ras_agent.app.serve.tools import tools_over
 
     async def run() -> None:
-        async with open_service(options.settings, sample=options.sample) as service:
-            typer.echo(_models(options.settings), err=True)
+        async with open_service(settings, sample=sample) as service:
+            typer.echo(_models(settings), err=True)
             await tools_over(service).run_stdio_async()
 
     asyncio.run(run())

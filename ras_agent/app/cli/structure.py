@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import (
     INCOMPLETE,
     Engine,
@@ -36,11 +35,8 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class StructureOptions(Options):
-    """Holds the arguments and options of `ras-agent structure`."""
-
-    work = "extract"
+def structure(
+    *,
     triple_cache: Annotated[
         Path,
         typer.Option(
@@ -50,10 +46,10 @@ class StructureOptions(Options):
             metavar="PLACE",
             help="The cache of facts to fill: a file, or postgresql://host/database.",
         ),
-    ]
+    ],
     corpus: Annotated[
         Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")
-    ] = None
+    ] = None,
     index: Annotated[
         Path | None,
         typer.Option(
@@ -61,29 +57,27 @@ class StructureOptions(Options):
             "-i",
             help="An index whose passages are read, instead of --corpus.",
         ),
-    ] = None
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="How many passages are read; if not set, all."),
-    ] = None
+    ] = None,
     concurrency: Annotated[
         int, typer.Option(min=1, help="Passages read at the same time.")
-    ] = 32
-    engine: Engine = "here"
-    workers: Workers = None
-    ray_address: RayAddress = None
-    settings: Settings
-    prices: PricesFile = None
+    ] = 32,
+    engine: Engine = "here",
+    workers: Workers = None,
+    ray_address: RayAddress = None,
+    settings: Settings,
+    prices: PricesFile = None,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict", help="Stop at a record that cannot be read.", hidden=True
         ),
-    ] = False
-    quiet: Quiet = False
-
-
-def structure(options: StructureOptions) -> None:
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
     """Read the facts of a corpus once, for all later runs.
 
     `ask` and `eval` find them there, given the same --triple-cache and
@@ -96,10 +90,10 @@ def structure(options: StructureOptions) -> None:
     from ras_agent.eval.run.prices import load_prices
     from ras_agent.eval.run.workers import WorkerPlan
 
-    settings = options.settings.model_copy(
+    settings = settings.model_copy(
         update={
-            "triple_cache": options.triple_cache,
-            "index": options.index or options.settings.index,
+            "triple_cache": triple_cache,
+            "index": index or settings.index,
         }
     )
     spec = settings.extractor or settings.llm
@@ -107,26 +101,24 @@ def structure(options: StructureOptions) -> None:
         raise typer.BadParameter(
             "no extractor to read with: give one, such as --extractor openai:gpt-4o-mini"
         )
-    table = load_prices(options.prices)
-    console = screen(quiet=options.quiet)
+    table = load_prices(prices)
+    console = screen(quiet=quiet)
     skipped: list[IngestError] = []
-    passages = _passages(
-        options.corpus, settings, None if options.strict else skipped.append
-    )[: options.limit]
+    passages = _passages(corpus, settings, None if strict else skipped.append)[:limit]
     for error in skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    plan = WorkerPlan(options.engine, options.workers, options.ray_address)
+    plan = WorkerPlan(engine, workers, ray_address)
     tally = _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
         read_corpus(
             passages,
             settings,
             spec,
-            concurrency=options.concurrency,
+            concurrency=concurrency,
             workers=plan,
             on_end=on_end,
         )
-    console.print(tally.summary(options.triple_cache), style="dim", soft_wrap=True)
+    console.print(tally.summary(triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
     if any_failed(tally.failures) or skipped:
         raise typer.Exit(INCOMPLETE)

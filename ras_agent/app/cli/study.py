@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.evaluate import QuestionOptions, RunOptions, progress
+from ras_agent.app.cli.evaluate import Benchmark, QuestionFile, RunOptions, progress
 from ras_agent.app.cli.options import INCOMPLETE, PricesFile
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
-    from ras_agent.eval.run.task import Task
     from ras_agent.eval.study import Design
     from ras_agent.eval.study.run import Watch
 
@@ -33,14 +31,17 @@ _DATA = "Questions and corpus"
 # ---- one function for each study
 
 
-def ablations(options: QuestionOptions) -> None:
+def ablations(
+    *,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Take one part away at a time: planning, text-to-triples, retrieval, graph encoding."""
     from ras_agent.eval.study import ablations_design
 
     run_and_show(
-        ablations_design(
-            _task(options, options.benchmark, options.data), options.run_settings()
-        ),
+        ablations_design(options.task(benchmark, data), options.run_settings()),
         options,
     )
 
@@ -53,21 +54,21 @@ class Evidence(StrEnum):
     all = "all"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AbundanceOptions(QuestionOptions):
-    """Holds the arguments and options of `ras-agent study abundance`."""
-
+def abundance(
+    *,
     share: Annotated[
         list[float] | None,
-        typer.Option(help="A share of the triples; if not set, 0.1, 0.2, ... 1. May be repeated.",
-                     rich_help_panel=_VARIED),
-    ] = None  # fmt: skip
+        typer.Option(
+            help="A share of the triples; if not set, 0.1, 0.2, ... 1. May be repeated.",
+            rich_help_panel=_VARIED,
+        ),
+    ] = None,
     shuffles: Annotated[
         int,
         typer.Option(
             min=1, help="Random orders of leaving triples out.", rich_help_panel=_VARIED
         ),
-    ] = 5
+    ] = 5,
     order: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +76,7 @@ class AbundanceOptions(QuestionOptions):
             "repeated.",
             rich_help_panel=_VARIED,
         ),
-    ] = None
+    ] = None,
     evidence: Annotated[
         Evidence,
         typer.Option(
@@ -83,50 +84,49 @@ class AbundanceOptions(QuestionOptions):
             "(kept), or all passages (all).",
             rich_help_panel=_VARIED,
         ),
-    ] = Evidence.facts
-
-
-def abundance(options: AbundanceOptions) -> None:
+    ] = Evidence.facts,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Answer each question from 10 to 100 % of its triples, to measure how scores depend on their number."""
     from ras_agent.eval.study import abundance_design
 
     design = abundance_design(
-        _task(options, options.benchmark, options.data),
+        options.task(benchmark, data),
         options.run_settings(),
         options.out,
-        shares=options.share or (),
-        shuffles=options.shuffles,
-        orders=options.order or (),
-        evidence=options.evidence.value,
+        shares=share or (),
+        shuffles=shuffles,
+        orders=order or (),
+        evidence=evidence.value,
         seed=options.seed,
     )
     run_and_show(design, options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExtractorsOptions(RunOptions):
-    """Holds the arguments and options of `ras-agent study extractors`."""
-
+def extractors(
+    *,
     benchmark: Annotated[
         str,
         typer.Argument(
             help="Benchmark of questions to ask as well: hotpotqa, musique, ... or jsonl.",
             show_default=False,
         ),
-    ] = ""
+    ] = "",
     data: Annotated[
         Path | None,
         typer.Option(
             "--data", help="The question file of the benchmark.", rich_help_panel=_DATA
         ),
-    ] = None
+    ] = None,
     gold: Annotated[
         list[Path] | None,
         typer.Option(
             help="Texts with gold triples, JSON Lines of text, triples. May be repeated.",
             rich_help_panel=_DATA,
         ),
-    ] = None
+    ] = None,
     gold_limit: Annotated[
         int | None,
         typer.Option(
@@ -134,140 +134,130 @@ class ExtractorsOptions(RunOptions):
             help="Number of texts that are read from each file. If not set, all.",
             rich_help_panel=_DATA,
         ),
-    ] = None
+    ] = None,
     extractor: Annotated[
         list[str] | None,
         typer.Option(help="An extractor. May be repeated.", rich_help_panel=_VARIED),
-    ] = None
-
-
-def extractors(options: ExtractorsOptions) -> None:
+    ] = None,
+    options: RunOptions,
+) -> None:
     """Compare extractors: triples against gold ones, tokens per second, the loop's scores."""
     from ras_agent.eval.study import extractors_design
 
-    if bool(options.benchmark) != bool(options.data):
+    if bool(benchmark) != bool(data):
         raise typer.BadParameter(
             "a benchmark needs its file: give the benchmark and --data together"
         )
     design = extractors_design(
-        _task(options, options.benchmark, options.data) if options.data else None,
+        options.task(benchmark, data) if data else None,
         options.run_settings(),
-        extractors=options.extractor or (),
-        gold=options.gold or (),
-        gold_limit=options.gold_limit,
+        extractors=extractor or (),
+        gold=gold or (),
+        gold_limit=gold_limit,
         concurrency=options.concurrency,
     )
     run_and_show(design, options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GraphPaysOptions(RunOptions):
-    """Holds the arguments and options of `ras-agent study graph-pays`."""
-
+def graph_pays(
+    *,
     benchmark: Annotated[
         str,
         typer.Argument(
             help="hotpotqa, musique, ...; jsonl, for your own questions, if not given."
         ),
-    ] = "jsonl"
+    ] = "jsonl",
     data: Annotated[
         Path,
         typer.Option(
             "--questions", "--data", help="The question file.", rich_help_panel=_DATA
         ),
-    ]
+    ],
     retriever: Annotated[
         list[str] | None,
         typer.Option(
             help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, kg-mix. May be repeated.",
             rich_help_panel=_VARIED,
         ),
-    ] = None
-    prices: PricesFile = None
-
-
-def graph_pays(options: GraphPaysOptions) -> None:
+    ] = None,
+    prices: PricesFile = None,
+    options: RunOptions,
+) -> None:
     """Does the graph pay? Compare one agent over retrievers with and without it.
 
     Without --index, an index of --corpus, or of the questions' own
     passages, is made in the folder of the study, with vectors and a
     knowledge graph, which the extractor reads (offline without one).
     """
-    from ras_agent.eval.benchmarks import benchmark
+    from ras_agent.eval.benchmarks import benchmark as find_benchmark
     from ras_agent.eval.run.prices import load_prices
-    from ras_agent.eval.run.task import load_task
     from ras_agent.eval.study.graph_pays import graph_pays_design, index_with_graph
     from ras_agent.eval.study.run import StudyFolder
 
     settings = options.run_settings()
-    prices = load_prices(options.prices)
+    table = load_prices(prices)
     folder = StudyFolder(options.out)
     console = screen(quiet=options.quiet, stderr=True)
     if settings.index is None:
         folder.check_content()
-        source = benchmark(options.benchmark)
-        passages = source.corpus(options.corpus or source.load(options.data))
+        source = find_benchmark(benchmark)
+        passages = source.corpus(options.corpus or source.load(data))
         console.print("making the index and its graph", style="dim")
         took = index_with_graph(
             folder.index_path, passages, options.embedder or "minilm", settings
         )
         console.print(str(took), style="dim")
         settings = settings.model_copy(update={"index": folder.index_path})
-    task = load_task(
-        options.benchmark, options.data, settings,
-        first=options.first, limit=options.limit, metrics=options.metric or (),
-    )  # fmt: skip
+    task = options.task(benchmark, data, settings)
     run_and_show(
-        graph_pays_design(
-            task, settings, retrievers=options.retriever or (), prices=prices
-        ),
+        graph_pays_design(task, settings, retrievers=retriever or (), prices=table),
         options,
     )
 
 
-def oracles(options: QuestionOptions) -> None:
+def oracles(
+    *,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Give roles the gold annotation, to show which part loses points."""
     from ras_agent.eval.study import oracles_design
 
     run_and_show(
-        oracles_design(
-            _task(options, options.benchmark, options.data), options.run_settings()
-        ),
+        oracles_design(options.task(benchmark, data), options.run_settings()),
         options,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RolesOptions(QuestionOptions):
-    """Holds the arguments and options of `ras-agent study roles`."""
-
+def roles(
+    *,
     planner: Annotated[
         list[str] | None,
         typer.Option(help="A planner. May be repeated.", rich_help_panel=_VARIED),
-    ] = None
+    ] = None,
     answerer: Annotated[
         list[str] | None,
         typer.Option(help="An answerer. May be repeated.", rich_help_panel=_VARIED),
-    ] = None
-
-
-def roles(options: RolesOptions) -> None:
+    ] = None,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Cross every planner with every answerer: a matrix and a heat map."""
     from ras_agent.eval.study import roles_design
 
     design = roles_design(
-        _task(options, options.benchmark, options.data),
+        options.task(benchmark, data),
         options.run_settings(),
-        planners=options.planner or (),
-        answerers=options.answerer or (),
+        planners=planner or (),
+        answerers=answerer or (),
     )
     run_and_show(design, options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepOptions(QuestionOptions):
-    """Holds the arguments and options of `ras-agent study sweep`."""
-
+def sweep(
+    *,
     max_hops: Annotated[
         list[int] | None,
         typer.Option(
@@ -275,7 +265,7 @@ class SweepOptions(QuestionOptions):
             help="A hop limit; if not set, 1, 2, 3, 5. May be repeated.",
             rich_help_panel=_VARIED,
         ),
-    ] = None
+    ] = None,
     k: Annotated[
         list[int] | None,
         typer.Option(
@@ -283,38 +273,24 @@ class SweepOptions(QuestionOptions):
             help="Passages per hop; if not set, 3, 5, 10. May be repeated.",
             rich_help_panel=_VARIED,
         ),
-    ] = None
-
-
-def sweep(options: SweepOptions) -> None:
+    ] = None,
+    benchmark: Benchmark,
+    data: QuestionFile,
+    options: RunOptions,
+) -> None:
     """Combine hop limits with passages per hop."""
     from ras_agent.eval.study import sweep_design
 
     design = sweep_design(
-        _task(options, options.benchmark, options.data),
+        options.task(benchmark, data),
         options.run_settings(),
-        hops=options.max_hops or (),
-        ks=options.k or (),
+        hops=max_hops or (),
+        ks=k or (),
     )
     run_and_show(design, options)
 
 
 # ---- steps that all studies share
-
-
-def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
-    from ras_agent.eval.run.task import load_task
-
-    return load_task(
-        benchmark,
-        data,
-        options.run_settings(),
-        corpus=options.corpus,
-        embedder=options.embedder,
-        first=options.first,
-        limit=options.limit,
-        metrics=options.metric or (),
-    )
 
 
 def run_and_show(design: Design, options: RunOptions) -> None:

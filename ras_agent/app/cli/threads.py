@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.flags import Options
 from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.contracts.errors import FlagError
@@ -21,39 +19,16 @@ _Place = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListOptions(Options):
-    """Holds the arguments and options of `ras-agent threads list`."""
-
-    checkpoint: _Place
-    as_json: AsJSON = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForgetOptions(Options):
-    """Holds the arguments and options of `ras-agent threads forget`."""
-
-    checkpoint: _Place
-    thread: Annotated[
-        str,
-        typer.Argument(help="The thread's id, as `ras-agent threads list` prints it."),
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions(Options):
-    """Holds the arguments and options of `ras-agent threads export`."""
-
-    checkpoint: _Place
+def export(
+    *,
+    checkpoint: _Place,
     out: Annotated[
         Path,
         typer.Argument(
             help="The file of questions to write, for `ras-agent eval jsonl`."
         ),
-    ]
-
-
-def export(options: ExportOptions) -> None:
+    ],
+) -> None:
     """Write people's verdicts on answers from the server's page as questions with their right answers.
 
     An answer that was judged wrong is replaced by the one that the person
@@ -67,7 +42,7 @@ def export(options: ExportOptions) -> None:
     from ras_agent.running.checkpoints import aopen_store
 
     async def verdicts() -> list[Verdict]:
-        async with aopen_store(_existing(options.checkpoint)) as store:
+        async with aopen_store(_existing(checkpoint)) as store:
             return await averdicts(store) if store is not None else []
 
     every = asyncio.run(verdicts())
@@ -76,16 +51,20 @@ def export(options: ExportOptions) -> None:
         json.dumps({"id": f"feedback-{number}", **row}, ensure_ascii=False)
         for number, row in enumerate(rows, 1)
     ]
-    options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
+    out.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
     left_out = (
         f", {len(every) - len(rows)} left out whose right answer nobody gave"
         if len(every) > len(rows)
         else ""
     )
-    typer.echo(f"{inert(str(options.out))} {quantity(len(rows), 'question')}{left_out}")
+    typer.echo(f"{inert(str(out))} {quantity(len(rows), 'question')}{left_out}")
 
 
-def list_stored(options: ListOptions) -> None:
+def list_stored(
+    *,
+    checkpoint: _Place,
+    as_json: AsJSON = False,
+) -> None:
     """List the stored threads, the most recent first: id, time and first question.
 
     A thread of `ras-agent serve` has its caller's name before a slash.
@@ -98,11 +77,11 @@ def list_stored(options: ListOptions) -> None:
     from ras_agent.running.checkpoints import aopen_checkpointer
 
     async def threads() -> list[StoredThread]:
-        async with aopen_checkpointer(_existing(options.checkpoint)) as checkpointer:
+        async with aopen_checkpointer(_existing(checkpoint)) as checkpointer:
             return await alist_threads(checkpointer)
 
     stored = asyncio.run(threads())
-    if options.as_json:
+    if as_json:
         typer.echo(
             inert_json(
                 json.dumps([asdict(thread) for thread in stored], ensure_ascii=False)
@@ -113,7 +92,14 @@ def list_stored(options: ListOptions) -> None:
         typer.echo(f"{inert(thread.id)}  {thread.began[:19]}  {inert(thread.question)}")
 
 
-def forget(options: ForgetOptions) -> None:
+def forget(
+    *,
+    checkpoint: _Place,
+    thread: Annotated[
+        str,
+        typer.Argument(help="The thread's id, as `ras-agent threads list` prints it."),
+    ],
+) -> None:
     """Delete a stored thread: its checkpoints, and the facts that a server's thread remembers.
 
     Afterwards no file of CHECKPOINT contains the thread's text.
@@ -124,23 +110,19 @@ def forget(options: ForgetOptions) -> None:
     from ras_agent.running.checkpoints import aopen_checkpointer, aopen_store
 
     async def forget() -> bool:
-        user = options.thread.rpartition("/")[
-            0
-        ]  # a server's thread id begins with the user
-        place = _existing(options.checkpoint)
+        user = thread.rpartition("/")[0]  # a server's thread id begins with the user
+        place = _existing(checkpoint)
         async with (
             aopen_checkpointer(place) as checkpointer,
             aopen_store(place) as store,
         ):
-            return await aforget_thread(
-                checkpointer, options.thread, user=user, store=store
-            )
+            return await aforget_thread(checkpointer, thread, user=user, store=store)
 
     if not asyncio.run(forget()):
         raise FlagError(
-            f"there is no thread {options.thread!r}: find its id with `ras-agent threads list CHECKPOINT`"
+            f"there is no thread {thread!r}: find its id with `ras-agent threads list CHECKPOINT`"
         )
-    typer.echo(f"forgotten: {inert(options.thread)}")
+    typer.echo(f"forgotten: {inert(thread)}")
 
 
 def _existing(place: str) -> str:

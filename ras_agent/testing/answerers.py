@@ -9,11 +9,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded, with_support
 from ras_agent.running.protocols import Answerer
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
-    is_named,
-    promise,
-    run_checks,
     same_asynchronously,
     same_in_threads,
 )
@@ -75,8 +72,7 @@ _CASES: tuple[tuple[str, QuestionGraph, Sequence[Passage], Sequence[Step]], ...]
     ("贝尔出生在哪里？", GRAPH, PASSAGES, STEPS),
     ("?", GRAPH, PASSAGES, STEPS),
 )
-_checks: list[Check] = []
-_answering: list[Check] = []
+_suite = Suite("the answerer", Answerer)
 
 
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
@@ -86,20 +82,12 @@ def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
     With `abstains=True`, the answerer may abstain even if the evidence states the answer, as one over a
     scripted model may.
     """
-    checks = (
-        tuple(check for check in ANSWERER_CHECKS if check not in _answering)
-        if abstains
-        else ANSWERER_CHECKS
+    _suite.run(
+        answerer, answers_and_cites_what_the_evidence_states if abstains else None
     )
-    run_checks(answerer, checks, "the answerer")
 
 
-@promise(_checks)
-def fits_the_protocol(answerer: Answerer) -> None:
-    is_named(answerer, Answerer)
-
-
-@promise(_checks)
+@_suite.promise
 def answers_in_words_and_cites_only_what_was_given(answerer: Answerer) -> None:
     for question, graph, passages, steps in _CASES:
         answer = answerer.answer(question, graph, passages, steps)
@@ -139,7 +127,7 @@ def answers_in_words_and_cites_only_what_was_given(answerer: Answerer) -> None:
         )
 
 
-@promise(_checks, _answering)
+@_suite.promise
 def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
     answer = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
     demand(
@@ -152,21 +140,21 @@ def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
     demand(borne, f"no sentence that it cites supports the answer {answer.text!r}")
 
 
-@promise(_checks)
+@_suite.promise
 def cites_nothing_without_evidence(answerer: Answerer) -> None:
     citations = answerer.answer(QUESTION, QuestionGraph(), (), ()).citations
     demand(citations == (), f"without evidence it cited {citations!r:.200}")
 
 
-@promise(_checks)
+@_suite.promise
 def answers_the_same_again_and_for_threads(answerer: Answerer) -> None:
     alone = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
     same_in_threads(lambda: answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS), alone)
 
 
-@promise(_checks)
+@_suite.promise
 def answers_the_same_for_asynchronous_callers(answerer: Answerer) -> None:
     same_asynchronously(answerer, "answer", QUESTION, GRAPH, PASSAGES, STEPS)
 
 
-ANSWERER_CHECKS: tuple[Check, ...] = tuple(_checks)
+ANSWERER_CHECKS = tuple(_suite.checks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -33,47 +33,49 @@ class Check:
         return self.promise
 
 
-def promise(
-    *suite: list[Check],
-) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Return a decorator that adds a function to each suite as a Check.
-
-    The function's name, with spaces for underscores, is the promise.
-    """
-
-    def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
-        for checks in suite:
-            checks.append(Check(function.__name__.replace("_", " "), function))
-        return function
-
-    return add
-
-
-def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
-    """Run all `checks` on `subject`, even after one has failed.
+class Suite:
+    """Collects the checks of a contract.
 
     Args:
-        what: The name of the subject in the message, such as "the retriever".
-
-    Raises:
-        ConformanceError: with every broken promise; an exception that a check did not expect counts as one.
+        subject: The name of the checked object in messages, such as "the planner".
+        protocol: The protocol that the object has to fit, if it has one.
     """
-    broken: list[str] = []
-    for check in checks:
-        try:
-            check(subject)
-        except Exception as error:
-            reason = (
-                str(error)
-                if isinstance(error, AssertionError)
-                else f"{type(error).__name__}: {error}"
+
+    def __init__(self, subject: str, protocol: type | None = None) -> None:
+        self._subject = subject
+        self.checks: list[Check] = []
+        if protocol:
+            fits = Check("fits the protocol", lambda role: is_named(role, protocol))
+            self.checks.append(fits)
+
+    def promise(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Add a function as a Check. The function's name, with spaces for underscores, is the promise."""
+        self.checks.append(Check(function.__name__.replace("_", " "), function))
+        return function
+
+    def run(
+        self, subject: object, leave_out: Callable[[Any], None] | None = None
+    ) -> None:
+        """Run all checks on `subject`, even after one has failed. The check of the function `leave_out` is not run.
+
+        Raises:
+            ConformanceError: with every broken promise; an exception that a check did not expect counts as one.
+        """
+        checks = [check for check in self.checks if check.run is not leave_out]
+        broken: list[str] = []
+        for check in checks:
+            try:
+                check(subject)
+            except Exception as error:
+                reason = str(error)
+                if not isinstance(error, AssertionError):
+                    reason = f"{type(error).__name__}: {error}"
+                broken.append(f"  {check}: {reason or 'it does not'}")
+        if broken:
+            lines = "\n".join(broken)
+            raise ConformanceError(
+                f"{self._subject} breaks {len(broken)} of {len(checks)} promises:\n{lines}"
             )
-            broken.append(f"  {check}: {reason or 'it does not'}")
-    if broken:
-        lines = "\n".join(broken)
-        raise ConformanceError(
-            f"{what} breaks {len(broken)} of {len(checks)} promises:\n{lines}"
-        )
 
 
 def demand(condition: object, problem: str) -> None:

@@ -12,11 +12,9 @@ from ras_agent.contracts.arrays import Floats
 from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.running.protocols import Embedder, GraphEncoder, SpanReader
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
     is_named,
-    promise,
-    run_checks,
     same_in_threads,
 )
 
@@ -33,22 +31,22 @@ TOLERANCE = 1e-4
 """The largest allowed difference between two vectors of one text: other texts, threads and processors change the last
 bits of a sum."""
 
-_embedding: list[Check] = []
-_reading: list[Check] = []
-_graph_encoding: list[Check] = []
+_embedding = Suite("the embedder")
+_reading = Suite("the span reader", SpanReader)
+_graph_encoding = Suite("the graph encoder")
 
 
 def check_embedder(embedder: Embedder) -> None:
     """Check that an embedder keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
-    run_checks(embedder, EMBEDDER_CHECKS, "the embedder")
+    _embedding.run(embedder)
 
 
 def check_span_reader(reader: SpanReader) -> None:
     """Check that a span reader keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
-    run_checks(reader, SPAN_READER_CHECKS, "the span reader")
+    _reading.run(reader)
 
 
-@promise(_embedding)
+@_embedding.promise
 def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
     is_named(embedder, Embedder)
     demand(
@@ -58,7 +56,7 @@ def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
     demand(embedder.dimension > 0, f"the dimension is {embedder.dimension}")
 
 
-@promise(_embedding)
+@_embedding.promise
 def gives_one_float32_row_for_each_text(embedder: Embedder) -> None:
     vectors = embedder.embed(TEXTS)
     expected = (len(TEXTS), embedder.dimension)
@@ -69,7 +67,7 @@ def gives_one_float32_row_for_each_text(embedder: Embedder) -> None:
     demand(vectors.dtype == np.float32, f"vectors are {vectors.dtype}, not float32")
 
 
-@promise(_embedding)
+@_embedding.promise
 def gives_no_rows_for_no_texts(embedder: Embedder) -> None:
     demand(
         embedder.embed([]).shape == (0, embedder.dimension),
@@ -77,7 +75,7 @@ def gives_no_rows_for_no_texts(embedder: Embedder) -> None:
     )
 
 
-@promise(_embedding)
+@_embedding.promise
 def gives_unit_vectors(embedder: Embedder) -> None:
     lengths = np.linalg.norm(embedder.embed(TEXTS[:3]), axis=1)
     demand(
@@ -90,7 +88,7 @@ def gives_unit_vectors(embedder: Embedder) -> None:
     )
 
 
-@promise(_embedding)
+@_embedding.promise
 def gives_a_text_the_same_vector_in_any_company(embedder: Embedder) -> None:
     alone = embedder.embed(TEXTS[:1])[0]
     for company in (TEXTS, TEXTS[::-1], [TEXTS[0]] * 9):
@@ -106,7 +104,7 @@ def gives_a_text_the_same_vector_in_any_company(embedder: Embedder) -> None:
         )
 
 
-@promise(_embedding)
+@_embedding.promise
 def puts_like_texts_nearer_than_unlike_ones(embedder: Embedder) -> None:
     first, second, other = embedder.embed(TEXTS[:3])
     demand(
@@ -115,7 +113,7 @@ def puts_like_texts_nearer_than_unlike_ones(embedder: Embedder) -> None:
     )
 
 
-@promise(_embedding)
+@_embedding.promise
 def gives_threads_the_same_vectors(embedder: Embedder) -> None:
     alone = embedder.embed(TEXTS)
     same_in_threads(
@@ -134,12 +132,7 @@ _PAGES = (
 )
 
 
-@promise(_reading)
-def fits_the_protocol_of_span_readers(reader: SpanReader) -> None:
-    is_named(reader, SpanReader)
-
-
-@promise(_reading)
+@_reading.promise
 def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> None:
     spans = reader.read(_QUESTION, _PAGES)
     demand(
@@ -150,7 +143,7 @@ def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> N
     demand(reader.read(_QUESTION, []) == [], "`read(question, [])` returns []")
 
 
-@promise(_reading)
+@_reading.promise
 def points_inside_the_text_best_span_first(reader: SpanReader) -> None:
     for text, spans in zip(_PAGES, reader.read(_QUESTION, _PAGES), strict=True):
         for span in spans:
@@ -162,7 +155,7 @@ def points_inside_the_text_best_span_first(reader: SpanReader) -> None:
         demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
 
 
-@promise(_reading)
+@_reading.promise
 def reads_a_text_alike_in_any_company(reader: SpanReader) -> None:
     alone = reader.read(_QUESTION, _PAGES[:1])[0][0]
     together = reader.read(_QUESTION, _PAGES[::-1])[-1][0]
@@ -172,7 +165,7 @@ def reads_a_text_alike_in_any_company(reader: SpanReader) -> None:
     )
 
 
-@promise(_reading)
+@_reading.promise
 def gives_threads_the_same_spans(reader: SpanReader) -> None:
     def places() -> list[list[tuple[int, int]]]:
         return [
@@ -183,8 +176,8 @@ def gives_threads_the_same_spans(reader: SpanReader) -> None:
     same_in_threads(places, places())
 
 
-EMBEDDER_CHECKS: tuple[Check, ...] = tuple(_embedding)
-SPAN_READER_CHECKS: tuple[Check, ...] = tuple(_reading)
+EMBEDDER_CHECKS = tuple(_embedding.checks)
+SPAN_READER_CHECKS = tuple(_reading.checks)
 
 
 # ---- graph encoders
@@ -195,7 +188,7 @@ def check_graph_encoder(encoder: GraphEncoder, input_width: int) -> None:
 
     The encoder reads vectors of `input_width` numbers, and must not be in training mode.
     """
-    run_checks((encoder, input_width), GRAPH_ENCODER_CHECKS, "the graph encoder")
+    _graph_encoding.run((encoder, input_width))
 
 
 def _graph(
@@ -230,7 +223,7 @@ def _states(
     )
 
 
-@promise(_graph_encoding)
+@_graph_encoding.promise
 def gives_a_finite_state_for_each_node(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     states = _states(encoder, _graphs(width), width)
@@ -241,7 +234,7 @@ def gives_a_finite_state_for_each_node(subject: tuple[GraphEncoder, int]) -> Non
     demand(np.isfinite(states).all(), "a state is not finite")
 
 
-@promise(_graph_encoding)
+@_graph_encoding.promise
 def gives_no_states_for_empty_graphs(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     empty = _graph(2, 0, [], width)
@@ -252,7 +245,7 @@ def gives_no_states_for_empty_graphs(subject: tuple[GraphEncoder, int]) -> None:
         )
 
 
-@promise(_graph_encoding)
+@_graph_encoding.promise
 def gives_a_graph_the_same_states_in_any_company(
     subject: tuple[GraphEncoder, int],
 ) -> None:
@@ -267,7 +260,7 @@ def gives_a_graph_the_same_states_in_any_company(
     )
 
 
-@promise(_graph_encoding)
+@_graph_encoding.promise
 def gives_nodes_their_states_in_any_order(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     graph = _graphs(width)[3]
@@ -287,7 +280,7 @@ def gives_nodes_their_states_in_any_order(subject: tuple[GraphEncoder, int]) -> 
     )
 
 
-@promise(_graph_encoding)
+@_graph_encoding.promise
 def is_changed_by_an_edge(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     with_edge = _graph(6, 2, [(0, 1)], width)
@@ -301,4 +294,4 @@ def is_changed_by_an_edge(subject: tuple[GraphEncoder, int]) -> None:
     )
 
 
-GRAPH_ENCODER_CHECKS: tuple[Check, ...] = tuple(_graph_encoding)
+GRAPH_ENCODER_CHECKS = tuple(_graph_encoding.checks)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
-from ras_agent.testing.conformance import Check, demand, promise, run_checks
+from ras_agent.testing.conformance import Suite, demand
 
 TEXTS = (
     "Who invented the telephone?",
@@ -25,7 +25,7 @@ TEXTS = (
 )
 _PLAIN: dict[type, Any] = {int: 1, float: 1.0, bool: True}
 _THREADS = 4
-_environment: list[Check] = []
+_environment = Suite("the environment")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def check_environment(make: Callable[[], Any], row: Mapping[str, Any]) -> None:
 
     `make` returns a new environment, which may share its index with others. `row` holds the arguments of `reset`.
     """
-    run_checks(EnvironmentCase(make, row), ENVIRONMENT_CHECKS, "the environment")
+    _environment.run(EnvironmentCase(make, row))
 
 
 def tools_of(environment: object) -> dict[str, Callable[..., Any]]:
@@ -83,7 +83,7 @@ def _course(environment: Any, row: Mapping[str, Any]) -> list[object]:
     return [*shown, environment.get_reward()]
 
 
-@promise(_environment)
+@_environment.promise
 def begins_with_a_text_or_nothing(case: EnvironmentCase) -> None:
     first = case.make().reset(**case.row)
     demand(
@@ -92,7 +92,7 @@ def begins_with_a_text_or_nothing(case: EnvironmentCase) -> None:
     )
 
 
-@promise(_environment)
+@_environment.promise
 def offers_tools_with_types_and_a_description_of_each_argument(
     case: EnvironmentCase,
 ) -> None:
@@ -117,7 +117,7 @@ def offers_tools_with_types_and_a_description_of_each_argument(
             )
 
 
-@promise(_environment)
+@_environment.promise
 def returns_text_whatever_a_tool_is_asked(case: EnvironmentCase) -> None:
     for name, tool in tools_of(case.begun()).items():
         for text in TEXTS:
@@ -128,7 +128,7 @@ def returns_text_whatever_a_tool_is_asked(case: EnvironmentCase) -> None:
             )
 
 
-@promise(_environment)
+@_environment.promise
 def returns_the_same_for_equal_calls_after_an_equal_reset(
     case: EnvironmentCase,
 ) -> None:
@@ -141,7 +141,7 @@ def returns_the_same_for_equal_calls_after_an_equal_reset(
     )
 
 
-@promise(_environment)
+@_environment.promise
 def keeps_episodes_of_two_environments_apart(case: EnvironmentCase) -> None:
     alone = _course(case.make(), case.row)
     one = case.begun()
@@ -154,7 +154,7 @@ def keeps_episodes_of_two_environments_apart(case: EnvironmentCase) -> None:
     )
 
 
-@promise(_environment)
+@_environment.promise
 def runs_beside_others_in_threads(case: EnvironmentCase) -> None:
     alone = _course(case.make(), case.row)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -167,7 +167,7 @@ def runs_beside_others_in_threads(case: EnvironmentCase) -> None:
             )
 
 
-@promise(_environment)
+@_environment.promise
 def rewards_an_episode_by_a_finite_number_at_any_time(case: EnvironmentCase) -> None:
     environment = case.begun()
     for reward in (environment.get_reward(), _course(environment, case.row)[-1]):
@@ -177,7 +177,7 @@ def rewards_an_episode_by_a_finite_number_at_any_time(case: EnvironmentCase) -> 
         )
 
 
-@promise(_environment)
+@_environment.promise
 def changes_no_reward_after_finish(case: EnvironmentCase) -> None:
     environment = case.begun()
     tools = tools_of(environment)
@@ -194,4 +194,4 @@ def changes_no_reward_after_finish(case: EnvironmentCase) -> None:
         )
 
 
-ENVIRONMENT_CHECKS: tuple[Check, ...] = tuple(_environment)
+ENVIRONMENT_CHECKS = tuple(_environment.checks)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from ras_agent.contracts.records import Extraction, Passage
 from ras_agent.running.protocols import Extractor
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
     is_named,
-    promise,
-    run_checks,
     same_asynchronously,
     same_in_threads,
 )
@@ -35,15 +33,15 @@ PASSAGES = (
     Passage("empty", "", "Empty"),
     Passage("marks", "... !!! ((( |||", "?"),
 )
-_checks: list[Check] = []
+_suite = Suite("the extractor")
 
 
 def check_extractor(extractor: Extractor) -> None:
     """Check that an extractor keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
-    run_checks(extractor, EXTRACTOR_CHECKS, "the extractor")
+    _suite.run(extractor)
 
 
-@promise(_checks)
+@_suite.promise
 def fits_the_protocol(extractor: Extractor) -> None:
     is_named(extractor, Extractor)
     demand(
@@ -52,7 +50,7 @@ def fits_the_protocol(extractor: Extractor) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def finds_a_plainly_stated_fact(extractor: Extractor) -> None:
     objects = {triple.key[2] for triple in extractor.extract(PASSAGES[:2]).triples}
     demand(
@@ -61,7 +59,7 @@ def finds_a_plainly_stated_fact(extractor: Extractor) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def names_one_span_of_a_given_passage_for_each_fact(extractor: Extractor) -> None:
     texts = {passage.id: passage.text for passage in PASSAGES}
     for triple in extractor.extract(PASSAGES).triples:
@@ -82,14 +80,14 @@ def names_one_span_of_a_given_passage_for_each_fact(extractor: Extractor) -> Non
         demand(source.extractor, f"{triple} does not name its extractor")
 
 
-@promise(_checks)
+@_suite.promise
 def fills_all_three_fields(extractor: Extractor) -> None:
     for triple in extractor.extract(PASSAGES).triples:
         fields = triple.subject, triple.predicate, triple.object
         demand(all(field.strip() for field in fields), f"a field is blank: {fields}")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_facts_in_the_order_of_passages(extractor: Extractor) -> None:
     names = [passage.id for passage in PASSAGES]
     places = [
@@ -102,7 +100,7 @@ def gives_facts_in_the_order_of_passages(extractor: Extractor) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def finds_nothing_in_no_passages(extractor: Extractor) -> None:
     extraction = extractor.extract([])
     demand(
@@ -111,7 +109,7 @@ def finds_nothing_in_no_passages(extractor: Extractor) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def takes_a_subquery(extractor: Extractor) -> None:
     demand(
         extractor.extract(PASSAGES[:1], "Where was Bell born?").triples,
@@ -119,14 +117,14 @@ def takes_a_subquery(extractor: Extractor) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def gives_the_same_facts_again_and_to_threads(extractor: Extractor) -> None:
     same_in_threads(lambda: extractor.extract(PASSAGES), extractor.extract(PASSAGES))
 
 
-@promise(_checks)
+@_suite.promise
 def gives_asynchronous_callers_the_same_facts(extractor: Extractor) -> None:
     same_asynchronously(extractor, "extract", PASSAGES, "")
 
 
-EXTRACTOR_CHECKS: tuple[Check, ...] = tuple(_checks)
+EXTRACTOR_CHECKS = tuple(_suite.checks)

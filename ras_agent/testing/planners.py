@@ -8,11 +8,8 @@ from ras_agent.contracts.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.protocols import Planner, Reasoner
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
-    is_named,
-    promise,
-    run_checks,
     same_asynchronously,
     same_in_threads,
 )
@@ -40,19 +37,19 @@ FACTS = (
 )
 _IDS = tuple(fact.id for fact in FACTS)
 STEP = Step(1, QUESTIONS[0], (Hit(PASSAGE, 2.0),), _IDS, _IDS)
-_planning: list[Check] = []
-_reasoning: list[Check] = []
+_planning = Suite("the planner", Planner)
+_reasoning = Suite("the reasoner", Reasoner)
 
 
 def check_planner(planner: Planner) -> None:
     """Check that a planner keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
-    run_checks(planner, PLANNER_CHECKS, "the planner")
+    _planning.run(planner)
 
 
 def check_reasoner(reasoner: Reasoner) -> None:
     """Check that IRCoT's reasoner keeps its contract. Raises ConformanceError, which lists the promises that it
     breaks."""
-    run_checks(reasoner, REASONER_CHECKS, "the reasoner")
+    _reasoning.run(reasoner)
 
 
 def _plans(planner: Planner) -> list[Plan]:
@@ -68,12 +65,7 @@ def _plans(planner: Planner) -> list[Plan]:
     ]
 
 
-@promise(_planning)
-def fits_the_protocol_of_planners(planner: Planner) -> None:
-    is_named(planner, Planner)
-
-
-@promise(_planning)
+@_planning.promise
 def plans_for_every_question_and_history(planner: Planner) -> None:
     for plan in _plans(planner):
         demand(isinstance(plan, Plan), f"`plan` returns a Plan, got {plan!r:.200}")
@@ -86,7 +78,7 @@ def plans_for_every_question_and_history(planner: Planner) -> None:
             demand("\n" not in subquery, f"a sub-query is one line: {subquery!r}")
 
 
-@promise(_planning)
+@_planning.promise
 def asks_before_anything_was_found(planner: Planner) -> None:
     action = planner.plan(QUESTIONS[0], QuestionGraph(), ()).action
     demand(
@@ -95,12 +87,12 @@ def asks_before_anything_was_found(planner: Planner) -> None:
     )
 
 
-@promise(_planning)
+@_planning.promise
 def plans_the_same_again_and_for_threads(planner: Planner) -> None:
     same_in_threads(lambda: _plans(planner), _plans(planner))
 
 
-@promise(_planning)
+@_planning.promise
 def plans_the_same_for_asynchronous_callers(planner: Planner) -> None:
     same_asynchronously(planner, "plan", QUESTIONS[0], QuestionGraph(FACTS), (STEP,))
 
@@ -118,12 +110,7 @@ def _sentences(reasoner: Reasoner) -> list[str]:
     ]
 
 
-@promise(_reasoning)
-def fits_the_protocol_of_reasoners(reasoner: Reasoner) -> None:
-    is_named(reasoner, Reasoner)
-
-
-@promise(_reasoning)
+@_reasoning.promise
 def writes_one_sentence_for_every_question_and_history(reasoner: Reasoner) -> None:
     for sentence in _sentences(reasoner):
         demand(
@@ -135,22 +122,22 @@ def writes_one_sentence_for_every_question_and_history(reasoner: Reasoner) -> No
         )
 
 
-@promise(_reasoning)
+@_reasoning.promise
 def does_not_repeat_its_last_thought(reasoner: Reasoner) -> None:
     thought = "Alexander Graham Bell, inventor of the telephone, was born in Edinburgh."
     sentence = reasoner.next_sentence(QUESTIONS[0], (PASSAGE,), (thought,))
     demand(sentence.strip() != thought, "the next sentence is the last thought again")
 
 
-@promise(_reasoning)
+@_reasoning.promise
 def reasons_the_same_again_and_for_threads(reasoner: Reasoner) -> None:
     same_in_threads(lambda: _sentences(reasoner), _sentences(reasoner))
 
 
-@promise(_reasoning)
+@_reasoning.promise
 def reasons_the_same_for_asynchronous_callers(reasoner: Reasoner) -> None:
     same_asynchronously(reasoner, "next_sentence", QUESTIONS[0], (PASSAGE,), ())
 
 
-PLANNER_CHECKS: tuple[Check, ...] = tuple(_planning)
-REASONER_CHECKS: tuple[Check, ...] = tuple(_reasoning)
+PLANNER_CHECKS = tuple(_planning.checks)
+REASONER_CHECKS = tuple(_reasoning.checks)

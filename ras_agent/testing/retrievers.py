@@ -11,12 +11,10 @@ from ras_agent.config.filters import Filter, takes_filter
 from ras_agent.contracts.records import Hit, Passage
 from ras_agent.running.protocols import Retriever
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
     is_named,
-    promise,
     refuses,
-    run_checks,
     same_asynchronously,
 )
 
@@ -42,8 +40,7 @@ PASSAGES = (
     Passage("delhi", "नई दिल्ली भारत की राजधानी है।", "दिल्ली"),
     Passage("athens", "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.", "Αθήνα"),
 )
-_checks: list[Check] = []
-_order: list[Check] = []
+_suite = Suite("the retriever")
 
 
 def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None:
@@ -54,24 +51,20 @@ def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None
         corpus_order: Whether hits of equal score have to keep the order of the corpus, which a vector store behind
             another library cannot do.
     """
-    checks = (
-        RETRIEVER_CHECKS
-        if corpus_order
-        else tuple(check for check in RETRIEVER_CHECKS if check not in _order)
-    )
-    run_checks(build, checks, "the retriever")
+    in_order = keeps_the_order_of_the_corpus_where_scores_tie
+    _suite.run(build, None if corpus_order else in_order)
 
 
 def _ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.passage.id for hit in hits]
 
 
-@promise(_checks)
+@_suite.promise
 def fits_the_protocol(build: BuildRetriever) -> None:
     is_named(build(PASSAGES), Retriever)
 
 
-@promise(_checks)
+@_suite.promise
 def finds_the_best_passage_first_and_whole(build: BuildRetriever) -> None:
     best = build(PASSAGES).retrieve("capital of Scotland Edinburgh", 3)
     demand(
@@ -87,7 +80,7 @@ def finds_the_best_passage_first_and_whole(build: BuildRetriever) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def returns_at_most_k_hits_and_no_passage_twice(build: BuildRetriever) -> None:
     for k in (1, 2, 100):
         ids = _ids(build(PASSAGES).retrieve("the telephone of Edinburgh", k))
@@ -95,7 +88,7 @@ def returns_at_most_k_hits_and_no_passage_twice(build: BuildRetriever) -> None:
         demand(len(set(ids)) == len(ids), f"a passage came twice: {ids}")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_finite_scores_that_descend(build: BuildRetriever) -> None:
     scores = [
         hit.score for hit in build(PASSAGES).retrieve("the telephone of Edinburgh", 6)
@@ -108,7 +101,7 @@ def gives_finite_scores_that_descend(build: BuildRetriever) -> None:
     demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
 
 
-@promise(_checks, _order)
+@_suite.promise
 def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> None:
     twins = [
         Passage(f"twin-{number}", "A river flows through the city.")
@@ -125,7 +118,7 @@ def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> Non
     )
 
 
-@promise(_checks)
+@_suite.promise
 def refuses_a_blank_query(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for query in ("", " ", "\t\n", "\u3000"):
@@ -136,7 +129,7 @@ def refuses_a_blank_query(build: BuildRetriever) -> None:
         )
 
 
-@promise(_checks)
+@_suite.promise
 def refuses_to_find_fewer_than_one_hit(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for k in (0, -1):
@@ -147,13 +140,13 @@ def refuses_to_find_fewer_than_one_hit(build: BuildRetriever) -> None:
         )
 
 
-@promise(_checks)
+@_suite.promise
 def finds_nothing_in_an_empty_corpus(build: BuildRetriever) -> None:
     hits = build([]).retrieve("telephone", 5)
     demand(hits == [], f"an empty corpus gave {hits!r:.200}")
 
 
-@promise(_checks)
+@_suite.promise
 def finds_any_script_and_returns_it_unchanged(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for passage in PASSAGES[3:]:
@@ -167,7 +160,7 @@ def finds_any_script_and_returns_it_unchanged(build: BuildRetriever) -> None:
         )
 
 
-@promise(_checks)
+@_suite.promise
 def takes_odd_queries(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for query in ("?!…", "🦉", "\ud800", "a" * 5000, "the of and"):
@@ -177,7 +170,7 @@ def takes_odd_queries(build: BuildRetriever) -> None:
         )
 
 
-@promise(_checks)
+@_suite.promise
 def gives_the_same_hits_again(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     first, second = (
@@ -186,7 +179,7 @@ def gives_the_same_hits_again(build: BuildRetriever) -> None:
     demand(first == second, f"first {first}, then {second}")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
     retriever = build(PASSAGES)
@@ -198,12 +191,12 @@ def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     demand(together == alone, "simultaneous queries found other passages")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
     same_asynchronously(build(PASSAGES), "retrieve", "telephone inventor", 3)
 
 
-@promise(_checks)
+@_suite.promise
 def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
     """Raise AssertionError unless a filter is applied before the best k are chosen.
 
@@ -277,4 +270,4 @@ def _stating(passage: Passage) -> list[str]:
     return [str(place) for *_, place in facts] if facts else [passage.id]
 
 
-RETRIEVER_CHECKS: tuple[Check, ...] = tuple(_checks)
+RETRIEVER_CHECKS = tuple(_suite.checks)

@@ -8,11 +8,9 @@ import numpy as np
 
 from ras_agent.running.protocols import Scorer
 from ras_agent.testing.conformance import (
-    Check,
+    Suite,
     demand,
     is_named,
-    promise,
-    run_checks,
     same_in_threads,
 )
 
@@ -23,12 +21,12 @@ TEXTS = (
     "lonely knows nobody",
 )
 ODD = ("?!", "\ud800", "東京 は", "a" * 3000)
-_checks: list[Check] = []
+_suite = Suite("the scorer")
 
 
 def check_scorer(scorer: Scorer) -> None:
     """Check that a scorer keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
-    run_checks(scorer, SCORER_CHECKS, "the scorer")
+    _suite.run(scorer)
 
 
 def _values(scorer: Scorer, texts: Sequence[str] = TEXTS) -> list[float]:
@@ -38,13 +36,13 @@ def _values(scorer: Scorer, texts: Sequence[str] = TEXTS) -> list[float]:
     return listed
 
 
-@promise(_checks)
+@_suite.promise
 def fits_the_protocol_of_scorers(scorer: Scorer) -> None:
     is_named(scorer, Scorer)
     demand(bool(scorer.name), "a scorer has a `name`")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_one_finite_value_for_each_text_in_their_order(scorer: Scorer) -> None:
     values = scorer.score(QUESTION, TEXTS).values
     shape = (len(TEXTS),)
@@ -60,22 +58,22 @@ def gives_one_finite_value_for_each_text_in_their_order(scorer: Scorer) -> None:
     )
 
 
-@promise(_checks)
+@_suite.promise
 def gives_no_values_for_no_texts(scorer: Scorer) -> None:
     shape = scorer.score(QUESTION, ()).values.shape
     demand(shape == (0,), f"without texts there are no values, got shape {shape}")
 
 
-@promise(_checks)
+@_suite.promise
 def takes_odd_questions_and_texts(scorer: Scorer) -> None:
     for odd in ODD:
         shape = scorer.score(odd, [odd, "x"]).values.shape
         demand(shape == (2,), f"{odd!r:.40} and 'x' have two values, got shape {shape}")
 
 
-@promise(_checks)
+@_suite.promise
 def gives_the_same_values_again_and_for_threads(scorer: Scorer) -> None:
     same_in_threads(lambda: _values(scorer), _values(scorer))
 
 
-SCORER_CHECKS: tuple[Check, ...] = tuple(_checks)
+SCORER_CHECKS = tuple(_suite.checks)

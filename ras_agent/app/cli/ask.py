@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample, offline_note
-from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    UNANSWERED,
+    Sample,
+    check_index,
+    offline_note,
+)
+from ras_agent.app.cli.terminal import (
+    busy,
+    inert,
+    inert_json,
+    inert_lines,
+    print_line,
+    screen,
+)
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import SettingsError, TraceError
 
@@ -116,10 +129,7 @@ def ask(
         raise typer.BadParameter(
             "--index and --sample exclude each other: give one of them"
         )
-    if not sample and settings.needs_index:
-        raise typer.BadParameter(
-            "there is no index to search: give --index PATH, or --sample to try the bundled one"
-        )
+    check_index(sample, settings)
     targets = [_checked_target(path) for path in save or ()]
     if settings.review:
         from ras_agent.app.cli.reviewing import needs_a_person
@@ -157,7 +167,7 @@ def ask(
     if quiet and trace.outcome == "failed" and trace.failures:
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
-    console.print(summary(trace, targets), style="dim", soft_wrap=True)
+    print_line(console, summary(trace, targets), "dim")
     if trace.outcome != "answered":
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
@@ -314,7 +324,7 @@ def show(
     for event in replayed(run):
         drawing.draw(event)
     _save_trace(run, targets)
-    console.print(summary(run, targets), style="dim", soft_wrap=True)
+    print_line(console, summary(run, targets), "dim")
 
 
 # ---- saving a trace in the format of the file's suffix

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import AsJSON
+from ras_agent.app.cli.options import AsJSON, RunPlace
 from ras_agent.app.cli.terminal import inert, inert_json, inert_lines
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def calibrate(
     *,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ],
+    run: RunPlace,
     right: Annotated[
         str,
         typer.Option(help="Which answers are right: a metric and its lowest score."),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import AsJSON, PricesFile, read_place
-from ras_agent.app.cli.terminal import quantity, screen
+from ras_agent.app.cli.options import AsJSON, PricesFile, RunPlace, read_place
+from ras_agent.app.cli.terminal import print_line, quantity, screen
 from ras_agent.contracts.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def eval_cost(
     *,
-    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")],
+    run: RunPlace,
     corpus: Annotated[
         Path,
         typer.Option(
@@ -196,12 +196,10 @@ def _show(
     note = f"{quantity(comparison.questions, 'question')} · tokens {how}"
     if comparison.break_even:
         note += f" · the corpus pays off after {quantity(comparison.break_even, 'question')} without a triple cache"
-    console.print(note, style="dim", soft_wrap=True)
+    print_line(console, note, "dim")
     others = ", ".join(
         f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items()
     )
-    console.print(
-        f"extraction of this corpus at published rates: {others}",
-        style="dim",
-        soft_wrap=True,
+    print_line(
+        console, f"extraction of this corpus at published rates: {others}", "dim"
     )

@@ -18,7 +18,7 @@ from ras_agent.app.cli.options import (
     RayAddress,
     Workers,
 )
-from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import inert, print_line, progress_bar, quantity, screen
 from ras_agent.config.settings import Settings
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
 
@@ -343,10 +343,10 @@ def progress(
     for result in run.done:
         tally.add(result)
     if run.done:
-        console.print(
+        print_line(
+            console,
             f"resuming {run.folder.path}: {len(run.done)} of {len(run.questions)} are done",
-            style="dim",
-            soft_wrap=True,
+            "dim",
         )
     columns = (
         rich.TextColumn("{task.fields[score]}"),
@@ -375,9 +375,9 @@ def progress(
             if console.is_terminal or monotonic() - said < _SECONDS_BETWEEN_LINES:
                 return
             said = monotonic()
-            errors.print(
+            print_line(
+                errors,
                 f"{done} of {len(run.questions)} done · {tally.score} · {tally.cost_text}",
-                soft_wrap=True,
             )
 
         yield on_end
@@ -439,22 +439,22 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
         f"{reason} {count}" for reason, count in summary["stop_reasons"].items()
     )
     console.print(table)
-    console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
-    console.print(" · ".join(parts), style="dim", soft_wrap=True)
+    print_line(console, f"stopped by: {stops}", "dim")
+    print_line(console, " · ".join(parts), "dim")
     if summary["ceilings"]:
         note = ceiling_note(summary["ceilings"])
-        console.print(note, style="dim", soft_wrap=True)
+        print_line(console, note, "dim")
     if repeats := summary.get("repeats"):
-        console.print(_repeats_text(repeats), soft_wrap=True)
+        print_line(console, _repeats_text(repeats))
     if note := task.evidence_note:
-        console.print(note, style="yellow", soft_wrap=True)
+        print_line(console, note, "yellow")
     if failures := summary["failures"]:
         message, most = next(iter(failures.items()))
         note = f"{quantity(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
-        console.print(note, style="yellow", soft_wrap=True)
+        print_line(console, note, "yellow")
     if summary["errors"]:
         note = f"{quantity(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
-        console.print(note, style="red", soft_wrap=True)
+        print_line(console, note, "red")
 
 
 def _right_parts(right: JSON) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import read_place
+from ras_agent.app.cli.options import RunPlace, read_place
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 def export(
     *,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ],
+    run: RunPlace,
     to: Annotated[
         str,
         typer.Option(

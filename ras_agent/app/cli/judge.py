@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, AsJSON
-from ras_agent.app.cli.terminal import inert, inert_json, quantity
+from ras_agent.app.cli.options import INCOMPLETE, AsJSON, RunPlace
+from ras_agent.app.cli.terminal import inert, print_json, quantity
 from ras_agent.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
 
 def judge(
     *,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
-    ],
+    run: RunPlace,
     judge: Annotated[
         str, typer.Option(help="The model: provider:model, or vllm:URL#model.")
     ],
@@ -58,7 +54,7 @@ def judge(
         settings=_calls(settings.for_role("judge"), flags),
     )
     if as_json:
-        typer.echo(inert_json(json.dumps(summary_of(judged), ensure_ascii=False)))
+        print_json(summary_of(judged))
     else:
         interval = f"{100 * judged.low:.1f} to {100 * judged.high:.1f}"
         told = f"{judged.rule} by {inert(judged.judge)}: {100 * judged.mean:.1f} ({interval})"

@@ -22,7 +22,7 @@ from ras_agent.app.cli.options import (
 from ras_agent.app.cli.terminal import (
     hang,
     inert,
-    inert_json,
+    print_json,
     progress_bar,
     quantity,
     screen,
@@ -249,8 +249,6 @@ def stats(
     as_json: AsJSON = False,
 ) -> None:
     """Show the numbers of an index's graph, or one of its entities."""
-    import json
-
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.stats import about, counts
 
@@ -266,7 +264,7 @@ def stats(
             )
         table = about(graph, number)
     if as_json:
-        typer.echo(inert_json(json.dumps(table, ensure_ascii=False, indent=2)))
+        print_json(table, indent=2)
         return
     width = max(map(len, table))
     for name, value in table.items():

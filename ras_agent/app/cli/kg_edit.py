@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.options import IndexFolder, Quiet
-from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
+from ras_agent.app.cli.terminal import inert, print_json, print_line, quantity, screen
 from ras_agent.config.address import as_argument
 from ras_agent.contracts.errors import SettingsError
 
@@ -97,19 +97,19 @@ def edit(
         else f"edit {_line(report.edit)}"
     )
     console = screen(quiet=quiet)
-    console.print(outcome, soft_wrap=True)
+    print_line(console, outcome)
     for fact in report.left_out:
         said = f"{fact.subject} | {fact.predicate} | {fact.object}"
         line = f"left out, since both ends are one entity now: ({said})"
-        console.print(inert(line), soft_wrap=True)
+        print_line(console, inert(line))
     manifest = report.graph.manifest
     entities = (
         "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
     )
-    console.print(
+    print_line(
+        console,
         f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}",
-        style="dim",
-        soft_wrap=True,
+        "dim",
     )
 
 
@@ -146,20 +146,13 @@ def _fact(words: list[str]) -> Fact:
 
 
 def _print(index: Path, *, as_json: bool) -> None:
-    import json
 
     from ras_agent.tools.kg.edit import edits_of
     from ras_agent.tools.kg.edits import shown
 
     edits = edits_of(index)
     if as_json:
-        typer.echo(
-            inert_json(
-                json.dumps(
-                    [shown(edit) for edit in edits], ensure_ascii=False, indent=2
-                )
-            )
-        )
+        print_json([shown(edit) for edit in edits], indent=2)
     elif not edits:
         typer.echo(f"{inert(str(index))} has no edits")
     else:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ras_agent.config.address import Address, place_of
 from ras_agent.contracts.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ras_agent.config.settings import Settings
 
 
 def read_place(text: str) -> Path | Address:
@@ -54,6 +57,7 @@ Compacting = Annotated[
         help="When deleted text is erased from the files of the index: now, or by a later command.",
     ),
 ]
+RunPlace = Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IndexFolder = Annotated[
     Path,
@@ -94,6 +98,14 @@ RayAddress = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+
+
+def check_index(sample: bool, settings: Settings) -> None:
+    """Raise BadParameter if a search needs an index, and neither --index nor --sample names one."""
+    if not sample and settings.needs_index:
+        raise typer.BadParameter(
+            "there is no index to search: give --index PATH, or --sample to try the bundled one"
+        )
 
 
 def offline_note(role_names: Mapping[str, str]) -> str:

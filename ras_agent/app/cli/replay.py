@@ -4,22 +4,18 @@ to a hop.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ras_agent.app.cli.evaluate import RunOptions, progress
-from ras_agent.app.cli.options import INCOMPLETE
+from ras_agent.app.cli.options import INCOMPLETE, RunPlace
 from ras_agent.app.cli.terminal import inert_lines, screen
 
 
 def replay(
     *,
-    run: Annotated[
-        Path,
-        typer.Argument(help="The folder of an evaluation run.", show_default=False),
-    ],
+    run: RunPlace,
     from_hop: Annotated[
         int | None,
         typer.Option(

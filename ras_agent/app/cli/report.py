@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
-from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
+from ras_agent.app.cli.terminal import busy, inert, inert_lines, print_line, screen
 from ras_agent.contracts.errors import SettingsError, UnknownName
 
 
@@ -94,14 +94,10 @@ def report(
     if printed:
         typer.echo(inert_lines(text))
     if summary.missing and out:
-        console.print(
-            inert(f"no plots: {summary.missing}"), style="yellow", soft_wrap=True
-        )
+        print_line(console, inert(f"no plots: {summary.missing}"), "yellow")
     for path in targets:
-        console.print(
-            inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"),
-            style="dim",
-            soft_wrap=True,
+        print_line(
+            console, inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"), "dim"
         )
 
 

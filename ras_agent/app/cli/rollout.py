@@ -4,14 +4,13 @@ reward.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.options import Sample
-from ras_agent.app.cli.terminal import inert_json
+from ras_agent.app.cli.options import Sample, check_index
+from ras_agent.app.cli.terminal import print_json
 from ras_agent.config.settings import Settings
 
 _QUESTION = "The question"
@@ -98,10 +97,7 @@ def rollout(
 
     if not question.strip():
         raise typer.BadParameter("the question is blank: write a question")
-    if not sample and settings.needs_index:
-        raise typer.BadParameter(
-            "there is no index to search: give --index PATH, or --sample to try the bundled one"
-        )
+    check_index(sample, settings)
     if "planner" in flags:
         raise typer.BadParameter(
             "no policy to plan the rollout: give the address of the model in training, --policy URL#MODEL"
@@ -134,6 +130,6 @@ def rollout(
         # before it is printed, so that every printed reward was reported
         if event_url:
             await apost_reward(event_url, environment.get("AGL_KEY", ""), result)
-        typer.echo(inert_json(json.dumps(result.to_dict(), ensure_ascii=False)))
+        print_json(result.to_dict())
 
     asyncio.run(play())

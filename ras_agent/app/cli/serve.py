@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
-from ras_agent.app.cli.options import Sample, offline_note
+from ras_agent.app.cli.options import Sample, check_index, offline_note
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.errors import MissingExtra
 
@@ -24,7 +24,7 @@ def serve(
     """
     import asyncio
 
-    _check_index(sample, settings)
+    check_index(sample, settings)
     with _extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
 
@@ -46,7 +46,7 @@ def mcp(
     """
     import asyncio
 
-    _check_index(sample, settings)
+    check_index(sample, settings)
     with _extra("the Model Context Protocol", "mcp"):
         from ras_agent.app.serve.service import open_service
         from ras_agent.app.serve.tools import tools_over
@@ -74,13 +74,6 @@ def _models(settings: Settings) -> str:
         if name != "offline"
     ]
     return " · ".join(filter(None, (*models, offline_note(role_names))))
-
-
-def _check_index(sample: bool, settings: Settings) -> None:
-    if not sample and settings.needs_index:
-        raise typer.BadParameter(
-            "there is no index to search: give --index PATH, or --sample to try the bundled one"
-        )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from ras_agent.app.cli.options import (
     Workers,
     read_place,
 )
-from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import inert, print_line, progress_bar, quantity, screen
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.records import any_failed
 
@@ -118,7 +118,7 @@ def structure(
             workers=plan,
             on_end=on_end,
         )
-    console.print(tally.summary(triple_cache), style="dim", soft_wrap=True)
+    print_line(console, tally.summary(triple_cache), "dim")
     _print_failures(tally.failures)
     if any_failed(tally.failures) or skipped:
         raise typer.Exit(INCOMPLETE)

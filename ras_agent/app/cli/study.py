@@ -14,7 +14,7 @@ import typer
 
 from ras_agent.app.cli.evaluate import Benchmark, QuestionFile, RunOptions, progress
 from ras_agent.app.cli.options import INCOMPLETE, PricesFile
-from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
+from ras_agent.app.cli.terminal import inert, inert_lines, print_line, quantity, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -310,20 +310,18 @@ def run_and_show(design: Design, options: RunOptions) -> None:
     )
     typer.echo(inert_lines(outcome.tables.markdown).rstrip("\n"))
     if outcome.missing:
-        console.print(f"no pictures: {outcome.missing}", style="yellow", soft_wrap=True)
-    console.print(f"{outcome.folder.path} written", style="dim", soft_wrap=True)
+        print_line(console, f"no pictures: {outcome.missing}", "yellow")
+    print_line(console, f"{outcome.folder.path} written", "dim")
     if outcome.errors:
         note = f"{quantity(outcome.errors, 'question')} ended in an error; --retry-errors asks again"
-        console.print(note, style="red", soft_wrap=True)
+        print_line(console, note, "red")
         raise typer.Exit(INCOMPLETE)
 
 
 def _watch(console: Console, total: int) -> Watch:
     @contextmanager
     def watched(name: str, number: int, run: Run) -> Iterator[Callable[[Result], None]]:
-        console.print(
-            f"{number} of {total}  {inert(name)}", style="dim", soft_wrap=True
-        )
+        print_line(console, f"{number} of {total}  {inert(name)}", "dim")
         with progress(console, run) as on_end:
             yield on_end
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -29,6 +31,11 @@ def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
     return Console(
         stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False
     )
+
+
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Print a text as one line, which only the terminal may break."""
+    console.print(text, style=style, soft_wrap=True)
 
 
 @contextmanager
@@ -82,9 +89,14 @@ _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{''.join(sorted(REORDERING))}]")
 inert = one_line
 
 
-def inert_json(json: str) -> str:
+def inert_json(document: str) -> str:
     """Escape all control characters in a JSON document. JSON writers escape only some of them."""
-    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def print_json(data: Any, indent: int | None = None) -> None:
+    """Print data as a JSON document without control characters."""
+    typer.echo(inert_json(json.dumps(data, ensure_ascii=False, indent=indent)))
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ras_agent.app.cli.options import AsJSON
-from ras_agent.app.cli.terminal import inert, inert_json, quantity
+from ras_agent.app.cli.terminal import inert, print_json, quantity
 from ras_agent.contracts.errors import FlagError
 
 _Place = Annotated[
@@ -70,7 +70,6 @@ def list_stored(
     A thread of `ras-agent serve` has its caller's name before a slash.
     """
     import asyncio
-    import json
     from dataclasses import asdict
 
     from ras_agent.graphs.threads import StoredThread, alist_threads
@@ -82,11 +81,7 @@ def list_stored(
 
     stored = asyncio.run(threads())
     if as_json:
-        typer.echo(
-            inert_json(
-                json.dumps([asdict(thread) for thread in stored], ensure_ascii=False)
-            )
-        )
+        print_json([asdict(thread) for thread in stored])
         return
     for thread in stored:
         typer.echo(f"{inert(thread.id)}  {thread.began[:19]}  {inert(thread.question)}")

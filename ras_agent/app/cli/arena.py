@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.evaluate import RunOptions
-from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.options import PricesFile, data_option, run_option, varied_option
 from ras_agent.app.cli.study import run_and_show
 from ras_agent.app.cli.terminal import screen
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ras_agent.contracts.records import JSON
     from ras_agent.eval.study.arena import PublicSet, SetFiles
     from ras_agent.eval.study.run import StudyFolder
-
-_DATA = "Questions and corpus"
 
 
 def arena(
@@ -33,34 +31,26 @@ def arena(
     ],
     data: Annotated[
         Path,
-        typer.Option(
-            "--data",
-            help="The folder of its files, or a question file of your own.",
-            rich_help_panel=_DATA,
-        ),
+        data_option(help="The folder of its files, or a question file of your own."),
     ],
     out: Annotated[
         Path,
-        typer.Option(
+        run_option(
             "--out",
             "-o",
             help="The folder of the results, with a folder for each set; the same command resumes.",
-            rich_help_panel="The run",
         ),
     ] = Path("arena"),
     retriever: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A retriever; if not set, dense, bm25, ppr, gfm, ppr+dense, kg-mix. May be repeated.",
-            rich_help_panel="What is varied",
+        varied_option(
+            help="A retriever; if not set, dense, bm25, ppr, gfm, ppr+dense, kg-mix. May be repeated."
         ),
     ] = None,
     answers: Annotated[
         bool,
-        typer.Option(
-            "--answers",
-            help="Let the agent answer with each retriever, too.",
-            rich_help_panel="What is varied",
+        varied_option(
+            "--answers", help="Let the agent answer with each retriever, too."
         ),
     ] = False,
     prices: PricesFile = None,

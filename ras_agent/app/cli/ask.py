@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,77 +42,67 @@ if TYPE_CHECKING:
     from ras_agent.running.trace import Trace
     from ras_agent.tools.index.store import PassageIndex
 
-_OUTPUT = "Output"
+
+_output_option = partial(typer.Option, rich_help_panel="Output")
 
 
 def ask(
     *,
-    question: Annotated[
-        str, typer.Argument(help="The question, in quotes.", show_default=False)
-    ],
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     sample: Sample = False,
     settings: Settings,
     flags: frozenset[str],
     as_of: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel="Retrieval",
             metavar="DATE",
             help="Answer as of this date, e.g. 2016-05-01, without later documents and facts that held at other times.",
-            rich_help_panel="Retrieval",
             hidden=True,
         ),
     ] = None,
     thread: Annotated[
         str,
         typer.Option(
-            help="Continue the conversation of this name, which is stored in --checkpoint.",
             rich_help_panel="Loop",
+            help="Continue the conversation of this name, which is stored in --checkpoint.",
             hidden=True,
         ),
     ] = "",
     save: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Save the run as .html, .json, .graphml or .mmd. May be repeated.",
-            rich_help_panel=_OUTPUT,
+        _output_option(
+            help="Save the run as .html, .json, .graphml or .mmd. May be repeated."
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option(
+        _output_option(
             "--json",
             help="Print the trace as JSON; everything else goes to standard error.",
-            rich_help_panel=_OUTPUT,
         ),
     ] = False,
     reasons: Annotated[
         int,
-        typer.Option(
+        _output_option(
             min=0,
             help="For --save and --json: largest number of chains of facts that explain a hit of gfm, paths or pcst; 0 "
             "saves time.",
-            rich_help_panel=_OUTPUT,
             hidden=True,
         ),
     ] = 3,
     quiet: Annotated[
         bool,
-        typer.Option(
+        _output_option(
             "--quiet",
             "-q",
             help="Print only the answer.",
-            rich_help_panel=_OUTPUT,
             hidden=True,
         ),
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            help="Print all facts and whole quotes.",
-            rich_help_panel=_OUTPUT,
-        ),
+        _output_option("--verbose", "-v", help="Print all facts and whole quotes."),
     ] = False,
 ) -> None:
     """Answer a question from an index, step by step.

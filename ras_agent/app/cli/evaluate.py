@@ -17,6 +17,8 @@ from ras_agent.app.cli.options import (
     PricesFile,
     RayAddress,
     Workers,
+    data_option,
+    run_option,
 )
 from ras_agent.app.cli.terminal import inert, print_line, progress_bar, quantity, screen
 from ras_agent.config.settings import Settings
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.result import Result
     from ras_agent.eval.run.task import Task
 
-_DATA = "Questions and corpus"
-_RUN = "The run"
 _SECONDS_BETWEEN_LINES = 20.0
 """Seconds between two progress lines of a run without a terminal."""
 
@@ -42,77 +42,63 @@ class RunOptions:
 
     corpus: Annotated[
         Path | None,
-        typer.Option(
-            help="Passages to search, JSON Lines of id, text, title. If not set, those of the questions.",
-            rich_help_panel=_DATA,
+        data_option(
+            help="Passages to search, JSON Lines of id, text, title. If not set, those of the questions."
         ),
     ] = None
     embedder: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             help="Embeds --corpus, or the questions' own passages or graphs, for retrievers that need vectors: minilm, "
             "st:MODEL or provider:MODEL.",
-            rich_help_panel=_DATA,
             hidden=True,
         ),
     ] = None
     first: Annotated[
         int,
-        typer.Option(
+        data_option(
             min=1,
             help="The first question asked, from 1.",
-            rich_help_panel=_DATA,
             hidden=True,
         ),
     ] = 1
     limit: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many questions are asked; if not set, all.",
-            rich_help_panel=_DATA,
-        ),
+        data_option(min=1, help="How many questions are asked; if not set, all."),
     ] = None
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The folder of the results; the same command resumes.",
-            rich_help_panel=_RUN,
+        run_option(
+            "--out", "-o", help="The folder of the results; the same command resumes."
         ),
     ]
     concurrency: Annotated[
         int,
-        typer.Option(
+        run_option(
             min=1,
             help="Questions asked at the same time.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = 32
     metric: Annotated[
         list[str] | None,
-        typer.Option(
+        run_option(
             help="Metric to compute instead of the benchmark's, e.g. recall@10. May be repeated.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = None
     retry_errors: Annotated[
         bool,
-        typer.Option(
+        run_option(
             "--retry-errors",
             help="Ask questions again that ended in an error.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = False
     seed: Annotated[
         int,
-        typer.Option(
+        run_option(
             help="Seed of random choices, such as shuffles.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = 0
@@ -173,9 +159,7 @@ Benchmark = Annotated[
     str,
     typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions."),
 ]
-QuestionFile = Annotated[
-    Path, typer.Option(help="The question file.", rich_help_panel=_DATA)
-]
+QuestionFile = Annotated[Path, data_option(help="The question file.")]
 
 
 def evaluate(
@@ -185,80 +169,70 @@ def evaluate(
     ray_address: RayAddress = None,
     retrieval_only: Annotated[
         bool,
-        typer.Option(
+        run_option(
             "--retrieval-only",
             help="Only search for the question, without an answer.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(
+        run_option(
             help="Answer yes, no, or the title of the best passage (top-title) instead of asking the agent.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = None,
     instruction: Annotated[
         str,
-        typer.Option(
+        run_option(
             help="The benchmark's instruction: answer, answer_baseline, or answer_citing, to have the answerer list "
             "nodes and edges of the graph.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = "answer",
     context_use: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             help="How the passages that come with the questions are used: corpus searches their union; seed gives a "
             "question's own to its first hop; static gives them in place of a search. If not set, as the "
             "benchmark does.",
-            rich_help_panel=_DATA,
             hidden=True,
         ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option(
+        data_option(
             "--strict",
             help="Stop at a record that cannot be read.",
-            rich_help_panel=_DATA,
             hidden=True,
         ),
     ] = False,
     traces: Annotated[
         bool,
-        typer.Option(
+        run_option(
             "--traces/--no-traces",
             help="Store each question's trace.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = True,
     mauve: Annotated[
         str | None,
-        typer.Option(
+        run_option(
             help="Also compute MAUVE of the answers, with the vectors of this language model: gpt2-large, or a folder.",
-            rich_help_panel=_RUN,
             hidden=True,
         ),
     ] = None,
     repeat: Annotated[
         int,
-        typer.Option(
+        run_option(
             min=1,
             help="Ask all questions this many times, and measure how far the repeats agree.",
-            rich_help_panel=_RUN,
         ),
     ] = 1,
     prices: PricesFile = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            help="The run's name in reports.", rich_help_panel=_RUN, hidden=True
-        ),
+        run_option(help="The run's name in reports.", hidden=True),
     ] = None,
     benchmark: Benchmark,
     data: QuestionFile,

@@ -20,18 +20,15 @@ def examples(
     *,
     index: Annotated[
         Path,
-        typer.Argument(help="An index with a knowledge graph.", show_default=False),
+        typer.Argument(help="An index with a knowledge graph."),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="The folder of the set.", show_default=False),
+        typer.Option("--out", "-o", help="The folder of the set."),
     ],
     questions: Annotated[
         Path | None,
-        typer.Argument(
-            help="Questions that name the passages which support them.",
-            show_default=False,
-        ),
+        typer.Argument(help="Questions that name the passages which support them."),
     ] = None,
     benchmark: Annotated[
         str,
@@ -113,13 +110,11 @@ def train(
     *,
     sets: Annotated[
         list[Path],
-        typer.Argument(help="Folders that `kg examples` wrote.", show_default=False),
+        typer.Argument(help="Folders that `kg examples` wrote."),
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", "-o", help="The folder of the weights.", show_default=False
-        ),
+        typer.Option("--out", "-o", help="The folder of the weights."),
     ],
     start_from: Annotated[
         str | None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.writer import KGProgress
 
-_SAME = "What counts as the same"
-_READY = "Ready facts"
+_same_option = partial(typer.Option, rich_help_panel="What counts as the same")
+_ready_option = partial(typer.Option, rich_help_panel="Ready facts")
 _NODES = 300
 _AROUND = 100
 
@@ -67,45 +68,40 @@ def build(
     ] = None,
     openie: Annotated[
         Path | None,
-        typer.Option(
+        _ready_option(
             help="JSON Lines of id, text, triples and entities: facts of passages that are then not extracted.",
-            rich_help_panel=_READY,
             hidden=True,
         ),
     ] = None,
     gfm: Annotated[
         Path | None,
-        typer.Option(
+        _ready_option(
             help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.",
-            rich_help_panel=_READY,
             hidden=True,
         ),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
+        _same_option(
             callback=_cosine,
             help="Lowest cosine at which two names are taken for one thing.",
-            rich_help_panel=_SAME,
             hidden=True,
         ),
     ] = None,
     neighbours: Annotated[
         int | None,
-        typer.Option(
+        _same_option(
             min=0,
             help="Largest number of such names for each name.",
-            rich_help_panel=_SAME,
             hidden=True,
         ),
     ] = None,
     exact: Annotated[
         bool | None,
-        typer.Option(
+        _same_option(
             "--exact/--canonical",
             help="Compare names exactly as they are written, as gfm-rag does; with --canonical, 'The Bell' and 'bell' "
             "are one name.",
-            rich_help_panel=_SAME,
             hidden=True,
         ),
     ] = None,
@@ -180,14 +176,12 @@ def add(
             parser=read_place,
             metavar="PLACE",
             help="The index; created if it does not exist.",
-            show_default=False,
         ),
     ],
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files of a graph; docs/howto/own-graph.md lists the formats.",
-            show_default=False,
+            help="Files of a graph; docs/howto/own-graph.md lists the formats."
         ),
     ],
     embedder: Annotated[
@@ -220,9 +214,7 @@ def add(
 def delete(
     *,
     index: IndexFolder,
-    documents: Annotated[
-        list[str], typer.Argument(help="Ids of documents.", show_default=False)
-    ],
+    documents: Annotated[list[str], typer.Argument(help="Ids of documents.")],
     compact: Compacting = "now",
     quiet: Quiet = False,
 ) -> None:
@@ -277,9 +269,7 @@ def stats(
 
 def schema(
     *,
-    action: Annotated[
-        Literal["suggest"], typer.Argument(help="suggest.", show_default=False)
-    ],
+    action: Annotated[Literal["suggest"], typer.Argument(help="suggest.")],
     index: IndexFolder,
     least: Annotated[
         int, typer.Option(min=1, help="Least facts of a relation that is suggested.")
@@ -305,8 +295,7 @@ def export(
         Path,
         typer.Argument(
             help=".graphml, .json, .nt, .ttl, .rdf, .jsonld, .csv, .tsv, .jsonl, .html, a folder NAME.neo4j of Neo4j's "
-            "CSV, or gfm-rag's folder data/NAME.",
-            show_default=False,
+            "CSV, or gfm-rag's folder data/NAME."
         ),
     ],
     around: Annotated[

@@ -37,15 +37,12 @@ _WORDS = {
 def edit(
     *,
     index: IndexFolder,
-    action: Annotated[
-        str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)
-    ],
+    action: Annotated[str, typer.Argument(help=f"One of {', '.join(_WORDS)}.")],
     words: Annotated[
         list[str] | None,
         typer.Argument(
             help="remove, add: SUBJECT PREDICATE OBJECT; replace: these, and the three that are right; "
-            "merge: NAME INTO; split: NAME NEW_NAME; undo: a number of the list, else the last.",
-            show_default=False,
+            "merge: NAME INTO; split: NAME NEW_NAME; undo: a number of the list, else the last."
         ),
     ] = None,
     passage: Annotated[

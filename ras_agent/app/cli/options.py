@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -41,12 +42,17 @@ EXIT_CODES = (
     "130 interrupted."
 )
 
+data_option = partial(typer.Option, rich_help_panel="Questions and corpus")
+run_option = partial(typer.Option, rich_help_panel="The run")
+varied_option = partial(typer.Option, rich_help_panel="What is varied")
+"""Declare options of evaluations, each in one panel of the help."""
+
 Sample = Annotated[
     bool,
     typer.Option(
         "--sample",
-        help="Search the bundled sample instead of an index.",
         rich_help_panel="Retrieval",
+        help="Search the bundled sample instead of an index.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -57,13 +63,13 @@ Compacting = Annotated[
         help="When deleted text is erased from the files of the index: now, or by a later command.",
     ),
 ]
-RunPlace = Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
+RunPlace = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
+]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IndexFolder = Annotated[
     Path,
-    typer.Argument(
-        parser=read_place, metavar="PLACE", help="The index.", show_default=False
-    ),
+    typer.Argument(parser=read_place, metavar="PLACE", help="The index."),
 ]
 PricesFile = Annotated[
     Path | None,
@@ -72,30 +78,26 @@ PricesFile = Annotated[
         help='Your prices per million tokens: {"model": {"input": 1, "output": 2}}.',
     ),
 ]
-_RUN = "The run"
 Engine = Annotated[
     str,
-    typer.Option(
+    run_option(
         hidden=True,
         help="Where the work is done: in this process (here), in several processes, or on a Ray cluster (ray).",
-        rich_help_panel=_RUN,
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
+    run_option(
         hidden=True,
         min=1,
         help="Number of workers of --engine. If not set, one per core.",
-        rich_help_panel=_RUN,
     ),
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option(
+    run_option(
         hidden=True,
         help="Address of a Ray cluster. If not set, RAY_ADDRESS, or a cluster that is started here.",
-        rich_help_panel=_RUN,
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ras_agent.app.cli.evaluate import RunOptions, progress
-from ras_agent.app.cli.options import INCOMPLETE, RunPlace
+from ras_agent.app.cli.options import INCOMPLETE, RunPlace, run_option
 from ras_agent.app.cli.terminal import inert_lines, screen
 
 
@@ -18,10 +18,9 @@ def replay(
     run: RunPlace,
     from_hop: Annotated[
         int | None,
-        typer.Option(
+        run_option(
             min=1,
             help="The first hop that is asked again, by the roles given here. If not set, no model is asked.",
-            rich_help_panel="The run",
         ),
     ] = None,
     exit_code: Annotated[

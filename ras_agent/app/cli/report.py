@@ -105,13 +105,11 @@ def diff(
     *,
     before: Annotated[
         Path,
-        typer.Argument(help="The folder of an evaluation run.", show_default=False),
+        typer.Argument(help="The folder of an evaluation run."),
     ],
     after: Annotated[
         Path,
-        typer.Argument(
-            help="The folder of another run of the same questions.", show_default=False
-        ),
+        typer.Argument(help="The folder of another run of the same questions."),
     ],
     most: Annotated[
         int,

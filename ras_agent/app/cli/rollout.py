@@ -5,6 +5,7 @@ reward.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,61 +14,53 @@ from ras_agent.app.cli.options import Sample, check_index
 from ras_agent.app.cli.terminal import print_json
 from ras_agent.config.settings import Settings
 
-_QUESTION = "The question"
-_POLICY = "The policy"
-_REWARD = "The reward"
+_question_option = partial(typer.Option, rich_help_panel="The question")
+_reward_option = partial(typer.Option, rich_help_panel="The reward")
 
 
 def rollout(
     *,
-    question: Annotated[
-        str, typer.Argument(envvar="QUESTION", help="The question.", show_default=False)
-    ],
+    question: Annotated[str, typer.Argument(envvar="QUESTION", help="The question.")],
     answer: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A gold answer; may be repeated. If not set, the variable GOLDEN_ANSWERS.",
-            rich_help_panel=_QUESTION,
+        _question_option(
+            help="A gold answer; may be repeated. If not set, the variable GOLDEN_ANSWERS."
         ),
     ] = None,
     supporting: Annotated[
         list[str] | None,
-        typer.Option(
-            help="The title of a gold passage; may be repeated. If not set, the variable SUPPORTING.",
-            rich_help_panel=_QUESTION,
+        _question_option(
+            help="The title of a gold passage; may be repeated. If not set, the variable SUPPORTING."
         ),
     ] = None,
     policy: Annotated[
         str,
         typer.Option(
+            rich_help_panel="The policy",
             metavar="URL#MODEL",
             help="Address and name of the planner's model. If not set, AGL_OPENAI_BASE_URL or OPENAI_BASE_URL.",
-            rich_help_panel=_POLICY,
         ),
     ] = "",
     reward: Annotated[
         list[str] | None,
-        typer.Option(
+        _reward_option(
             metavar="NAME=WEIGHT",
             help="A part of the reward and its weight; may be repeated. If not set, f1=1 and form=0.1.",
-            rich_help_panel=_REWARD,
         ),
     ] = None,
     own_answer: Annotated[
         bool,
-        typer.Option(
+        _reward_option(
             "--own-answer",
             help="Score the policy's own answer instead of the answerer's.",
-            rich_help_panel=_REWARD,
         ),
     ] = False,
     event_url: Annotated[
         str,
-        typer.Option(
+        _reward_option(
             envvar="AGL_EVENT_URL",
             metavar="URL",
             help="Address to which the reward is posted.",
-            rich_help_panel=_REWARD,
         ),
     ] = "",
     sample: Sample = False,

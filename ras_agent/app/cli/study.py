@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.evaluate import Benchmark, QuestionFile, RunOptions, progress
-from ras_agent.app.cli.options import INCOMPLETE, PricesFile
+from ras_agent.app.cli.options import INCOMPLETE, PricesFile, data_option, varied_option
 from ras_agent.app.cli.terminal import inert, inert_lines, print_line, quantity, screen
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.result import Result
     from ras_agent.eval.study import Design
     from ras_agent.eval.study.run import Watch
-
-_VARIED = "What is varied"
-_DATA = "Questions and corpus"
 
 
 # ---- one function for each study
@@ -58,31 +55,26 @@ def abundance(
     *,
     share: Annotated[
         list[float] | None,
-        typer.Option(
-            help="A share of the triples; if not set, 0.1, 0.2, ... 1. May be repeated.",
-            rich_help_panel=_VARIED,
+        varied_option(
+            help="A share of the triples; if not set, 0.1, 0.2, ... 1. May be repeated."
         ),
     ] = None,
     shuffles: Annotated[
         int,
-        typer.Option(
-            min=1, help="Random orders of leaving triples out.", rich_help_panel=_VARIED
-        ),
+        varied_option(min=1, help="Random orders of leaving triples out."),
     ] = 5,
     order: Annotated[
         list[str] | None,
-        typer.Option(
+        varied_option(
             help="Order in which the best triples stay, in place of shuffles: use, likeness or aligner:FOLDER. May be "
-            "repeated.",
-            rich_help_panel=_VARIED,
+            "repeated."
         ),
     ] = None,
     evidence: Annotated[
         Evidence,
-        typer.Option(
+        varied_option(
             help="What the answerer sees in addition to the triples: nothing (facts), the sentences that state them "
-            "(kept), or all passages (all).",
-            rich_help_panel=_VARIED,
+            "(kept), or all passages (all)."
         ),
     ] = Evidence.facts,
     benchmark: Benchmark,
@@ -110,34 +102,28 @@ def extractors(
     benchmark: Annotated[
         str,
         typer.Argument(
-            help="Benchmark of questions to ask as well: hotpotqa, musique, ... or jsonl.",
-            show_default=False,
+            help="Benchmark of questions to ask as well: hotpotqa, musique, ... or jsonl."
         ),
     ] = "",
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", help="The question file of the benchmark.", rich_help_panel=_DATA
-        ),
+        data_option(help="The question file of the benchmark."),
     ] = None,
     gold: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Texts with gold triples, JSON Lines of text, triples. May be repeated.",
-            rich_help_panel=_DATA,
+        data_option(
+            help="Texts with gold triples, JSON Lines of text, triples. May be repeated."
         ),
     ] = None,
     gold_limit: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Number of texts that are read from each file. If not set, all.",
-            rich_help_panel=_DATA,
+        data_option(
+            min=1, help="Number of texts that are read from each file. If not set, all."
         ),
     ] = None,
     extractor: Annotated[
         list[str] | None,
-        typer.Option(help="An extractor. May be repeated.", rich_help_panel=_VARIED),
+        varied_option(help="An extractor. May be repeated."),
     ] = None,
     options: RunOptions,
 ) -> None:
@@ -169,15 +155,12 @@ def graph_pays(
     ] = "jsonl",
     data: Annotated[
         Path,
-        typer.Option(
-            "--questions", "--data", help="The question file.", rich_help_panel=_DATA
-        ),
+        data_option("--questions", "--data", help="The question file."),
     ],
     retriever: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, kg-mix. May be repeated.",
-            rich_help_panel=_VARIED,
+        varied_option(
+            help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, kg-mix. May be repeated."
         ),
     ] = None,
     prices: PricesFile = None,
@@ -234,11 +217,11 @@ def roles(
     *,
     planner: Annotated[
         list[str] | None,
-        typer.Option(help="A planner. May be repeated.", rich_help_panel=_VARIED),
+        varied_option(help="A planner. May be repeated."),
     ] = None,
     answerer: Annotated[
         list[str] | None,
-        typer.Option(help="An answerer. May be repeated.", rich_help_panel=_VARIED),
+        varied_option(help="An answerer. May be repeated."),
     ] = None,
     benchmark: Benchmark,
     data: QuestionFile,
@@ -260,18 +243,14 @@ def sweep(
     *,
     max_hops: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1,
-            help="A hop limit; if not set, 1, 2, 3, 5. May be repeated.",
-            rich_help_panel=_VARIED,
+        varied_option(
+            min=1, help="A hop limit; if not set, 1, 2, 3, 5. May be repeated."
         ),
     ] = None,
     k: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1,
-            help="Passages per hop; if not set, 3, 5, 10. May be repeated.",
-            rich_help_panel=_VARIED,
+        varied_option(
+            min=1, help="Passages per hop; if not set, 3, 5, 10. May be repeated."
         ),
     ] = None,
     benchmark: Benchmark,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -59,6 +60,17 @@ class MissingExtra(RasError, ImportError):
         super().__init__(message)
         self.feature = feature
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """Raise MissingExtra if an import in the block fails, unless the missing module is part of ras_agent."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "ras_agent":
+            raise
+        raise MissingExtra(feature, extra) from error
 
 
 class UnknownName(RasError, ValueError):

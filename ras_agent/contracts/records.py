@@ -536,10 +536,7 @@ class Plan(Record):
     of sub-queries.
     """
 
-    json_keys = (
-        *("action", "subquery", "reason", "answer?", "dialogue?", "further?"),
-        "retriever?",
-    )
+    json_keys = ("*", "answer?", "dialogue?", "further?", "retriever?")
 
     action: Action
     """"subq" to search, or one of the actions that end the search; see `Action`"""
@@ -634,21 +631,7 @@ class Citation(Record):
     there.
     """
 
-    json_keys = (
-        *(
-            "number",
-            "passage_id",
-            "title",
-            "start",
-            "end",
-            "quote",
-            "triple_ids",
-            "file",
-            "page",
-            "supported",
-        ),
-        "headings?",
-    )
+    json_keys = ("*", "headings?")
 
     number: int
     """the number in the answer's text, as in "[2]\""""
@@ -690,7 +673,7 @@ class Citation(Record):
 class Claim(Record):
     """Holds a statement that some documents make and others contradict."""
 
-    json_keys = ("text", "citations", "documents", "date", "independent?")
+    json_keys = ("*", "independent?")
 
     text: str
     citations: tuple[int, ...] = ()
@@ -706,8 +689,6 @@ class Claim(Record):
 @dataclass(frozen=True)
 class Dispute(Record):
     """Holds the claims of documents that disagree; the first claim is the answer's."""
-
-    json_keys = ("claims",)
 
     claims: tuple[Claim, ...]
 
@@ -759,20 +740,7 @@ class Exchange(Record):
 class Call(Record):
     """Records one model call. The token counts are those that the server reported, or estimates."""
 
-    json_keys = (
-        *(
-            "role",
-            "hop",
-            "model",
-            "input_tokens",
-            "output_tokens",
-            "cached_tokens",
-            "seconds",
-            "replayed",
-            "estimated",
-        ),
-        *("key?", "unread?"),
-    )
+    json_keys = ("*", "key?", "unread?")
 
     role: str
     hop: int

@@ -39,7 +39,7 @@ class Record:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     json_keys: ClassVar[tuple[str, ...]] = ()
     """Names of fields and properties. A key "by?" is left out if it has its default; "plan.*" stands for all keys of
-    the field `plan`."""
+    the field `plan`, and "*" for all fields that are not listed, also for those that a subclass adds."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain JSON, the form in which state and traces hold it."""
@@ -102,7 +102,13 @@ def _keys(record: Any) -> tuple[_Key, ...]:
 def _list_keys(record: Any) -> Iterator[_Key]:
     kinds = get_type_hints(record)
     own_fields = {field.name: field for field in fields(record)}
-    for entry in record.json_keys or own_fields:
+    entries: list[str] = []
+    for entry in record.json_keys or ("*",):
+        listed = [entry]
+        if entry == "*":
+            listed = [name for name in own_fields if f"{name}?" not in record.json_keys]
+        entries += listed
+    for entry in entries:
         name = entry.removesuffix("?")
         if name.endswith(".*"):
             inner = name.removesuffix(".*")

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError, UnknownName
+from ras_agent.contracts.errors import SettingsError, UnknownName, needs_extra
 from ras_agent.running.silence import SECONDS, TCP, impatient
 
 if TYPE_CHECKING:
@@ -71,10 +71,8 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
     elif kind == "sqlite":
         import sqlite3
 
-        try:
+        with needs_extra("the SQLite checkpointer", "sqlite"):
             from langgraph.checkpoint.sqlite import SqliteSaver
-        except ImportError as error:
-            raise MissingExtra("the SQLite checkpointer", "sqlite") from error
         # the saver locks its connection, so any thread may use it
         with closing(
             sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)
@@ -85,13 +83,11 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
                 saver.setup()
             yield saver
     else:
-        try:
+        with needs_extra("the Postgres checkpointer", "postgres"):
             from langgraph.checkpoint.postgres import PostgresSaver
             from psycopg import Connection, OperationalError
             from psycopg.rows import dict_row
             from psycopg_pool import ConnectionPool
-        except ImportError as error:
-            raise MissingExtra("the Postgres checkpointer", "postgres") from error
         kind_of_connection: Any = impatient(Connection)
         # one plain connection first: if it fails, it fails at once and with the server's own message
         with kind_of_connection.connect(
@@ -127,20 +123,16 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
 
         yield InMemorySaver(serde=_strict())
     elif kind == "sqlite":
-        try:
+        with needs_extra("the SQLite checkpointer", "sqlite"):
             from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-        except ImportError as error:
-            raise MissingExtra("the SQLite checkpointer", "sqlite") from error
         async with _file(target) as file:
             in_file = AsyncSqliteSaver(file, serde=_strict())
             with _naming(target):
                 await in_file.setup()
             yield in_file
     else:
-        try:
+        with needs_extra("the Postgres checkpointer", "postgres"):
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-        except ImportError as error:
-            raise MissingExtra("the Postgres checkpointer", "postgres") from error
         async with _postgres(target) as pool:
             saver = AsyncPostgresSaver(pool, serde=_strict())
             await saver.setup()
@@ -160,10 +152,8 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
     if kind == "memory":
         yield None
     elif kind == "sqlite":
-        try:
+        with needs_extra("the SQLite store", "sqlite"):
             from langgraph.store.sqlite.aio import AsyncSqliteStore
-        except ImportError as error:
-            raise MissingExtra("the SQLite store", "sqlite") from error
         place = target if target == ":memory:" else f"{target}.store"
         async with (
             _file(place, isolation_level=None) as file,
@@ -173,10 +163,8 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
                 await store.setup()
             yield store
     else:
-        try:
+        with needs_extra("the Postgres store", "postgres"):
             from langgraph.store.postgres.aio import AsyncPostgresStore
-        except ImportError as error:
-            raise MissingExtra("the Postgres store", "postgres") from error
         async with _postgres(target) as pool, AsyncPostgresStore(pool) as store:
             await store.setup()
             yield store

@@ -187,11 +187,7 @@ class Calibration(Record):
     threshold that limits the risk.
     """
 
-    json_keys = (
-        *("schema", "version", "run", "condition", "asked_by", "settings_sha256"),
-        *("right", "risk", "sure", "n", "count_right", "offset", "weights"),
-        *("threshold", "table", "error", "area"),
-    )
+    json_keys = ("schema", "version", "*")
     schema: ClassVar[Literal["ras-agent/calibration"]] = "ras-agent/calibration"
     version: ClassVar[Literal[1]] = 1
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import typer
 
 from ras_agent.app.cli.options import Sample, check_index, offline_note
 from ras_agent.config.settings import Settings
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 
 
 def serve(
@@ -25,7 +22,7 @@ def serve(
     import asyncio
 
     check_index(sample, settings)
-    with _extra("the server", "serve"):
+    with needs_extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
 
     def announce(url: str) -> None:
@@ -47,7 +44,7 @@ def mcp(
     import asyncio
 
     check_index(sample, settings)
-    with _extra("the Model Context Protocol", "mcp"):
+    with needs_extra("the Model Context Protocol", "mcp"):
         from ras_agent.app.serve.service import open_service
         from ras_agent.app.serve.tools import tools_over
 
@@ -74,14 +71,3 @@ def _models(settings: Settings) -> str:
         if name != "offline"
     ]
     return " · ".join(filter(None, (*models, offline_note(role_names))))
-
-
-@contextmanager
-def _extra(feature: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtra if an import in the block fails, unless the missing module is part of ras_agent."""
-    try:
-        yield
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "ras_agent":
-            raise
-        raise MissingExtra(feature, extra) from error

@@ -270,40 +270,29 @@ class _Response:
                 "role": "assistant",
             }
             output = [{**item, "content": content}]
-        marks = marks_of(outputs or {})
         return {
-            **{
-                "id": self._id,
-                "object": "response",
-                "created_at": self._created,
-                "status": status,
-                "error": None,
-            },
-            **{
-                "incomplete_details": None,
-                "instructions": body.instructions,
-                "model": MODEL,
-                "output": output,
-            },
-            **{
-                "parallel_tool_calls": False,
-                "previous_response_id": body.previous_response_id,
-                "store": body.store,
-            },
-            **{
-                "temperature": None,
-                "top_p": None,
-                "max_output_tokens": None,
-                "truncation": "disabled",
-            },
-            **{
-                "tool_choice": "auto",
-                "tools": [],
-                "text": {"format": {"type": "text"}},
-                "metadata": {},
-            },
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": body.instructions,
+            "model": MODEL,
+            "output": output,
+            "parallel_tool_calls": False,
+            "previous_response_id": body.previous_response_id,
+            "store": body.store,
+            "temperature": None,
+            "top_p": None,
+            "max_output_tokens": None,
+            "truncation": "disabled",
+            "tool_choice": "auto",
+            "tools": [],
+            "text": {"format": {"type": "text"}},
+            "metadata": {},
             "usage": _usage(outputs) if outputs is not None else None,
-            **marks,
+            **marks_of(outputs or {}),
         }
 
 

@@ -14,18 +14,14 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set
 
 _MAKERS = {
-    **{
-        "founded": "founder",
-        "invented": "inventor",
-        "discovered": "discoverer",
-        "designed": "designer",
-    },
-    **{
-        "written": "author",
-        "directed": "director",
-        "composed": "composer",
-        "painted": "painter",
-    },
+    "founded": "founder",
+    "invented": "inventor",
+    "discovered": "discoverer",
+    "designed": "designer",
+    "written": "author",
+    "directed": "director",
+    "composed": "composer",
+    "painted": "painter",
 }
 _PAST = {"written": "wrote"}  # past tenses that differ from the participle
 _OFFICES = (

@@ -175,19 +175,20 @@ class Decision(Record):
     """
 
     json_keys = (
-        *(
-            "action",
-            "by?",
-            "note?",
-            "to?",
-            "subquery?",
-            "stop?",
-            "fact?",
-            "subject?",
-            "predicate?",
-            "object?",
-        ),
-        *("passage_id?", "quote?", "answer?", "citations?"),
+        "action",
+        "by?",
+        "note?",
+        "to?",
+        "subquery?",
+        "stop?",
+        "fact?",
+        "subject?",
+        "predicate?",
+        "object?",
+        "passage_id?",
+        "quote?",
+        "answer?",
+        "citations?",
     )
 
     action: Action

@@ -142,7 +142,11 @@ class Review:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the review that `to_dict` wrote."""
-        plan = data.get("plan")
+        values: dict[str, Any] = {
+            name: data[name] for name in cls.__dataclass_fields__ if name in data
+        }
+        if values.get("plan"):
+            values["plan"] = Plan.from_dict(values["plan"])
         facts = [
             (Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())
         ]
@@ -150,22 +154,13 @@ class Review:
             (passage["id"], passage["title"]) for passage in data.get("passages", ())
         ]
         citations = map(Citation.from_dict, data.get("citations", ()))
-        return cls(
-            at=data["at"],
-            hop=data["hop"],
-            question=data["question"],
-            actions=tuple(data["actions"]),
-            error=data.get("error", ""),
-            plan=plan and Plan.from_dict(plan),
-            stop_reason=data.get("stop_reason", ""),
-            subquery=data.get("subquery", ""),
-            facts=tuple(facts),
-            passages=tuple(passages),
-            answer=data.get("answer", ""),
-            citations=tuple(citations),
-            abstained=data.get("abstained", False),
-            suggestion=data.get("suggestion", ""),
-        )
+        values |= {
+            "actions": tuple(data["actions"]),
+            "facts": tuple(facts),
+            "passages": tuple(passages),
+            "citations": tuple(citations),
+        }
+        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import typer
 
 from ras_agent.app.cli.evaluate import RunOptions
 from ras_agent.app.cli.options import PricesFile, data_option, run_option, varied_option
-from ras_agent.app.cli.study import run_and_show
-from ras_agent.app.cli.terminal import screen
+from ras_agent.app.cli.study import make_index, run_and_show
 
 if TYPE_CHECKING:
     from ras_agent.config.settings import Settings
@@ -97,17 +96,10 @@ def _built(
 ) -> JSON:
     """Make the index and its graph, unless they exist already, and return how many seconds that took."""
     from ras_agent.eval.study.arena import set_passages
-    from ras_agent.eval.study.graph_pays import index_with_graph
 
     if folder.built_path.exists():
         earlier: JSON = json.loads(folder.built_path.read_text("utf-8"))
         return earlier
-    folder.check_content()
-    console = screen(quiet=options.quiet, stderr=True)
-    console.print("making the index and its graph", style="dim")
-    passages = set_passages(public, files)
-    embedder = options.embedder or "minilm"
-    took = index_with_graph(folder.index_path, passages, embedder, settings)
-    console.print(str(took), style="dim")
+    took = make_index(folder, set_passages(public, files), settings, options)
     folder.write_json(folder.built_path.name, asdict(took))
     return asdict(took)

@@ -15,6 +15,7 @@ from ras_agent.app.cli.terminal import (
     hang,
     inert,
     name_list,
+    print_outcome,
     progress_bar,
     quantity,
     screen,
@@ -219,6 +220,9 @@ def _print_report(
 
     from ras_agent.tools.index.chunk import Chunking
 
+    def say(label: str, text: str) -> None:
+        hang(console, Text(label), Text(text, "dim"), 9)
+
     left_out = [item for item in report.skipped if not item.error]
     if left_out:
         lines = (
@@ -226,66 +230,35 @@ def _print_report(
             if verbose
             else _group_lines(left_out)
         )
-        hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
+        say("left out", "\n".join(map(inert, lines)))
     for old, new in report.moved:
-        hang(
-            console,
-            Text("moved    "),
-            Text(f"{inert(old)} is now {inert(new)}", "dim"),
-            9,
-        )
+        say("moved", f"{inert(old)} is now {inert(new)}")
     if report.remaining:
         remedy = "forgotten, and still there: the next index of its folder reads it again; move or delete it"
-        hang(
-            console,
-            Text("remains  "),
-            Text(f"{name_list(report.remaining)}: {remedy}", "dim"),
-            9,
-        )
+        say("remains", f"{name_list(report.remaining)}: {remedy}")
     if report.long_records:
         what = "record is" if report.long_records == 1 else "records are"
         remedy = f"longer than {Chunking().size:,} characters and whole, as records with an id are; --chunk-size N cuts them"
-        hang(
-            console,
-            Text("long     "),
-            Text(f"{report.long_records:,} {what} {remedy}", "dim"),
-            9,
-        )
+        say("long", f"{report.long_records:,} {what} {remedy}")
     if report.stranded:
         remedy = "what came from there is still in the index; --forget PATH removes it"
-        hang(
-            console,
-            Text("gone     "),
-            Text(f"{name_list(report.stranded)}: {remedy}", "dim"),
-            9,
-        )
+        say("gone", f"{name_list(report.stranded)}: {remedy}")
     if report.vanished:
         remedy = (
             "not pruned, because their place cannot be read"
             if prune
             else "--prune removes them"
         )
-        hang(
-            console,
-            Text("gone     "),
-            Text(f"{name_list(report.vanished)}: still in the index; {remedy}", "dim"),
-            9,
-        )
-    parts = [
-        quantity(report.passages_total, "passage"),
+        say("gone", f"{name_list(report.vanished)}: still in the index; {remedy}")
+    counts = [
         f"{report.passages_written:,} written",
         f"{quantity(report.documents_removed, 'document')} removed",
         f"{quantity(report.files_unchanged, 'file')} unchanged",
         f"{len(left_out):,} left out",
         quantity(len(report.errors), "error"),
     ]
-    parts[1:] = [part for part in parts[1:] if not part.startswith("0 ")]
-    hang(
-        console,
-        Text(f"{inert(str(out))} ", "bold"),
-        Text(" · ".join(parts)),
-        len(str(out)) + 1,
-    )
+    total = quantity(report.passages_total, "passage")
+    print_outcome(console, out, [total], counts)
 
 
 def _print_errors(report: IngestReport) -> None:

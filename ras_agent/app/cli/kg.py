@@ -21,9 +21,9 @@ from ras_agent.app.cli.options import (
     read_place,
 )
 from ras_agent.app.cli.terminal import (
-    hang,
     inert,
     print_json,
+    print_outcome,
     progress_bar,
     quantity,
     screen,
@@ -417,8 +417,6 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     """Print the report of a build, and each of its errors. Exits with code 3 if there are errors other than
     refused facts.
     """
-    from rich.text import Text
-
     for item in report.skipped:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
     for failure in report.failures:
@@ -432,8 +430,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     ]
     if report.graph.database is None:
         of_graph = ["no knowledge graph"]
-    parts = [
-        *of_graph,
+    counts = [
         f"{quantity(report.read, 'passage')} read",
         f"{report.imported:,} imported",
         f"{report.erased:,} erased",
@@ -441,13 +438,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
         quantity(len(report.failures), "failure"),
         f"{len(report.skipped):,} skipped",
     ]
-    parts = [part for part in parts if part in of_graph or not part.startswith("0 ")]
-    hang(
-        console,
-        Text(f"{inert(str(index))} ", "bold"),
-        Text(" · ".join(parts)),
-        len(str(index)) + 1,
-    )
+    print_outcome(console, index, of_graph, counts)
     if any_failed(report.failures) or any(item.error for item in report.skipped):
         raise typer.Exit(INCOMPLETE)
 

@@ -4,7 +4,7 @@ contributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -19,10 +19,13 @@ from ras_agent.app.cli.terminal import inert, inert_lines, print_line, quantity,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.config.settings import Settings
+    from ras_agent.contracts.records import Passage
     from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
     from ras_agent.eval.study import Design
-    from ras_agent.eval.study.run import Watch
+    from ras_agent.eval.study.graph_pays import Built
+    from ras_agent.eval.study.run import StudyFolder, Watch
 
 
 # ---- one function for each study
@@ -174,22 +177,16 @@ def graph_pays(
     """
     from ras_agent.eval.benchmarks import benchmark as find_benchmark
     from ras_agent.eval.run.prices import load_prices
-    from ras_agent.eval.study.graph_pays import graph_pays_design, index_with_graph
+    from ras_agent.eval.study.graph_pays import graph_pays_design
     from ras_agent.eval.study.run import StudyFolder
 
     settings = options.run_settings()
     table = load_prices(prices)
     folder = StudyFolder(options.out)
-    console = screen(quiet=options.quiet, stderr=True)
     if settings.index is None:
-        folder.check_content()
         source = find_benchmark(benchmark)
         passages = source.corpus(options.corpus or source.load(data))
-        console.print("making the index and its graph", style="dim")
-        took = index_with_graph(
-            folder.index_path, passages, options.embedder or "minilm", settings
-        )
-        console.print(str(took), style="dim")
+        make_index(folder, passages, settings, options)
         settings = settings.model_copy(update={"index": folder.index_path})
     task = options.task(benchmark, data, settings)
     run_and_show(
@@ -270,6 +267,24 @@ def sweep(
 
 
 # ---- steps that all studies share
+
+
+def make_index(
+    folder: StudyFolder,
+    passages: Iterable[Passage],
+    settings: Settings,
+    options: RunOptions,
+) -> Built:
+    """Make the index of a study and its graph, and return how long that took."""
+    from ras_agent.eval.study.graph_pays import index_with_graph
+
+    folder.check_content()
+    console = screen(quiet=options.quiet, stderr=True)
+    console.print("making the index and its graph", style="dim")
+    embedder = options.embedder or "minilm"
+    took = index_with_graph(folder.index_path, passages, embedder, settings)
+    console.print(str(took), style="dim")
+    return took
 
 
 def run_and_show(design: Design, options: RunOptions) -> None:

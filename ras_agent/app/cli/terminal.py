@@ -142,6 +142,16 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         console.print(head, soft_wrap=True)
 
 
+def print_outcome(
+    console: Console, place: object, content: Sequence[str], counts: Sequence[str]
+) -> None:
+    """Print a place, such as an index, and to its right its content, and the counts that are not 0."""
+    changes = [count for count in counts if not count.startswith("0 ")]
+    label = Text(f"{inert(str(place))} ", "bold")
+    body = Text(" · ".join([*content, *changes]))
+    hang(console, label, body, len(str(place)) + 1)
+
+
 def fact_line(
     subject: str, predicate: str, target: str, *, limit: int | None = None
 ) -> Text:

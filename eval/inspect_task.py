@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ras_agent.config.settings import Settings
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.formats.inspect_log import scorer_name
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
@@ -138,11 +138,9 @@ def _bridged_model() -> object:
     Raises:
         MissingExtra: the client library is not installed.
     """
-    try:
+    with needs_extra("Inspect's bridge", "openai"):
         from langchain_openai import ChatOpenAI
         from pydantic import SecretStr
-    except ImportError as error:
-        raise MissingExtra("Inspect's bridge", "openai") from error
     return ChatOpenAI(model="inspect", api_key=SecretStr("inspect"), max_retries=0)
 
 
@@ -152,12 +150,10 @@ def _inspect() -> Any:
     Raises:
         MissingExtra: inspect-ai is not installed.
     """
-    try:
+    with needs_extra("a task of Inspect", "inspect"):
         return SimpleNamespace(
             **{
                 name: getattr(import_module(module), name)
                 for name, module in _NAMES.items()
             }
         )
-    except ImportError as error:
-        raise MissingExtra("a task of Inspect", "inspect") from error

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import UUID
 
-from ras_agent.contracts.errors import IngestError, MissingExtra
+from ras_agent.contracts.errors import IngestError, needs_extra
 from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
@@ -467,10 +467,8 @@ def _row(
 
 
 def _parquet(path: Path) -> Iterator[QuestionRecord]:
-    try:
+    with needs_extra("reading Parquet", "datasets"):
         from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise MissingExtra("reading Parquet", "datasets") from error
     number = 0
     try:
         with parquet.ParquetFile(path) as file:

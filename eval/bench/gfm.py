@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Floats, Ints
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
@@ -85,11 +85,9 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     Raises:
         MissingExtra: torch or numba is not installed.
     """
-    try:
+    with needs_extra("the GFM network", "gnn"):
         import numba  # noqa: F401
         import torch
-    except ImportError as error:
-        raise MissingExtra("the GFM network", "gnn") from error
     config, weights = load_gfm(weights_folder(PACKAGED_NAME))
     embedder = resolve_embedder("minilm")
     relations = []

@@ -22,7 +22,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.contracts.records import Passage, Source, Step, Triple
 from ras_agent.eval.bench.rows import BenchRow
@@ -166,8 +166,6 @@ def _dumped(trace: Trace) -> str:
 
 
 def _networkx() -> Any:
-    try:
+    with needs_extra("the benchmark's peer", "eval"):
         import networkx
-    except ImportError as error:
-        raise MissingExtra("the benchmark's peer", "eval") from error
     return networkx

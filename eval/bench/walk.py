@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.bench.gfm import drawn_facts
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.kg.page_rank import PageRank
@@ -25,11 +25,9 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     Raises:
         MissingExtra: rustworkx or scipy is not installed.
     """
-    try:
+    with needs_extra("the benchmark's peer", "graph"):
         import rustworkx
         from scipy.sparse import csr_matrix
-    except ImportError as error:
-        raise MissingExtra("the benchmark's peer", "graph") from error
     edges = drawn_facts(entities, 500, facts)
     pairs = edges[edges[:, 0] != edges[:, 2]][:, [0, 2]]
     both = np.concatenate((pairs, pairs[:, ::-1]))

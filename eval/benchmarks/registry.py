@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ras_agent.config import registry
-from ras_agent.contracts.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.contracts.errors import (
+    IngestError,
+    UnknownName,
+    needs_extra,
+)
 from ras_agent.contracts.records import AnswerStyle, Passage
 from ras_agent.eval.formats import (
     find_format,
@@ -222,10 +226,8 @@ class Benchmark:
             raise IngestError(
                 f"{self.name} cannot be fetched from a data set hub; {self.source}"
             )
-        try:
+        with needs_extra(f"fetching {self.name}", "datasets"):
             from datasets import load_dataset  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra(f"fetching {self.name}", "datasets") from error
         split = split or self.hub.split
         rows: Iterable[Mapping[str, Any]] = load_dataset(
             self.hub.dataset,

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
 from ras_agent.eval.formats.exported import Exported
@@ -169,10 +169,8 @@ def write_parquet(
     Raises:
         MissingExtra: If pyarrow is not installed.
     """
-    try:
+    with needs_extra("writing Parquet", "datasets"):
         from pyarrow import BufferOutputStream, Table, parquet
-    except ImportError as error:
-        raise MissingExtra("writing Parquet", "datasets") from error
     # of all rows: pyarrow would only take those of the first row
     columns = dict.fromkeys(chain.from_iterable(rows))
     used = []

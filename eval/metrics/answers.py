@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.sentences import sentence_spans
@@ -144,10 +144,8 @@ def rouge_scorer(kind: str) -> Any:
     Raises:
         MissingExtra: the package is not installed.
     """
-    try:
+    with needs_extra("ROUGE", "eval"):
         from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise MissingExtra("ROUGE", "eval") from error
     return RougeScorer([kind], use_stemmer=True)
 
 

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ras_agent.contracts.arrays import Floats
-from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.errors import (
+    MissingExtra,
+    SettingsError,
+    WeightsError,
+    needs_extra,
+)
 
 if TYPE_CHECKING:
     from ras_agent.eval.run.result import Result
@@ -94,10 +99,8 @@ def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
 
 def mauve_of_vectors(human: Floats, ours: Floats) -> float:
     """Return the MAUVE of two sets of vectors, shapes (n, d) and (m, d), computed by the package mauve-text."""
-    try:
+    with needs_extra("MAUVE", "mauve"):
         from mauve import compute_mauve
-    except ImportError as error:
-        raise MissingExtra("MAUVE", "mauve") from error
     return float(compute_mauve(p_features=human, q_features=ours, verbose=False).mauve)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.report.figures import RunFigures, Versus, kinds_of
 
 if TYPE_CHECKING:
@@ -146,11 +146,9 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    try:
+    with needs_extra("plots", "eval"):
         import matplotlib
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("plots", "eval") from error
     with matplotlib.rc_context(style):
         yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
 

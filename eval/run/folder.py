@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.contracts.errors import MissingExtra, RunError
+from ras_agent.contracts.errors import RunError, needs_extra
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result, table_rows
@@ -240,10 +240,8 @@ class RunFolder:
         Raises:
             MissingExtra: pandas is not installed.
         """
-        try:
+        with needs_extra("a DataFrame", "datasets"):
             import pandas  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra("a DataFrame", "datasets") from error
         rows = self.rows()
         if order:
             by_id = {row["id"]: row for row in rows}

@@ -16,10 +16,10 @@ import numpy as np
 from ras_agent.config.registry import check_call, find, is_registered, names
 from ras_agent.contracts.arrays import Floats
 from ras_agent.contracts.errors import (
-    MissingExtra,
     ModelCallError,
     SettingsError,
     UnknownName,
+    needs_extra,
 )
 from ras_agent.running.protocols import Embedder
 from ras_agent.text.normal_form import encodable
@@ -345,10 +345,8 @@ def _path_of(model: Any) -> str:
 
 
 def _load(path: str) -> Any:
-    try:
+    with needs_extra(f"embedder 'st:{path}'", "embeddings"):
         from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise MissingExtra(f"embedder 'st:{path}'", "embeddings") from error
     try:
         return SentenceTransformer(path)
     except Exception as error:

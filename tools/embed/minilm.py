@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ras_agent.contracts.arrays import Floats
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16
@@ -127,20 +127,16 @@ def packaged_weights() -> Mapping[str, Floats]:
 
     Raises MissingExtra without the weights, and IndexMismatch if they are not the official ones.
     """
-    try:
+    with needs_extra("the packaged MiniLM", "offline"):
         from safetensors.numpy import load_file
-    except ImportError as error:
-        raise MissingExtra("the packaged MiniLM", "offline") from error
     weights: Mapping[str, Floats] = load_file(packaged_minilm() / "model.safetensors")
     return weights
 
 
 def packaged_tokenizer() -> Any:
     """Return the packaged tokenizer, without padding or truncation. Raises as `packaged_weights` does."""
-    try:
+    with needs_extra("the packaged MiniLM", "offline"):
         from tokenizers import Tokenizer
-    except ImportError as error:
-        raise MissingExtra("the packaged MiniLM", "offline") from error
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()

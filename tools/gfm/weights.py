@@ -19,7 +19,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ras_agent.contracts.errors import MissingExtra, WeightsError
+from ras_agent.contracts.errors import WeightsError, needs_extra
 from ras_agent.contracts.records import without_none
 
 if TYPE_CHECKING:
@@ -256,12 +256,10 @@ def weights_folder(name: str | Path) -> Path:
         return Path(str(files("ras_agent.data"))) / "gfm"
     if path.exists() or not isinstance(name, str) or not _HUB_ID.fullmatch(name):
         return path
-    try:
+    with needs_extra(
+        f"there is no folder {name}; weights of the Hugging Face hub", "embeddings"
+    ):
         from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise MissingExtra(
-            f"there is no folder {name}; weights of the Hugging Face hub", "embeddings"
-        ) from error
     try:
         return Path(snapshot_download(name, allow_patterns=list(_FILES)))
     except Exception as error:
@@ -382,10 +380,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    try:
+    with needs_extra("a GFM network", "gnn"):
         from safetensors.torch import load_file
-    except ImportError as error:
-        raise MissingExtra("a GFM network", "gnn") from error
     try:
         return dict(load_file(path))
     except Exception as error:  # the library has its own error type, and raises others for a truncated file
@@ -395,10 +391,8 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
-    try:
+    with needs_extra("a GFM network", "gnn"):
         import torch
-    except ImportError as error:
-        raise MissingExtra("a GFM network", "gnn") from error
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # anything that the unpickler rejects or fails on

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.endings import kind_of, shortfall
@@ -47,11 +47,9 @@ class GraphLLMBatches:
             SettingsError: for an adapter with which vLLM's engine would fail.
             MissingExtra: without the packages of the extras `llm` and `vllm`.
         """
-        try:
+        with needs_extra("a GraphLLM's replies in bulk", "vllm"):
             from vllm import LLM  # pyright: ignore[reportMissingImports]
             from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra("a GraphLLM's replies in bulk", "vllm") from error
         folder = Path(folder).expanduser().resolve()
         self._reader = GraphLLM.load(folder, words_only=True)
         self.vectors = self._reader.vectors

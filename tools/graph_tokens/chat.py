@@ -16,7 +16,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.records import Triple
 from ras_agent.prompts import Turn
 from ras_agent.running.budget import current_ledger
@@ -167,12 +167,10 @@ def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:
 
 @cache
 def _load_once(folder: Path) -> tuple[GraphLLM, Lock]:
-    try:
+    with needs_extra("a GraphLLM", "llm"):
         import torch
 
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
-    except ImportError as error:
-        raise MissingExtra("a GraphLLM", "llm") from error
     return GraphLLM.load(folder).to(
         "cuda" if torch.cuda.is_available() else "cpu"
     ), Lock()

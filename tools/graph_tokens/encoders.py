@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ras_agent.config.registry import check_call, find, is_registered, names
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.contracts.graph_batch import GraphBatch
 from ras_agent.running.protocols import GraphEncoder
 
@@ -248,10 +248,8 @@ def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
 
 
 def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
-    try:
+    with needs_extra("a graph encoder", "llm"):
         from torch_geometric.nn import GATConv, GCNConv, TransformerConv
-    except ImportError as error:
-        raise MissingExtra("a graph encoder", "llm") from error
     if config.kind == "gcn":
         return cast(nn.Module, GCNConv(inputs, config.width))
     options = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.records import Answer, Failure, Passage, Step, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.budget import current_ledger
@@ -110,10 +110,8 @@ def graphqa_answerer(folder: str, options: RoleOptions) -> GraphQAAnswerer:
 
 @cache
 def _load_once(folder: Path) -> GraphReader:
-    try:
+    with needs_extra("a model that reads graphs", "llm"):
         return GraphReader.load(folder)
-    except ImportError as error:
-        raise MissingExtra("a model that reads graphs", "llm") from error
 
 
 def _shown_facts(facts: Sequence[Triple], item: GraphInput) -> list[Triple]:

@@ -20,7 +20,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.errors import (
+    SettingsError,
+    WeightsError,
+    needs_extra,
+)
 from ras_agent.contracts.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.prompts import Turn
@@ -532,10 +536,8 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 
     Raises WeightsError if the model cannot be loaded, and MissingExtra if transformers is not installed.
     """
-    try:
+    with needs_extra("a local language model", "llm"):
         from transformers import AutoModelForCausalLM, AutoTokenizer
-    except ImportError as error:
-        raise MissingExtra("a local language model", "llm") from error
     try:
         model = AutoModelForCausalLM.from_pretrained(
             name, dtype="auto", use_safetensors=True
@@ -575,10 +577,8 @@ def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
     """Return the model, with a new low-rank adapter if the configuration has one."""
     if config.tuning != "lora":
         return language_model
-    try:
+    with needs_extra("a LoRA adapter", "llm"):
         from peft import LoraConfig, get_peft_model
-    except ImportError as error:
-        raise MissingExtra("a LoRA adapter", "llm") from error
     lora = config.lora
     options = LoraConfig(
         task_type="CAUSAL_LM",

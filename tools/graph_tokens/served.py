@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from pydantic import PrivateAttr, SecretStr
 
-from ras_agent.contracts.errors import MissingExtra, ModelRefused
+from ras_agent.contracts.errors import MissingExtra, ModelRefused, needs_extra
 from ras_agent.contracts.records import JSON, without_none
 from ras_agent.tools.chat.http import ErrorStatus
 from ras_agent.tools.chat.openai_chat import OpenAIChat
@@ -195,8 +195,6 @@ def encoded(vectors: Tensor) -> str:
 
 @cache
 def _load_client(folder: Path) -> GraphLLM:
-    try:
+    with needs_extra("a GraphLLM", "llm"):
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
-    except ImportError as error:
-        raise MissingExtra("a GraphLLM", "llm") from error
     return GraphLLM.load(folder, words_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ras_agent.contracts.errors import MissingExtra, WeightsError
+from ras_agent.contracts.errors import WeightsError, needs_extra
 
 _WHOLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -40,11 +40,9 @@ def load_word_vectors(
     Args:
         adapter: the folder of a low-rank adapter of the model.
     """
-    try:
+    with needs_extra("the word vectors of a language model", "llm"):
         from accelerate import init_empty_weights
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-    except ImportError as error:
-        raise MissingExtra("the word vectors of a language model", "llm") from error
     try:
         config = AutoConfig.from_pretrained(name)
         tokenizer = AutoTokenizer.from_pretrained(name)

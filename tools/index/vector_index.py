@@ -18,7 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Floats, Ints
-from ras_agent.contracts.errors import IndexMismatch, MissingExtra, StoreError
+from ras_agent.contracts.errors import (
+    IndexMismatch,
+    StoreError,
+    needs_extra,
+)
 from ras_agent.tools.index.ties import TIE, level
 from ras_agent.tools.store.durable import sync_file, writing
 
@@ -307,8 +311,6 @@ def require_faiss() -> None:
 
 
 def _faiss() -> Any:
-    try:
+    with needs_extra("dense retrieval", "faiss"):
         import faiss
-    except ImportError as error:
-        raise MissingExtra("dense retrieval", "faiss") from error
     return faiss

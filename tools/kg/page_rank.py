@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.tools.kg.index import KGIndex
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     Args:
         equivalence: the factor of the cosines; 0 leaves equivalences out.
     """
-    try:
+    with needs_extra("PageRank", "graph"):
         from scipy.sparse import csr_matrix
-    except ImportError as error:
-        raise MissingExtra("PageRank", "graph") from error
     count = len(graph.entities)
     weights = np.ones(len(graph.edges), dtype=np.float32)
     weights[graph.facts.stop :] = equivalence * graph.similarities

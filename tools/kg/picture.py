@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ras_agent.contracts.arrays import Doubles, Ints
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 
@@ -136,10 +136,8 @@ def _first_source(graph: KGIndex, edge: int) -> int:
 
 def _groups(ends: Ints, count: int, seed: int) -> list[int]:
     """Return the number of each node's group of well connected nodes; the largest group is 0 (Blondel et al., 2008)."""
-    try:
+    with needs_extra(_PICTURE, "graph"):
         import networkx
-    except ImportError as error:
-        raise MissingExtra(_PICTURE, "graph") from error
     network = networkx.MultiGraph()
     network.add_nodes_from(range(count))
     network.add_edges_from(ends.tolist())
@@ -189,10 +187,8 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
 
     Edges inside a group pull harder; otherwise a graph of thousands of nodes would become a single ball.
     """
-    try:
+    with needs_extra(_PICTURE, "graph"):
         from rustworkx import PyGraph, spring_layout
-    except ImportError as error:
-        raise MissingExtra(_PICTURE, "graph") from error
     network: Any = PyGraph()
     joined = np.unique(pairs)
     number_of = {node: network.add_node(node) for node in joined.tolist()}

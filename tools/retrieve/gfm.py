@@ -20,9 +20,9 @@ from ras_agent.config.address import as_argument
 from ras_agent.contracts.arrays import Doubles, Floats, Ints
 from ras_agent.contracts.errors import (
     IndexMismatch,
-    MissingExtra,
     SettingsError,
     WeightsError,
+    needs_extra,
 )
 from ras_agent.contracts.records import Passage
 from ras_agent.running.protocols import Embedder
@@ -551,10 +551,8 @@ def gfm(
         MissingExtra: if torch is not installed.
         SettingsError: for a device that does not exist, or a tolerance that is not a probability.
     """
-    try:
+    with needs_extra("retriever 'gfm'", "gnn"):
         import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("retriever 'gfm'", "gnn") from error
     linked = LinkedGraph.of(index, graph, linking, mentions)
     config, tensors = weights_of(weights)
     if ranker is None and weights in (None, PACKAGED_NAME):

@@ -19,9 +19,9 @@ import numpy as np
 from ras_agent.contracts.arrays import Floats, Ints, unit_rows
 from ras_agent.contracts.errors import (
     IndexMismatch,
-    MissingExtra,
     SettingsError,
     WeightsError,
+    needs_extra,
 )
 from ras_agent.contracts.records import Passage
 from ras_agent.running.protocols import Embedder
@@ -528,10 +528,8 @@ def greasoner(
         WeightsError: without weights, or if they cannot be read.
         MissingExtra: if torch is not installed.
     """
-    try:
+    with needs_extra("retriever 'greasoner'", "gnn"):
         import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("retriever 'greasoner'", "gnn") from error
     linked = LinkedGraph.of(index, graph, linking, mentions)
     if weights is None:
         raise WeightsError(

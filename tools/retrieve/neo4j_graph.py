@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from ras_agent.contracts.errors import MissingExtra, SearchError
+from ras_agent.contracts.errors import SearchError, needs_extra
 from ras_agent.running.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
@@ -192,10 +192,8 @@ class Neo4jGraph:
 
     @cached_property
     def _driver(self) -> Any:
-        try:
+        with needs_extra("neo4j:bolt addresses", "neo4j"):
             import neo4j  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra("neo4j:bolt addresses", "neo4j") from error
         auth = None
         if self._address.user:
             auth = (self._address.user, self._address.password)

@@ -21,8 +21,8 @@ from ras_agent.config.address import Address
 from ras_agent.contracts.errors import (
     IndexExists,
     IndexNotFound,
-    MissingExtra,
     StoreError,
+    needs_extra,
 )
 from ras_agent.running.silence import SECONDS, TCP, impatient
 from ras_agent.text.normal_form import storable
@@ -353,11 +353,9 @@ class PostgresDatabase:
         """Return a context manager that turns errors of the database and its driver into a StoreError that names the
         database.
         """
-        try:
+        with needs_extra("an index in PostgreSQL", "postgres"):
             import psycopg
             import psycopg_pool
-        except ImportError as error:
-            raise MissingExtra("an index in PostgreSQL", "postgres") from error
         try:
             yield
         except psycopg.errors.UndefinedTable:

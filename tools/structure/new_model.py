@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 
 Kind = Literal["t5", "llama"]
 KINDS: tuple[Kind, ...] = ("t5", "llama")
@@ -29,13 +29,11 @@ def new_model(
         kind: "t5", with `layers` layers in both encoder and decoder, or "llama".
         vocabulary: the maximum number of tokens of the tokenizer.
     """
-    try:
+    with needs_extra("a text-to-triples model", "llm"):
         tokenizer = byte_tokenizer(texts, vocabulary)
         build = _t5 if cast(Kind, kind) == "t5" else _llama
         model = build(tokenizer, width, layers, heads, dropout)
         return model, tokenizer
-    except ImportError as error:
-        raise MissingExtra("a text-to-triples model", "llm") from error
 
 
 def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:

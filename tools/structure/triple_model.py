@@ -27,10 +27,10 @@ from typing import Any, Protocol, Self
 
 from ras_agent.contracts.errors import (
     BudgetExceeded,
-    MissingExtra,
     ModelCallError,
     SettingsError,
     WeightsError,
+    needs_extra,
 )
 from ras_agent.contracts.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.running.budget import Ledger, current_ledger
@@ -454,15 +454,13 @@ def load_text_model(name: str) -> tuple[Any, Any]:
     Only safetensors are read. Raises WeightsError if the model cannot be loaded, and MissingExtra without
     transformers.
     """
-    try:
+    with needs_extra("a local text-to-triples model", "llm"):
         from transformers import (
             AutoConfig,
             AutoModelForCausalLM,
             AutoModelForSeq2SeqLM,
             AutoTokenizer,
         )
-    except ImportError as error:
-        raise MissingExtra("a local text-to-triples model", "llm") from error
     try:
         config = AutoConfig.from_pretrained(name)
         kind = (

@@ -19,7 +19,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.contracts.errors import (
+    SettingsError,
+    WeightsError,
+    needs_extra,
+)
 from ras_agent.tools.chat.endings import kind_of
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.triple_model import (
@@ -56,11 +60,9 @@ class VLLMWriter:
             raise SettingsError(
                 f"text2triple-vllm has no beam search: use text2triple:{name}"
             )
-        try:
+        with needs_extra("bulk text-to-triples in vLLM", "vllm"):
             from transformers import AutoConfig
             from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra("bulk text-to-triples in vLLM", "vllm") from error
         try:
             config: Any = AutoConfig.from_pretrained(name)
         except (OSError, ValueError) as error:

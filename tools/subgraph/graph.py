@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Ints
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.records import Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SparseRows
@@ -313,10 +313,8 @@ def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
     Args:
         ends: (E, 2), the nodes of each edge.
     """
-    try:
+    with needs_extra("subgraphs and paths", "graph"):
         from scipy.sparse import csr_matrix
-    except ImportError as error:
-        raise MissingExtra("subgraphs and paths", "graph") from error
     # repeated cells are added up
     ones = np.ones(len(ends))
     sources, targets = ends.T

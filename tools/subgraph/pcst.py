@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Doubles, Floats, Ints
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.contracts.records import Failure
 from ras_agent.running.protocols import Embedder, Scored, Scorer
 from ras_agent.tools.embed.embedders import query_vector
@@ -216,10 +216,8 @@ def steiner_tree(
 
 @cache
 def _pcst_fast() -> Any:
-    try:
+    with needs_extra("PCST subgraphs", "graph"):
         from pcst_fast import pcst_fast
-    except ImportError as error:
-        raise MissingExtra("PCST subgraphs", "graph") from error
     # the original pcst-fast has the same module name, and under numpy 2 it silently returns [0, 0] here
     nodes, _ = pcst_fast(
         np.array([[0, 1]]), np.ones(2), np.array([0.5]), -1, 1, "strong", 0

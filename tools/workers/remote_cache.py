@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.config.address import Address
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.tools.store.cache import PATIENCE, Cache, StoredCache
 
 NAMESPACE = "ras-agent"
@@ -70,8 +70,6 @@ class ActorCache:
 
 def ray_library() -> Any:
     """Return the module `ray`. Raises MissingExtra if it is not installed."""
-    try:
+    with needs_extra("--engine ray", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtra("--engine ray", "ray") from error
     return ray

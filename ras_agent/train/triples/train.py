@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.contracts.errors import MissingExtra, SettingsError
+from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.tools.structure.new_model import KINDS, new_model
@@ -185,10 +185,8 @@ def _first_model(
     if not config.lora:
         # in float32: bfloat16 would lose small steps
         return (model.float(), tokenizer)
-    try:
+    with needs_extra("a LoRA adapter", "llm"):
         from peft import LoraConfig, get_peft_model
-    except ImportError as error:
-        raise MissingExtra("a LoRA adapter", "llm") from error
     task = "CAUSAL_LM"
     if model.config.is_encoder_decoder:
         task = "SEQ_2_SEQ_LM"

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from ras_agent.contracts.errors import MissingExtra
+from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.records import Triple
 from ras_agent.question_graph.export import NOT_XML
 from ras_agent.tools.kg.formats.graph_files import ATTRIBUTES, EQUIVALENCE, FACT
@@ -230,10 +230,8 @@ def write_rdf(graph: KGIndex, path: Path) -> None:
 
     Raises MissingExtra without pyoxigraph.
     """
-    try:
+    with needs_extra(f"{path.suffix} files", "rdf"):
         import pyoxigraph
-    except ImportError as error:
-        raise MissingExtra(f"{path.suffix} files", "rdf") from error
     extension = path.suffix.lower().lstrip(".")
     kind = pyoxigraph.RdfFormat.from_extension(extension)
     n_triples = pyoxigraph.RdfFormat.N_TRIPLES

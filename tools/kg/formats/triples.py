@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ras_agent.contracts.errors import IngestError, MissingExtra
+from ras_agent.contracts.errors import IngestError, needs_extra
 from ras_agent.contracts.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import FACT_KEYS, attributes_of
@@ -142,10 +142,8 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    try:
+    with needs_extra(f"{path.suffix} files", "rdf"):
         import pyoxigraph
-    except ImportError as error:
-        raise MissingExtra(f"{path.suffix} files", "rdf") from error
     kind = pyoxigraph.RdfFormat.from_extension(path.suffix.lower().lstrip("."))
     if kind == pyoxigraph.RdfFormat.RDF_XML:
         _check_entities(path, label)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from ras_agent.contracts.arrays import Floats
-from ras_agent.contracts.errors import MissingExtra, WeightsError
+from ras_agent.contracts.errors import WeightsError, needs_extra
 from ras_agent.running.protocols import Embedder, Scored
 from ras_agent.running.recent import RecentResults
 from ras_agent.text.normal_form import encodable
@@ -141,11 +141,9 @@ class PathHead:
 
         Raises WeightsError if a file is missing or damaged, and MissingExtra without safetensors.
         """
-        try:
+        with needs_extra("a fine-tuned path encoder", "offline"):
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
-        except ImportError as error:
-            raise MissingExtra("a fine-tuned path encoder", "offline") from error
         folder = Path(folder)
         try:
             about = json.loads((folder / _ABOUT).read_text("utf-8"))
@@ -244,10 +242,8 @@ class CrossEncoderScorer:
 
 
 def _load_model(path: str) -> Any:
-    try:
+    with needs_extra("a cross-encoder", "embeddings"):
         from sentence_transformers import CrossEncoder
-    except ImportError as error:
-        raise MissingExtra("a cross-encoder", "embeddings") from error
     try:
         return CrossEncoder(path, num_labels=1, model_kwargs={"use_safetensors": True})
     except (OSError, ValueError) as error:

@@ -135,6 +135,8 @@ def answer_of(trace: Trace) -> Answer:
         trace.citations,
         trace.abstained,
         trace.confidence,
+        failed=trace.failed,
+        suggestion=trace.suggestion,
         disputes=trace.disputes,
         agreement=trace.agreement,
     )

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
 from ras_agent.app.cli import try_model
-from ras_agent.app.cli.try_model import WAYS, Server, Trial, Way, advised, ask_server
+from ras_agent.app.cli.try_model import WAYS, Server, Trial, advised, ask_server
 from ras_agent.config.settings import Settings
 from tests.conftest import ScriptedLLM
 
@@ -34,7 +34,7 @@ ANSWER = {
 }
 EXAMPLES = "The Copper Kettle"  # of the planner's worked examples
 LLAMA = {"lists": {"owned_by": "llamacpp", "meta": {"n_ctx": 4096}}}
-FEW_SHOT = Way({"few_shot": "true"}, {"few_shot": True})
+FEW_SHOT = {"few_shot": True}
 
 
 def doctor(cli: Cli, llm: ScriptedLLM, *script: dict[str, Any]) -> str:

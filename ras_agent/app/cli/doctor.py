@@ -469,6 +469,8 @@ def _server_check(spec: str, server: Server) -> Check:
 
 
 def _trial_check(trial: Trial) -> Check:
+    from ras_agent.app.cli.try_model import toml_of
+
     if trial.failed:
         return Check(
             "model",
@@ -488,9 +490,8 @@ def _trial_check(trial: Trial) -> Check:
             f"not understood, {speed}",
             f'{trial.role} = "offline"',
         )
-    how = " and ".join(
-        f"{name} = {value}" for name, value in trial.way.settings.items()
-    )
+    settings = toml_of(trial.way)
+    how = " and ".join(f"{name} = {value}" for name, value in settings.items())
     return Check(
         "model",
         trial.role,

@@ -50,6 +50,7 @@ from ras_agent.contracts.records import (
     Triple,
 )
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.running.confidence import answer_of
 from ras_agent.running.trace import Trace
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
@@ -365,16 +366,7 @@ def replayed(trace: Trace) -> Iterator[Event]:
     last = trace.steps[-1].hop if trace.steps else 0
     yield from _events_before(trace, last + 1)
     yield from _failures_of(trace, last, "answerer")
-    answer = Answer(
-        text=trace.answer,
-        citations=trace.citations,
-        abstained=trace.abstained,
-        confidence=trace.confidence,
-        failed=trace.failed,
-        suggestion=trace.suggestion,
-        agreement=trace.agreement,
-    )
-    yield Answered(answer, trace.stop_reason, trace.grounded)
+    yield Answered(answer_of(trace), trace.stop_reason, trace.grounded)
 
 
 def _events_before(trace: Trace, hop: int) -> Iterator[Event]:

@@ -71,18 +71,10 @@ def try_reranker(settings: Settings) -> list[float]:
     return [float(score) for score in reranker.scores(ANSWERED, texts)]
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """Describes one way of asking a model: settings, and the options of the role that correspond to them."""
+Way = Mapping[str, Any]
+"""A way of asking a model: settings by name, which are also options of the role."""
 
-    settings: Mapping[str, str]
-    options: Mapping[str, Any]
-
-
-WAYS = (
-    Way({"few_shot": "true"}, {"few_shot": True}),
-    Way({"few_shot": "true", "form": '"on"'}, {"few_shot": True, "form": "on"}),
-)
+WAYS: tuple[Way, ...] = ({"few_shot": True}, {"few_shot": True, "form": "on"})
 """Ways that help small models, the cheapest first."""
 
 
@@ -143,7 +135,7 @@ def try_role(role: str, spec: str, settings: Settings) -> Trial:
     options = replace(options, chat=chat)
     trial = Trial(role, None, "", 0.0, 0, failed=True)
     for way in _ways(options):
-        trial = _try(role, spec, replace(options, **way.options), way)
+        trial = _try(role, spec, replace(options, **way), way)
         if trial.way is not None or trial.failed:
             break
     return trial
@@ -187,9 +179,9 @@ def _ways(options: RoleOptions) -> list[Way]:
     further = [
         way
         for way in WAYS
-        if any(getattr(options, name) != value for name, value in way.options.items())
+        if any(getattr(options, name) != value for name, value in way.items())
     ]
-    return [Way({}, {}), *further]
+    return [{}, *further]
 
 
 def _plan(spec: str, options: RoleOptions) -> str:
@@ -297,16 +289,13 @@ def advised(
 
     `servers` has the servers by the model's spec. A role whose replies cannot be read becomes offline.
     """
-    lines = {
-        name: _toml(getattr(settings, name))
-        for name in _NAMED
-        if getattr(settings, name)
-    }
+    named = {name: getattr(settings, name) for name in _NAMED}
+    lines = toml_of({name: str(spec) for name, spec in named.items() if spec})
     for trial in trials:
         if trial.way is None and not trial.failed:
-            lines[trial.role] = _toml("offline")
+            lines |= toml_of({trial.role: "offline"})
         elif trial.way is not None:
-            lines |= trial.way.settings
+            lines |= toml_of(trial.way)
     slots = [server.slots for server in servers.values() if server.slots]
     if slots:
         lines["in_flight"] = str(min(slots))
@@ -322,5 +311,8 @@ def advised(
 _NAMED = ("llm", "planner", "extractor", "answerer")
 
 
-def _toml(value: object) -> str:
-    return json.dumps(str(value), ensure_ascii=False)
+def toml_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings by name, each value in the form of ras-agent.toml."""
+    return {
+        name: json.dumps(value, ensure_ascii=False) for name, value in settings.items()
+    }

@@ -8,12 +8,7 @@ from ras_agent.contracts.records import Answer, Hit, Passage, Source, Step, Trip
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded, with_support
 from ras_agent.running.protocols import Answerer
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    same_asynchronously,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand
 
 QUESTION = "Which river flows through the city where Alexander Graham Bell was born?"
 PASSAGES = (
@@ -146,15 +141,12 @@ def cites_nothing_without_evidence(answerer: Answerer) -> None:
     demand(citations == (), f"without evidence it cited {citations!r:.200}")
 
 
-@_suite.promise
-def answers_the_same_again_and_for_threads(answerer: Answerer) -> None:
-    alone = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
-    same_in_threads(lambda: answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS), alone)
-
-
-@_suite.promise
-def answers_the_same_for_asynchronous_callers(answerer: Answerer) -> None:
-    same_asynchronously(answerer, "answer", QUESTION, GRAPH, PASSAGES, STEPS)
-
-
+_suite.gives_the_same(
+    lambda role: role.answer(QUESTION, GRAPH, PASSAGES, STEPS),
+    "answer",
+    QUESTION,
+    GRAPH,
+    PASSAGES,
+    STEPS,
+)
 ANSWERER_CHECKS = tuple(_suite.checks)

@@ -53,6 +53,27 @@ class Suite:
         self.checks.append(Check(function.__name__.replace("_", " "), function))
         return function
 
+    def gives_the_same(
+        self, results: Callable[[Any], object], method: str = "", *args: Any
+    ) -> None:
+        """Add the check that `results` of the object are equal at each call, and in several threads.
+
+        With a `method`, also add the check that asynchronous callers of it get the result of synchronous ones.
+        """
+
+        def in_threads(role: Any) -> None:
+            same_in_threads(lambda: results(role), results(role))
+
+        self.checks.append(Check("gives the same again and for threads", in_threads))
+        if method:
+
+            def asynchronously(role: Any) -> None:
+                same_asynchronously(role, method, *args)
+
+            self.checks.append(
+                Check("gives asynchronous callers the same", asynchronously)
+            )
+
     def run(
         self, subject: object, leave_out: Callable[[Any], None] | None = None
     ) -> None:

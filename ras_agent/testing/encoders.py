@@ -165,17 +165,14 @@ def reads_a_text_alike_in_any_company(reader: SpanReader) -> None:
     )
 
 
-@_reading.promise
-def gives_threads_the_same_spans(reader: SpanReader) -> None:
-    def places() -> list[list[tuple[int, int]]]:
-        return [
-            [(span.start, span.end) for span in spans[:1]]
-            for spans in reader.read(_QUESTION, _PAGES)
-        ]
-
-    same_in_threads(places, places())
+def _places(reader: SpanReader) -> list[list[tuple[int, int]]]:
+    return [
+        [(span.start, span.end) for span in spans[:1]]
+        for spans in reader.read(_QUESTION, _PAGES)
+    ]
 
 
+_reading.gives_the_same(_places)
 EMBEDDER_CHECKS = tuple(_embedding.checks)
 SPAN_READER_CHECKS = tuple(_reading.checks)
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from ras_agent.contracts.records import Extraction, Passage
 from ras_agent.running.protocols import Extractor
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    is_named,
-    same_asynchronously,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand, is_named
 
 PASSAGES = (
     Passage(
@@ -117,14 +111,5 @@ def takes_a_subquery(extractor: Extractor) -> None:
     )
 
 
-@_suite.promise
-def gives_the_same_facts_again_and_to_threads(extractor: Extractor) -> None:
-    same_in_threads(lambda: extractor.extract(PASSAGES), extractor.extract(PASSAGES))
-
-
-@_suite.promise
-def gives_asynchronous_callers_the_same_facts(extractor: Extractor) -> None:
-    same_asynchronously(extractor, "extract", PASSAGES, "")
-
-
+_suite.gives_the_same(lambda role: role.extract(PASSAGES), "extract", PASSAGES, "")
 EXTRACTOR_CHECKS = tuple(_suite.checks)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf
 
 from ras_agent.running.protocols import Linker
-from ras_agent.testing.conformance import Suite, demand, same_in_threads
+from ras_agent.testing.conformance import Suite, demand
 
 QUESTIONS = (
     "Which river flows through the birthplace of Alexander Graham Bell?",
@@ -41,10 +41,5 @@ def gives_names_with_weights_above_zero(linker: Linker) -> None:
             )
 
 
-@_suite.promise
-def gives_the_same_links_again_and_for_threads(linker: Linker) -> None:
-    question = QUESTIONS[0]
-    same_in_threads(lambda: dict(linker.links(question)), dict(linker.links(question)))
-
-
+_suite.gives_the_same(lambda role: dict(role.links(QUESTIONS[0])))
 LINKER_CHECKS = tuple(_suite.checks)

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from ras_agent.contracts.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.protocols import Planner, Reasoner
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    same_asynchronously,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand
 
 QUESTIONS = (
     "Which river flows through the city where the inventor of the telephone was born?",
@@ -87,14 +82,7 @@ def asks_before_anything_was_found(planner: Planner) -> None:
     )
 
 
-@_planning.promise
-def plans_the_same_again_and_for_threads(planner: Planner) -> None:
-    same_in_threads(lambda: _plans(planner), _plans(planner))
-
-
-@_planning.promise
-def plans_the_same_for_asynchronous_callers(planner: Planner) -> None:
-    same_asynchronously(planner, "plan", QUESTIONS[0], QuestionGraph(FACTS), (STEP,))
+_planning.gives_the_same(_plans, "plan", QUESTIONS[0], QuestionGraph(FACTS), (STEP,))
 
 
 def _sentences(reasoner: Reasoner) -> list[str]:
@@ -129,15 +117,6 @@ def does_not_repeat_its_last_thought(reasoner: Reasoner) -> None:
     demand(sentence.strip() != thought, "the next sentence is the last thought again")
 
 
-@_reasoning.promise
-def reasons_the_same_again_and_for_threads(reasoner: Reasoner) -> None:
-    same_in_threads(lambda: _sentences(reasoner), _sentences(reasoner))
-
-
-@_reasoning.promise
-def reasons_the_same_for_asynchronous_callers(reasoner: Reasoner) -> None:
-    same_asynchronously(reasoner, "next_sentence", QUESTIONS[0], (PASSAGE,), ())
-
-
+_reasoning.gives_the_same(_sentences, "next_sentence", QUESTIONS[0], (PASSAGE,), ())
 PLANNER_CHECKS = tuple(_planning.checks)
 REASONER_CHECKS = tuple(_reasoning.checks)

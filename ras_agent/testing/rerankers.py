@@ -5,12 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ras_agent.running.protocols import Reranker
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    same_asynchronously,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand
 
 QUERY = "Which river flows through Edinburgh?"
 TEXTS = (
@@ -42,14 +37,5 @@ def gives_one_finite_number_for_each_text(reranker: Reranker) -> None:
         demand(all(map(isfinite, scores)), f"scores are finite numbers, got {scores}")
 
 
-@_suite.promise
-def gives_the_same_scores_again_and_for_threads(reranker: Reranker) -> None:
-    same_in_threads(lambda: _scores(reranker), _scores(reranker))
-
-
-@_suite.promise
-def gives_asynchronous_callers_the_same_scores(reranker: Reranker) -> None:
-    same_asynchronously(reranker, "scores", QUERY, TEXTS)
-
-
+_suite.gives_the_same(_scores, "scores", QUERY, TEXTS)
 RERANKER_CHECKS = tuple(_suite.checks)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from ras_agent.contracts.records import Exchange
 from ras_agent.running.protocols import Rewriter
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    same_asynchronously,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand
 
 QUESTIONS = (
     "Where was he born?",
@@ -49,14 +44,5 @@ def writes_one_question_for_every_conversation(rewriter: Rewriter) -> None:
         demand("\n" not in text.strip(), f"a question is one line: {text!r:.200}")
 
 
-@_rewriting.promise
-def rewrites_the_same_again_and_for_threads(rewriter: Rewriter) -> None:
-    same_in_threads(lambda: _rewritten(rewriter), _rewritten(rewriter))
-
-
-@_rewriting.promise
-def rewrites_the_same_for_asynchronous_callers(rewriter: Rewriter) -> None:
-    same_asynchronously(rewriter, "rewrite", QUESTIONS[0], EXCHANGES[:1])
-
-
+_rewriting.gives_the_same(_rewritten, "rewrite", QUESTIONS[0], EXCHANGES[:1])
 REWRITER_CHECKS = tuple(_rewriting.checks)

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ras_agent.running.protocols import Scorer
-from ras_agent.testing.conformance import (
-    Suite,
-    demand,
-    is_named,
-    same_in_threads,
-)
+from ras_agent.testing.conformance import Suite, demand, is_named
 
 QUESTION = "What nationality is frederica 's spouse ?"
 TEXTS = (
@@ -71,9 +66,5 @@ def takes_odd_questions_and_texts(scorer: Scorer) -> None:
         demand(shape == (2,), f"{odd!r:.40} and 'x' have two values, got shape {shape}")
 
 
-@_suite.promise
-def gives_the_same_values_again_and_for_threads(scorer: Scorer) -> None:
-    same_in_threads(lambda: _values(scorer), _values(scorer))
-
-
+_suite.gives_the_same(_values)
 SCORER_CHECKS = tuple(_suite.checks)

@@ -39,7 +39,7 @@ class Record:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     json_keys: ClassVar[tuple[str, ...]] = ()
     """Names of fields and properties. A key "by?" is left out if it has its default; "plan.*" stands for all keys of
-    the field `plan`, and "*" for all fields that are not listed, also for those that a subclass adds."""
+    the field `plan`, and "*" or "*?" for all fields that are not listed, also for those that a subclass adds."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain JSON, the form in which state and traces hold it."""
@@ -105,8 +105,12 @@ def _list_keys(record: Any) -> Iterator[_Key]:
     entries: list[str] = []
     for entry in record.json_keys or ("*",):
         listed = [entry]
-        if entry == "*":
-            listed = [name for name in own_fields if f"{name}?" not in record.json_keys]
+        if entry in ("*", "*?"):
+            listed = [
+                f"{name}{entry[1:]}"
+                for name in own_fields
+                if {name, f"{name}?"}.isdisjoint(record.json_keys)
+            ]
         entries += listed
     for entry in entries:
         name = entry.removesuffix("?")

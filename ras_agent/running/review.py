@@ -169,22 +169,7 @@ class Decision(Record):
     fields.
     """
 
-    json_keys = (
-        "action",
-        "by?",
-        "note?",
-        "to?",
-        "subquery?",
-        "stop?",
-        "fact?",
-        "subject?",
-        "predicate?",
-        "object?",
-        "passage_id?",
-        "quote?",
-        "answer?",
-        "citations?",
-    )
+    json_keys = ("action", "*?")
 
     action: Action
     by: str = ""

@@ -20,7 +20,14 @@ from ras_agent.app.cli.options import (
     data_option,
     run_option,
 )
-from ras_agent.app.cli.terminal import inert, print_line, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import (
+    inert,
+    print_line,
+    print_skipped,
+    progress_bar,
+    quantity,
+    screen,
+)
 from ras_agent.config.settings import Settings
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
 
@@ -275,8 +282,7 @@ def evaluate(
         agent = search_agent(**described)
     else:
         agent = EvalAgent(**described)
-    for error in task.skipped:
-        typer.echo(f"skipped  {inert(str(error))}", err=True)
+    print_skipped(task.skipped)
     begin: dict[str, Any] = {
         "retry_errors": options.retry_errors,
         "concurrency": options.concurrency,
@@ -426,8 +432,13 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
         message, most = next(iter(failures.items()))
         note = f"{quantity(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
         print_line(console, note, "yellow")
-    if summary["errors"]:
-        note = f"{quantity(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
+    print_errors(console, summary["errors"])
+
+
+def print_errors(console: Console, count: int) -> None:
+    """Print how many questions ended in an error, if any did."""
+    if count:
+        note = f"{quantity(count, 'question')} ended in an error; --retry-errors asks again"
         print_line(console, note, "red")
 
 

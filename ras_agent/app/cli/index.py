@@ -16,6 +16,7 @@ from ras_agent.app.cli.terminal import (
     inert,
     name_list,
     print_outcome,
+    print_skipped,
     progress_bar,
     quantity,
     screen,
@@ -156,7 +157,7 @@ def index(
             vision=vision or "",
             on_progress=on_progress,
         )
-    _print_errors(report)
+    print_skipped(report.errors)
     _print_report(console, report, target, prune=prune, verbose=verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
@@ -215,7 +216,7 @@ def _print_report(
     prune: bool,
     verbose: bool,
 ) -> None:
-    """Print the skipped and the indexed files. `_print_errors` prints the errors."""
+    """Print the skipped and the indexed files."""
     from rich.text import Text
 
     from ras_agent.tools.index.chunk import Chunking
@@ -259,13 +260,6 @@ def _print_report(
     ]
     total = quantity(report.passages_total, "passage")
     print_outcome(console, out, [total], counts)
-
-
-def _print_errors(report: IngestReport) -> None:
-    """Print each error on its own line, and in full, so that users can search for it."""
-
-    for item in report.errors:
-        typer.echo(f"skipped  {inert(str(item))}", err=True)
 
 
 def _group_lines(items: Sequence[Skipped]) -> list[str]:

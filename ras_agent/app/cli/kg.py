@@ -24,6 +24,7 @@ from ras_agent.app.cli.terminal import (
     inert,
     print_json,
     print_outcome,
+    print_skipped,
     progress_bar,
     quantity,
     screen,
@@ -417,8 +418,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     """Print the report of a build, and each of its errors. Exits with code 3 if there are errors other than
     refused facts.
     """
-    for item in report.skipped:
-        typer.echo(f"skipped  {inert(str(item))}", err=True)
+    print_skipped(report.skipped)
     for failure in report.failures:
         label = "failed " if any_failed([failure]) else "refused"
         typer.echo(f"{label}  {inert(failure.message)}", err=True)

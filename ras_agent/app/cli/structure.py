@@ -19,7 +19,14 @@ from ras_agent.app.cli.options import (
     Workers,
     read_place,
 )
-from ras_agent.app.cli.terminal import inert, print_line, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import (
+    inert,
+    print_line,
+    print_skipped,
+    progress_bar,
+    quantity,
+    screen,
+)
 from ras_agent.config.settings import Settings
 from ras_agent.contracts.records import any_failed
 
@@ -105,8 +112,7 @@ def structure(
     console = screen(quiet=quiet)
     skipped: list[IngestError] = []
     passages = _passages(corpus, settings, None if strict else skipped.append)[:limit]
-    for error in skipped:
-        typer.echo(f"skipped  {inert(str(error))}", err=True)
+    print_skipped(skipped)
     plan = WorkerPlan(engine, workers, ray_address)
     tally = _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:

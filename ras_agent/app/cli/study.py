@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.evaluate import Benchmark, QuestionFile, RunOptions, progress
+from ras_agent.app.cli.evaluate import (
+    Benchmark,
+    QuestionFile,
+    RunOptions,
+    print_errors,
+    progress,
+)
 from ras_agent.app.cli.options import INCOMPLETE, PricesFile, data_option, varied_option
-from ras_agent.app.cli.terminal import inert, inert_lines, print_line, quantity, screen
+from ras_agent.app.cli.terminal import inert, inert_lines, print_line, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -306,9 +312,8 @@ def run_and_show(design: Design, options: RunOptions) -> None:
     if outcome.missing:
         print_line(console, f"no pictures: {outcome.missing}", "yellow")
     print_line(console, f"{outcome.folder.path} written", "dim")
+    print_errors(console, outcome.errors)
     if outcome.errors:
-        note = f"{quantity(outcome.errors, 'question')} ended in an error; --retry-errors asks again"
-        print_line(console, note, "red")
         raise typer.Exit(INCOMPLETE)
 
 

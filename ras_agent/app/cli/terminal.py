@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -140,6 +140,12 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         head.append_text(line)
         head.rstrip()
         console.print(head, soft_wrap=True)
+
+
+def print_skipped(items: Iterable[object]) -> None:
+    """Print each item that was not read, in full, so that users can search for it."""
+    for item in items:
+        typer.echo(f"skipped  {inert(str(item))}", err=True)
 
 
 def print_outcome(

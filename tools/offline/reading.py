@@ -173,7 +173,6 @@ class ReadPassage:
         self.text = passage.text
         self._own_title = passage.own_title
         self.heading = passage.heading
-        self.headings = passage.headings
         self.table = ""
         """The table that the passage belongs to; "" for none."""
         self.key_column = ""

@@ -63,7 +63,7 @@ def sentences_that_say(
         if word.strip("?.,").lower() not in _ASKED_SO:
             asked.update(stems(word))
     if asks_why:
-        return _reason(asked, passages) or _answered(asked, passages)
+        return _reason(asked, passages) or _below_heading(asked, passages, True)
     return _section(asked, passages, asks_for_all)
 
 
@@ -100,15 +100,15 @@ def _section(
     passage = max(passages, key=lambda one: len(asked & one.stems), default=None)
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
         return []
-    below = _below_heading_with(asked - passage.title_stems, passage)
+    own = asked - passage.title_stems
+    below = _below_heading(own, [passage])
     if below:
         return below
     if asks_for_all:
         return _telling(passage.sentences)
-    below = _below_heading_with(asked, passage)
+    below = _below_heading(asked, [passage])
     if below:
         return below
-    own = asked - passage.title_stems
     bearing: list[Sentence] = []
     for sentence in passage.sentences:
         shared = own & sentence.stems
@@ -117,38 +117,28 @@ def _section(
     return _telling(bearing)
 
 
-def _below_heading_with(asked: set[str], passage: ReadPassage) -> list[Sentence]:
-    """Return the first sentences below the heading with most of the asked words, ignoring the title."""
-    most = 0
-    best: re.Match[str] | None = None
-    for shared, heading in _headings(asked, passage):
-        is_title = passage.title_stems.issuperset(stems(heading.group()))
-        if shared > most and not is_title:
-            most = shared
-            best = heading
-    if best is None:
-        return []
-    return _below(best, passage)
+def _below_heading(
+    asked: set[str], passages: Sequence[ReadPassage], asks_why: bool = False
+) -> list[Sentence]:
+    """Return the first sentences below the heading with most of the asked words; [] if there is none.
 
-
-def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences below a heading that asks the same question why; [] if there is none."""
+    Args:
+        asks_why: whether the heading must ask the same question why; otherwise it must not be the title.
+    """
     best: list[Sentence] = []
-    most = _ASKED_ALIKE * len(asked)
+    least = _ASKED_ALIKE * len(asked) if asks_why else 1
     for passage in passages:
-        for shared, heading in _headings(asked, passage):
-            if shared and shared >= most and _WHY.match(heading.group()):
-                most = shared + 1
+        for heading in _HEADING.finditer(passage.text):
+            words = stems(heading.group())
+            shared = len(asked.intersection(words))
+            if asks_why:
+                is_like = _WHY.match(heading.group()) is not None
+            else:
+                is_like = not passage.title_stems.issuperset(words)
+            if shared and shared >= least and is_like:
+                least = shared + 1
                 best = _below(heading, passage)
     return best
-
-
-def _headings(
-    asked: set[str], passage: ReadPassage
-) -> Iterator[tuple[int, re.Match[str]]]:
-    for one in _HEADING.finditer(passage.text):
-        shared = asked.intersection(stems(one.group()))
-        yield len(shared), one
 
 
 def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:

@@ -69,16 +69,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Holds an answer, and the rows that give it."""
+    """Holds an answer, and the sentences of the rows that give it."""
 
     text: str
-    rows: tuple[Row, ...]
-
-    @property
-    def sentences(self) -> tuple[Sentence, ...]:
-        """Return the sentence of each row."""
-        sentences = [row.sentence for row in self.rows]
-        return tuple(sentences)
+    sentences: tuple[Sentence, ...]
 
 
 _Anchors = Mapping[str, frozenset[str]]
@@ -285,16 +279,13 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
             chosen.append((column, row))
     if not chosen:
         return None
-    named = tuple(
-        replace(row, sentence=row.lines.get(column, row.sentence))
-        for column, row in chosen
-    )
+    sentences = [row.lines.get(column, row.sentence) for column, row in chosen]
     if asked.kind == "yes_no":
-        return Said("yes", named[:1])
+        return Said("yes", tuple(sentences[:1]))
     cells = dict.fromkeys(row.cells[column] for column, row in chosen)
     if len(cells) > 1 and not _are_all(rows):
         return None
-    return Said(", ".join(cells), named)
+    return Said(", ".join(cells), tuple(sentences))
 
 
 def _left(
@@ -400,12 +391,12 @@ def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
     if best is None:
         return None
     if of_all:
-        return Said(best.key, (best,))
-    if asked.kind == "choice":
-        return Said(best.key, tuple(named))
-    first = min(named, key=lambda row: asked.text.find(row.key))
-    verdict = "yes" if best is first else "no"
-    return Said(verdict, tuple(named))
+        return Said(best.key, (best.sentence,))
+    text = best.key
+    if asked.kind == "yes_no":
+        first = min(named, key=lambda row: asked.text.find(row.key))
+        text = "yes" if best is first else "no"
+    return Said(text, tuple(row.sentence for row in named))
 
 
 _SUPERLATIVES = word_set(

@@ -102,12 +102,14 @@ class Side:
         of_sentences = [one.stems for one in self.sentences]
         return frozenset().union(*of_sentences)
 
-    def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
-        """Return the sentence with most of the wanted stems, the first among equals; () if there are no sentences."""
-        best = max(
-            self.sentences, key=lambda one: len(wanted & one.stems), default=None
-        )
-        return () if best is None else (best,)
+    def nearest(self, *wanted: frozenset[str]) -> tuple[Sentence, ...]:
+        """Return the sentence with most of the first stems and, among equals, of the next; () without sentences."""
+
+        def held(sentence: Sentence) -> list[int]:
+            return [len(some & sentence.stems) for some in wanted]
+
+        ranked = sorted(self.sentences, key=held, reverse=True)
+        return tuple(ranked[:1])
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
@@ -134,7 +136,7 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
             likely = 1 - max(holding)
         text = "yes" if likely >= 0.5 else "no"
         sure = max(likely, 1 - likely)
-        best = [side.best_sentence(about) for side in sides]
+        best = [side.nearest(about) for side in sides]
         grounds = tuple(chain.from_iterable(best))
     is_known = well_known(sides) and grounds
     return Reply(text, grounds, sure if is_known else _GUESSED)
@@ -244,7 +246,7 @@ def _chosen(
     best = sides[scores.index(max(scores))]
     is_clear = len(set(scores)) == len(scores)
     sure = _BY_WORDS if is_clear else _UNDECIDED
-    return best, best.best_sentence(about), sure
+    return best, best.nearest(about), sure
 
 
 def _by_figures(
@@ -381,9 +383,9 @@ def _shared(
     common: frozenset[str] | None = None
     all_mention = True
     for side in sides:
-        nearest = _nearest(side, wanted, about)
-        if nearest is None:
+        if not side.sentences:
             return False, tuple(grounds), False
+        (nearest,) = side.nearest(wanted, about)
         grounds.append(nearest)
         if kind == "person" and about.isdisjoint(nearest.stems):
             all_mention = False
@@ -392,19 +394,6 @@ def _shared(
             common = named
         common &= named
     return bool(common), tuple(grounds), all_mention
-
-
-def _nearest(
-    side: Side, wanted: frozenset[str], about: frozenset[str]
-) -> Sentence | None:
-    """Return the sentence with most of the wanted stems and, among equals, most of the question's, or None."""
-
-    def held(sentence: Sentence) -> tuple[int, int]:
-        of_wanted = len(wanted & sentence.stems)
-        of_question = len(about & sentence.stems)
-        return of_wanted, of_question
-
-    return max(side.sentences, key=held, default=None)
 
 
 def _named(

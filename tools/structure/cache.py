@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from ras_agent.config.address import Address
 from ras_agent.contracts.errors import SettingsError
-from ras_agent.contracts.records import Call, Extraction, Failure, Passage, Triple
+from ras_agent.contracts.records import Call, Extraction, Passage, Triple
 from ras_agent.running.budget import Ledger, current_ledger, metered
 from ras_agent.running.calling import acall, call, name_of
 from ras_agent.running.protocols import Extractor
@@ -221,64 +221,30 @@ class CachedExtractor:
 
 
 class _RecordingLedger(Ledger):
-    """Collects the calls for one passage, and passes them on to the run's ledger."""
+    """Collects the calls for one passage. Everything else is shared with the run's ledger."""
 
     def __init__(self, run: Ledger) -> None:
-        super().__init__(
-            run.role,
-            run.hop,
-            run.limits,
-            run.started,
-            run.earlier,
-            run.reviews,
-            in_need=run.in_need,
-        )
+        vars(self).update(vars(run))
+        self.recorded: list[Call] = []
         self._run = run
-
-    def exceeded(self, *args: Any, **kwargs: Any) -> str | None:
-        return self._run.exceeded(*args, **kwargs)
-
-    def seconds_left(self) -> float:
-        return self._run.seconds_left()
-
-    def tokens_left(self) -> float:
-        return self._run.tokens_left()
-
-    def admit(self, prompt: int = 0, reply: int = 0) -> int:
-        return self._run.admit(prompt, reply)
 
     def refuse(self, limit: str) -> NoReturn:
         self._run.refuse(limit)
 
     def record(self, call: Call, reserved: int = 0) -> None:
         self._run.record(call, reserved)
-        self.calls.append(call)
+        self.recorded.append(call)
 
     def add(self, call: Call) -> None:
         self._run.add(call)
-        self.calls.append(call)
-
-    def release(self, reserved: int = 0) -> None:
-        self._run.release(reserved)
-
-    def note(
-        self,
-        message: str,
-        detail: str = "",
-        kind: type[Failure] = Failure,
-        role: str = "",
-    ) -> None:
-        self._run.note(message, detail, kind, role)
-
-    def ask_for_more(self) -> None:
-        self._run.ask_for_more()
+        self.recorded.append(call)
 
 
 @contextmanager
 def _record_calls() -> Iterator[list[Call]]:
     """Yield a list that collects the model calls made inside the block."""
     with metered(_RecordingLedger(current_ledger())) as ledger:
-        yield ledger.calls
+        yield ledger.recorded
 
 
 def _read_json(written: bytes) -> CachedFacts:

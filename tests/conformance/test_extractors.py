@@ -7,7 +7,6 @@ import pytest
 from ras_agent.running.protocols import Extractor
 from ras_agent.testing import EXTRACTOR_CHECKS, Check
 from ras_agent.tools.roles import RoleOptions, resolve_extractor, role_name
-from ras_agent.tools.structure.llm import LLMExtractor
 
 REPLY = """(S> Alexander Graham Bell | P> was born in | O> Edinburgh)
 (S> Water of Leith | P> flows through | O> Edinburgh)"""
@@ -18,7 +17,6 @@ REPLY = """(S> Alexander Graham Bell | P> was born in | O> Edinburgh)
         "offline",
         "chat model",
         "chat model, few-shot",
-        "chat model, three a call",
         "text2triple, t5",
         "text2triple, llama",
     ]
@@ -30,8 +28,6 @@ def extractor(request: pytest.FixtureRequest, scripted_model: Any) -> Extractor:
         kind, _, options = request.param.partition(", ")[2].partition("#")
         folder = request.getfixturevalue("memorising_model")(kind)
         return resolve_extractor(f"text2triple:{folder}#{options}")
-    if "three" in request.param:
-        return LLMExtractor(scripted_model(("", REPLY)), passages_per_call=3)
     return resolve_extractor(
         scripted_model(("", REPLY)), RoleOptions(few_shot="few-shot" in request.param)
     )

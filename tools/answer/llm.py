@@ -40,12 +40,10 @@ from ras_agent.tools.answer.forms import (
 from ras_agent.tools.answer.samples import CallError, most_agreed
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import ChatRole, ChatSettings
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
-    aconverse,
     aconverse_all,
-    converse,
     converse_all,
     fitted,
     repair,
@@ -70,7 +68,7 @@ _READ_AT_EACH_PIECE = 1000
 _PART = 1 / 16
 
 
-class LLMAnswerer:
+class LLMAnswerer(ChatRole):
     """Asks a chat model for the answer, given the facts and passages of a run.
 
     If the evidence does not fit into the model's window, the least useful part is left out, and a Failure says so.
@@ -126,7 +124,7 @@ class LLMAnswerer:
             )
         if layout not in _SHOWN:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         self._form = FORMS[style]
         examples = ""
         if style != "reader" and layout in _EXAMPLES:
@@ -160,11 +158,6 @@ class LLMAnswerer:
             reasons = _REASONS if style == "reader" else 0
             self._max_tokens = answer_tokens + reasons + _MARKS
 
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._chat.name
-
     def answer(
         self,
         question: str,
@@ -178,9 +171,7 @@ class LLMAnswerer:
         nothing of them, the model is not asked, unless `asks_anyway`. Raises ModelCallError if the call fails, and
         BudgetExceeded if the run's budget forbids it.
         """
-        if self._samples == 1:
-            return converse(self._chat, self.dialogue(question, graph, passages, steps))
-        dialogues = self._sample_dialogues(question, graph, passages, steps)
+        dialogues = self._dialogues(question, graph, passages, steps)
         samples = converse_all(self._chat, dialogues, at_once=self._samples)
         return _kept(samples)
 
@@ -192,22 +183,20 @@ class LLMAnswerer:
         steps: Sequence[Step],
     ) -> Answer:
         """Return the same as `answer`, as a coroutine."""
-        if self._samples == 1:
-            return await aconverse(
-                self._chat, self.dialogue(question, graph, passages, steps)
-            )
-        dialogues = self._sample_dialogues(question, graph, passages, steps)
+        dialogues = self._dialogues(question, graph, passages, steps)
         samples = await aconverse_all(self._chat, dialogues, at_once=self._samples)
         return _kept(samples)
 
-    def _sample_dialogues(
+    def _dialogues(
         self,
         question: str,
         graph: QuestionGraph,
         passages: Sequence[Passage],
         steps: Sequence[Step],
-    ) -> list[Dialogue[Answer | CallError]]:
-        """Return a conversation for each sample; one that fails ends in its error."""
+    ) -> Sequence[Dialogue[Answer | CallError]]:
+        """Return a conversation for each sample; one that fails ends in its error, unless it is the only one."""
+        if self._samples == 1:
+            return [self.dialogue(question, graph, passages, steps)]
         dialogues = []
         for sample in range(1, self._samples + 1):
             dialogue = self.dialogue(question, graph, passages, steps, sample)
@@ -507,6 +496,8 @@ def _or_error(dialogue: Dialogue[Answer]) -> Dialogue[Answer | CallError]:
 
 def _kept(samples: Sequence[Answer | CallError]) -> Answer:
     """Return the answer that most samples agree on, and emit it if events are streamed."""
+    if len(samples) == 1 and isinstance(samples[0], Answer):
+        return samples[0]
     answer = most_agreed(samples)
     _TokenStream().grow(answer.text)
     return answer

@@ -208,6 +208,19 @@ class Chat:
         )
 
 
+class ChatRole:
+    """Holds the chat model of a role."""
+
+    def __init__(self, model: object, settings: ChatSettings | None = None) -> None:
+        """Take a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat."""
+        self._chat = as_chat(model, settings)
+
+    @property
+    def name(self) -> str:
+        """Return the model's name."""
+        return self._chat.name
+
+
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
     """Return a Chat for a spec such as "openai:gpt-4o-mini" or a LangChain chat model; a Chat is returned unchanged."""
     if isinstance(model, Chat):

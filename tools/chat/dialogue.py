@@ -237,6 +237,8 @@ async def aconverse_all(
     chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int
 ) -> list[T]:
     """Do the same as `converse_all`, as a coroutine."""
+    if len(dialogues) <= 1:
+        return [await aconverse(chat, dialogue) for dialogue in dialogues]
     free = asyncio.Semaphore(at_once)
 
     async def one(dialogue: Dialogue[T]) -> T:

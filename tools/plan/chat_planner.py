@@ -7,20 +7,12 @@ from collections.abc import Sequence
 
 from ras_agent.contracts.records import Plan, Step
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import ChatRole
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 
 
-class ChatPlanner(ABC):
+class ChatPlanner(ChatRole, ABC):
     """Asks a chat model for the next action. Subclasses implement `dialogue`."""
-
-    def __init__(self, model: object, settings: ChatSettings | None) -> None:
-        self._chat = as_chat(model, settings)
-
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._chat.name
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. Raises ParseError if the model's replies state no action, even when it is asked

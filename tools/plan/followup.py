@@ -12,7 +12,7 @@ from ras_agent.prompts import Turn, as_line, load
 from ras_agent.text.lines import lines_of
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import ChatRole, ChatSettings
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
     aconverse,
@@ -41,7 +41,7 @@ _LONGEST_ANSWER = 500
 _FORM = "In which city was Jørn Utzon born?"
 
 
-class LLMRewriter:
+class LLMRewriter(ChatRole):
     """Rewrites follow-up questions as standalone questions, by a chat model."""
 
     def __init__(
@@ -57,14 +57,9 @@ class LLMRewriter:
             model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
             prompts_dir: a folder with files that override the packaged prompts (followup, repair).
         """
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         self._prompt = load("followup", prompts_dir)
         self._repair = load("repair", prompts_dir)
-
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._chat.name
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
         """Return the standalone question. Raises ParseError if neither the first nor the second reply is a question."""

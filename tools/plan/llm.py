@@ -82,7 +82,6 @@ class LLMPlanner(ChatPlanner):
         layout: EvidenceLayout | None = None,
         follows_any: bool = False,
         finds_dialect: bool = False,
-        shown_in_dialect: EvidenceLayout | None = None,
         keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
@@ -100,8 +99,6 @@ class LLMPlanner(ChatPlanner):
             follows_any: whether a reply that states no action, after the second try, becomes the next search, as in
                 RAS's code.
             finds_dialect: whether the planner changes to a dialect once the model replies in it.
-            shown_in_dialect: the layout after that change; None for `layout`, and if that is None too, for the
-                dialect's own.
             keeps_thoughts: whether the model's thoughts stay in the dialogue after that change.
             prompts_dir: a folder with files that override the packaged prompts (plan, plan-few-shot, repair).
             form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
@@ -124,7 +121,7 @@ class LLMPlanner(ChatPlanner):
             DialoguePlanner,
             self._chat,
             task=task,
-            layout=shown_in_dialect or layout,
+            layout=layout,
             keeps_thoughts=keeps_thoughts,
             prompts_dir=prompts_dir,
         )

@@ -17,7 +17,7 @@ from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.unusable import speaks_of_itself
 from ras_agent.tools.chat.call import Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import ChatRole, ChatSettings
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
     aconverse,
@@ -46,7 +46,7 @@ _KEYS = ("sentence", "next_sentence", "thought", "response", "text")
 _FORM = "Jørn Utzon was born in Copenhagen."
 
 
-class LLMReasoner:
+class LLMReasoner(ChatRole):
     """Writes the next sentence of a chain of thought by a chat model."""
 
     accepts_feedback = True
@@ -69,15 +69,10 @@ class LLMReasoner:
             prompts_dir: a folder with files that override the packaged prompts (next-sentence,
                 next-sentence-few-shot, repair).
         """
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         self._prompt = load("next-sentence", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
         self._task = task
-
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._chat.name
 
     def next_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]

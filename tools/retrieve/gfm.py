@@ -316,14 +316,19 @@ def _score_entities(
     if not len(start.entities):
         return start, None
     logits = network.scores(vector(query)[None], [start])[0]
-    if not np.isfinite(logits).all():
-        raise WeightsError(
-            "the scores of retriever 'gfm' are not finite, because the numbers in its --weights are too large for "
-            "this knowledge graph: give other --weights"
-        )
-    probabilities = _probabilities(logits)
+    probabilities = _probabilities(finite(logits, "gfm"))
     probabilities.flags.writeable = False
     return start, probabilities
+
+
+def finite(logits: Floats, retriever: str) -> Floats:
+    """Return the logits of a retriever's network. Raises WeightsError if one of them is not finite."""
+    if not np.isfinite(logits).all():
+        raise WeightsError(
+            f"the scores of retriever {retriever!r} are not finite, because the numbers in its --weights are too large "
+            "for this knowledge graph: give other --weights"
+        )
+    return logits
 
 
 def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> Floats:

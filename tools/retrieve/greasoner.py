@@ -44,6 +44,7 @@ from ras_agent.tools.retrieve.gfm import (
     FactWriter,
     PathExplainedRetriever,
     fact_paths,
+    finite,
     scores_in,
 )
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
@@ -140,12 +141,7 @@ class GReasonerRetriever(PathExplainedRetriever):
         logits: Floats = self._network.scores(
             self.vector(query)[None], [self.start(query)]
         )[0]
-        if not np.isfinite(logits).all():
-            raise WeightsError(
-                "the scores of retriever 'greasoner' are not finite, because the numbers in its --weights are too "
-                "large for this knowledge graph: give other --weights"
-            )
-        return logits
+        return finite(logits, "greasoner")
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows of `passages`. Raises ValueError for a blank query or k < 1."""

@@ -136,7 +136,6 @@ class MixedRetriever(ExplainedRetriever):
         weights: Sequence[float] | None = None,
         *,
         name: str = "",
-        depth: int = DEPTH,
         last: Completeness | None = None,
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or invalid weights.
@@ -146,7 +145,6 @@ class MixedRetriever(ExplainedRetriever):
                 The doubt is that of PageRank, and applies to all rankers that search a graph; without PageRank it
                 is that of BM25, and applies to BM25; without both, weights are equal.
             name: by default the rankers' names, joined by "+".
-            depth: the number of rows of each ranking that count; at least k rows count.
             last: ranks the first passages again; by default they are left as they are.
         """
         sizes = {len(ranker.passages) for ranker in rankers}
@@ -166,7 +164,6 @@ class MixedRetriever(ExplainedRetriever):
         self.name = name
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
-        self._depth = depth
         self._weights = weights
         self._teller = _teller_of(rankers)
         self._sure = list(map(self._stands_with_teller, rankers))
@@ -183,7 +180,7 @@ class MixedRetriever(ExplainedRetriever):
     def rank_candidates(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows by the mean, before the first ones are ranked again."""
         check_query(query, k)
-        depth = max(k, self._depth)
+        depth = max(k, DEPTH)
         rankings = [ranker.rank(query, depth) for ranker in self._rankers]
         weights = self._weights or self._shares(rankings)
         return mixed(rankings, weights, len(self.passages), k)

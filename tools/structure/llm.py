@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import Path
 
 from ras_agent.contracts.errors import BudgetExceeded, ModelCallError
@@ -26,13 +25,12 @@ from ras_agent.prompts import STOPS, Prompt, as_line, passage_block, render
 from ras_agent.prompts.templates import examples_in
 from ras_agent.running.budget import current_ledger
 from ras_agent.running.standing_facts import keep_standing
-from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
-from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
+from ras_agent.tools.chat.client import Chat, ChatRole, ChatSettings
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
     aconverse_all,
@@ -63,12 +61,12 @@ MORE_TOKENS = 128
 """A reply may have TOKENS_PER_TOKEN tokens for each token of the passages, plus MORE_TOKENS; thoughts get more."""
 
 
-class LLMExtractor:
+class LLMExtractor(ChatRole):
     """Asks a chat model for the facts in passages.
 
-    Passages that do not fit into the model's window together are read in several calls, and a long passage in
-    parts. A failed call, a reply that is still unreadable when asked again, and a reply that is cut off each become
-    a Failure, and do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section
+    Each passage is read in a call of its own, and one that does not fit into the model's window in parts. A failed
+    call, a reply that is still unreadable when asked again, and a reply that is cut off each become a Failure, and
+    do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section
     3.2), so cached replies serve every question.
     """
 
@@ -79,7 +77,6 @@ class LLMExtractor:
         few_shot: bool = False,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
-        passages_per_call: int = 1,
         at_once: int = 5,
         form: FormUse = "auto",
         schema: Schema | None = None,
@@ -88,19 +85,16 @@ class LLMExtractor:
 
         Args:
             model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-            few_shot: whether worked examples come before the passages.
+            few_shot: whether worked examples come before the passage.
             prompts_dir: a folder with files that override the packaged prompts (triples, triples-few-shot, repair).
-            passages_per_call: the number of passages that one call reads.
             at_once: the number of calls at the same time.
             form: when the server enforces the form of replies: "auto" after an unreadable one, "on" always, "off"
                 never.
             schema: the relations that the model is shown.
         """
-        if passages_per_call < 1 or at_once < 1:
-            raise ValueError(
-                f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}"
-            )
-        self._chat = as_chat(model, settings)
+        if at_once < 1:
+            raise ValueError(f"at_once must be positive, got {at_once}")
+        super().__init__(model, settings)
         by_need = ByNeed.load(
             "triples",
             prompts_dir,
@@ -122,13 +116,7 @@ class LLMExtractor:
         self._examples = frozenset(
             triple.key for triple in parse_triples(examples).triples
         )
-        self._passages_per_call = passages_per_call
         self._at_once = at_once
-
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._chat.name
 
     @property
     def fingerprint(self) -> str:
@@ -141,7 +129,7 @@ class LLMExtractor:
             name,
             sampling_parameters(self._chat.model, where=False),
             [[turn.role, turn.text] for turn in turns],
-            self._passages_per_call,
+            1,  # passages a call; kept so that facts in earlier caches are found
         ]
         written = json.dumps(identity, sort_keys=True, default=str)
         digest = hashlib.sha256(written.encode()).hexdigest()
@@ -163,32 +151,28 @@ class LLMExtractor:
         )
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
-        size = self._passages_per_call
         asking = self._by_need.asking()
         dialogues = []
-        for start in range(0, len(passages), size):
-            dialogues.append(self._dialogue(passages[start : start + size], asking))
+        for passage in passages:
+            reading = _Reading(
+                self._chat, self._by_need, asking, passage, self._examples
+            )
+            dialogues.append(reading.dialogue())
         return dialogues
-
-    def _dialogue(
-        self, passages: Sequence[Passage], asking: Asking
-    ) -> Dialogue[Extraction]:
-        reading = _Reading(self._chat, self._by_need, asking, passages, self._examples)
-        return reading.dialogue()
 
 
 class _Reading:
-    """Reads some passages with the model, and collects their facts and failures."""
+    """Reads a passage with the model, and collects its facts and failures."""
 
     def __init__(
         self,
         chat: Chat,
         by_need: ByNeed,
         asking: Asking,
-        passages: Sequence[Passage],
+        passage: Passage,
         examples: frozenset[tuple[str, str, str]],
     ) -> None:
-        """Take the passages and how to ask about them.
+        """Take the passage and how to ask about it.
 
         Args:
             examples: the keys of the facts in the worked examples.
@@ -196,37 +180,36 @@ class _Reading:
         self._chat = chat
         self._by_need = by_need
         self._asking = asking
-        self._passages = passages
+        self._passage = passage
         self._examples = examples
-        self._names = tuple(passage.id for passage in passages)
         self._triples: list[Triple] = []
         self._failures: list[Failure] = []
         self._unread: list[str] = []
 
     def dialogue(self) -> Dialogue[Extraction]:
-        """Ask about the passages, in parts if they are too long, and return their facts."""
+        """Ask about the passage, in parts if it is too long, and return its facts."""
         render = partial(self._render, self._asking)
         try:
-            yield from in_parts(self._chat, self._passages, render, _halves, self._read)
+            yield from in_parts(self._chat, self._passage, render, _halves, self._read)
         except ModelCallError as error:
             self._fail(f"{type(error).__name__}: {error}")
         except BudgetExceeded as error:
             self._fail(str(error))
         facts = self._facts()
         read_facts = Extraction(facts, tuple(self._failures), tuple(self._unread))
-        extraction = keep_standing(read_facts, self._passages, current_ledger().hop)
-        # facts were read, but none of them is supported by a passage
+        extraction = keep_standing(read_facts, [self._passage], current_ledger().hop)
+        # facts were read, but none of them is supported by the passage
         if self._triples and not extraction.triples:
-            return replace(extraction, unread=self._names)
+            return replace(extraction, unread=(self._passage.id,))
         return extraction
 
     def _fail(self, message: str, detail: str = "") -> None:
-        located = f"{message} (passage {', '.join(self._names)})"
+        located = f"{message} (passage {self._passage.id})"
         hop = current_ledger().hop
         self._failures.append(Failure("extractor", located, hop, detail[:500]))
 
-    def _render(self, asking: Asking, part: Sequence[Passage]) -> Request:
-        block = passage_block(part)
+    def _render(self, asking: Asking, part: Passage) -> Request:
+        block = passage_block([part])
         max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
         room = self._chat.sizes.room(max_tokens, share=2)
         turns = asking.prompt.fill(passages=block)
@@ -243,9 +226,7 @@ class _Reading:
             ends_early=True,
         )
 
-    def _read(
-        self, part: Sequence[Passage], request: Request, reply: Reply
-    ) -> Dialogue[None]:
+    def _read(self, part: Passage, request: Request, reply: Reply) -> Dialogue[None]:
         """Take the facts of a reply; ask a second time if some of its lines cannot be read."""
         parsed = _parsed(reply)
         problem = problem_of(parsed, reply.text)
@@ -259,7 +240,7 @@ class _Reading:
             has_facts = has_facts or bool(parsed.triples)
             self._triples.extend(parsed.triples)
         if problem and not has_facts:
-            self._unread.extend(passage.id for passage in part)
+            self._unread.append(part.id)
         if reply.shortfall:
             self._fail(reply.shortfall, "".join(parsed.leftovers[-1:]))
         elif not reply.text.strip():
@@ -270,7 +251,7 @@ class _Reading:
 
     def _again(
         self,
-        part: Sequence[Passage],
+        part: Passage,
         request: Request,
         reply: Reply,
         problem: str,
@@ -290,18 +271,15 @@ class _Reading:
         return second
 
     def _facts(self) -> tuple[Triple, ...]:
-        """Return the facts with their sources; those without one, or copied from an example, become failures."""
+        """Return the facts with their sources; those that are copied from an example become failures."""
         triples = list(dict.fromkeys(self._triples))
         count = len(triples)
         if count > MOST_FACTS:
             self._fail(f"only the first {MOST_FACTS:,} of {count:,} facts were taken")
         facts: list[Triple] = []
         for triple in triples[:MOST_FACTS]:
-            fact = located(triple, self._passages, self._chat.name)
-            if not fact.sources:
-                problem = "a fact shares no word with any of its passages"
-                self._fail(problem, str(triple))
-            elif triple.key in self._examples and not _says(self._passages, triple):
+            fact = located(triple, self._passage, self._chat.name)
+            if triple.key in self._examples and not _says(self._passage, triple):
                 self._failures.append(_copied(fact))
             else:
                 facts.append(fact)
@@ -313,12 +291,8 @@ def _parsed(reply: Reply) -> ParsedTriples:
     return mended(parsed)
 
 
-def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
-    """Split passages in the middle, or a single passage between two sentences; return () for a single sentence."""
-    if len(passages) > 1:
-        middle = len(passages) // 2
-        return passages[:middle], passages[middle:]
-    passage = passages[0]
+def _halves(passage: Passage) -> Sequence[Passage]:
+    """Split a passage in the middle, between two sentences; return () for a single sentence."""
     text = passage.text
     starts = [start for start, _ in sentence_spans(text)][1:]
     if not starts:
@@ -326,7 +300,7 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
     cut = min(starts, key=lambda start: abs(start - len(text) // 2))
     first = replace(passage, text=text[:cut])
     second = replace(passage, text=text[cut:])
-    return [first], [second]
+    return first, second
 
 
 def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
@@ -359,43 +333,24 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
     return f"it holds no fact in the agreed form, nor {NONE}"
 
 
-def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
-    """Return the triple with its source: the sentence that states it, in the passage that supports it best.
-
-    If no sentence shares a word with the triple, a single passage is the source as a whole; several passages give
-    no source.
+def located(triple: Triple, passage: Passage, extractor: str) -> Triple:
+    """Return the triple with its source: the sentence of a passage that states it, else the whole passage.
 
     Args:
         extractor: the name of the extractor, which becomes part of the source.
     """
-    fact = (triple.subject, triple.predicate, triple.object)
-    best: Source | None = None
-    best_rank = (inf, inf)
-    for passage in passages:
-        text = fact_text(passage.text, passage.heading)
-        span = text.sentence(*fact)
-        if span is None and len(passages) == 1:
-            span = (0, len(passage.text))
-        if span is None:
-            continue
-        rank = (0.0, 0.0)
-        if len(passages) > 1:
-            shared = support(passage.text[slice(*span)], fact)
-            rank = (text.standing(*fact).value, -shared)
-        if rank < best_rank:
-            best = Source(passage.id, *span, extractor=extractor)
-            best_rank = rank
-    return replace(triple, sources=(best,) if best else ())
+    text = fact_text(passage.text, passage.heading)
+    span = text.sentence(triple.subject, triple.predicate, triple.object)
+    start, end = span or (0, len(passage.text))
+    source = Source(passage.id, start, end, extractor=extractor)
+    return replace(triple, sources=(source,))
 
 
-def _says(passages: Sequence[Passage], triple: Triple) -> bool:
+def _says(passage: Passage, triple: Triple) -> bool:
     """Return whether a passage contains all words of a fact, so that the fact is not just copied from an example."""
     fact = f"{triple.subject} {triple.predicate} {triple.object}"
-    for passage in passages:
-        text = fact_text(passage.text, passage.heading)
-        if not text.words.missing(fact):
-            return True
-    return False
+    text = fact_text(passage.text, passage.heading)
+    return not text.words.missing(fact)
 
 
 def _copied(fact: Triple) -> RefusedFacts:

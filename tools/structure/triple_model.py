@@ -211,7 +211,7 @@ class _ReadRequest:
         facts: list[Triple] = []
         for passage in self.passages:
             for triple in dict.fromkeys(triples.pop(passage.id, ())):
-                facts.append(located(triple, [passage], self.model.name))
+                facts.append(located(triple, passage, self.model.name))
         read = Extraction(tuple(facts), tuple(self.failures))
         return keep_standing(read, self.passages, self.ledger.hop)
 
@@ -321,13 +321,9 @@ class TransformersWriter:
             kind = torch.bfloat16
         return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Return a hash of the weights."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
             values = tensor.detach().float().cpu().contiguous()

@@ -581,18 +581,6 @@ def test_a_window_that_is_set_is_kept_to_without_asking(scripted_model: Any) -> 
     assert max(served.sizes) < 1024
 
 
-def test_passages_that_do_not_fit_together_are_read_apart(scripted_model: Any) -> None:
-    passages = [
-        Passage(f"p{number}", sentence, "Bells")
-        for number, sentence in enumerate(SENTENCES)
-    ]
-    served = Served(scripted_model, 1000, facts)
-    extraction = LLMExtractor(served.model, passages_per_call=200).extract(passages)
-    assert [triple.sources[0].passage_id for triple in extraction.triples] == [
-        passage.id for passage in passages
-    ]
-
-
 def test_the_reasoner_shows_what_helps_most_and_says_what_it_left_out(
     scripted_model: Any,
 ) -> None:

@@ -473,10 +473,6 @@ def test_a_dialect_found_by_a_reply_is_spoken_as_the_settings_say(
     [
         ({"layout": "chain"}, "(S> Alexander Graham Bell |"),
         ({"layout": None}, "Bell was born in Edinburgh."),
-        (
-            {"layout": "chain", "shown_in_dialect": "chain-of-text"},
-            "Bell was born in Edinburgh.",
-        ),
     ],
 )
 def test_a_planner_of_its_own_keeps_its_layout_in_a_dialect_that_is_found(

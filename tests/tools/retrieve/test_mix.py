@@ -142,18 +142,21 @@ class TestScores:
             ("paris", 0.2),
         ]
 
-    def test_rows_below_the_depth_do_not_count_unless_k_asks_for_them(self) -> None:
+    def test_rows_below_the_depth_do_not_count_unless_k_asks_for_them(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         one, other = (
             Constant(PASSAGES, {0: 3, 1: 2.9, 2: 0}),
             Constant(PASSAGES, {2: 3, 1: 2.9, 0: 0}),
         )
-        assert MixedRetriever([one, other], [1, 1], depth=1).rank(
-            "q", 1
-        ).rows.tolist() == [0]
-        assert MixedRetriever([one, other], [1, 1], depth=1).rank(
-            "q", 3
-        ).rows.tolist() == [1, 0, 2]
         assert MixedRetriever([one, other], [1, 1]).rank("q", 1).rows.tolist() == [1]
+        monkeypatch.setattr("ras_agent.tools.retrieve.mix.DEPTH", 1)
+        assert MixedRetriever([one, other], [1, 1]).rank("q", 1).rows.tolist() == [0]
+        assert MixedRetriever([one, other], [1, 1]).rank("q", 3).rows.tolist() == [
+            1,
+            0,
+            2,
+        ]
 
     @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.5, -0.5], [1.0]])
     def test_shares_that_make_no_mean_are_refused(self, weights: list[float]) -> None:

@@ -94,7 +94,6 @@ def test_the_same_text_under_another_id_has_the_same_facts(
     "other",
     [
         {"few_shot": True},
-        {"passages_per_call": 2},
         {"model": "another"},
     ],
 )

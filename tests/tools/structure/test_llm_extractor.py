@@ -57,34 +57,6 @@ def test_a_fact_in_another_script_is_unchecked_and_has_the_whole_passage_as_its_
     assert triple.sources == (Source("p", 0, 18, extractor="scripted", unchecked=True),)
 
 
-def test_passages_can_be_read_several_a_call(scripted_model: Any) -> None:
-    model = scripted_model(f"{FLOWS_LINE}\n{BORN_LINE}", FLOWS_LINE)
-    extraction = LLMExtractor(model, passages_per_call=2, at_once=1).extract(
-        [BELL, LEITH, LEITH]
-    )
-    assert [triple.sources[0].passage_id for triple in extraction.triples] == [
-        "p2",
-        "p1",
-        "p2",
-    ]
-    assert "[2] Water of Leith" in model.prompts[0]
-
-
-def test_of_several_passages_a_fact_found_in_none_is_a_failure(
-    scripted_model: Any,
-) -> None:
-    model = scripted_model("(S> Zeus | P> rules | O> Olympus)")
-    extraction = LLMExtractor(model, passages_per_call=2).extract([BELL, LEITH])
-    assert extraction.triples == ()
-    assert extraction.failures == (
-        Failure(
-            "extractor",
-            "a fact shares no word with any of its passages (passage p1, p2)",
-            detail="(S> Zeus | P> rules | O> Olympus)",
-        ),
-    )
-
-
 def test_a_repeated_fact_is_returned_once(scripted_model: Any) -> None:
     assert (
         len(
@@ -220,9 +192,7 @@ def test_calls_made_in_threads_are_on_the_ledger(scripted_model: Any) -> None:
 
 
 def test_sizes_must_be_positive(scripted_model: Any) -> None:
-    with pytest.raises(ValueError, match="must be positive, got 0 and 5"):
-        LLMExtractor(scripted_model(), passages_per_call=0)
-    with pytest.raises(ValueError, match="must be positive, got 1 and 0"):
+    with pytest.raises(ValueError, match="must be positive, got 0"):
         LLMExtractor(scripted_model(), at_once=0)
 
 
@@ -314,12 +284,3 @@ def test_a_text_that_says_what_the_worked_example_says_keeps_its_fact(
     reply = "(S> Marie Tharp | P> worked with | O> Bruce Heezen)"
     extraction = LLMExtractor(scripted_model(reply), few_shot=True).extract([tharp])
     assert (len(extraction.triples), extraction.failures) == (1, ())
-
-
-def test_of_several_passages_a_fact_belongs_to_the_one_that_holds_both_ends(
-    scripted_model: Any,
-) -> None:
-    near = Passage("near", "The Water of Leith flows and flows through town.")
-    model = scripted_model(FLOWS_LINE)
-    extraction = LLMExtractor(model, passages_per_call=2).extract([near, LEITH])
-    assert [triple.sources[0].passage_id for triple in extraction.triples] == ["p2"]

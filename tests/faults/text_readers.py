@@ -110,9 +110,8 @@ from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline import roles
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
-from ras_agent.tools.offline.answerer.restated import is_restated
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
-from ras_agent.tools.offline.answerer.wording import wording
+from ras_agent.tools.offline.answerer.wording import is_restated, wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
 from ras_agent.tools.offline.in_time import in_its_time
@@ -593,7 +592,7 @@ READERS = {
     ),
     "is_restated": TextReader(
         lambda text: is_restated(text, text[:9], text, frozenset()),
-        "tools.offline.answerer.restated",
+        "tools.offline.answerer.wording",
     ),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
     "storable": TextReader(storable, "graphs.validate running.trace"),

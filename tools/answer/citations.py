@@ -53,7 +53,9 @@ class Cited:
 
     def text(self, form: AnswerForm) -> str:
         """Return the text of the answer. Numbers are kept only if the form is prose."""
-        return self.numbered if form.prose else self.bare
+        if form.prose:
+            return self.numbered
+        return self.bare
 
 
 def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
@@ -210,7 +212,9 @@ class NumberedEvidence:
 
         A fact's number refers to the best ranked passage in which the fact was read.
         """
-        return self._passages_behind() if self.in_text else {}
+        if not self.in_text:
+            return {}
+        return self._passages_behind()
 
     def _passages_behind(self) -> dict[int, str]:
         behind = {

@@ -498,7 +498,9 @@ def _in_json(text: str) -> Plan | None:
 def _others(subqueries: Sequence[str], first: str) -> tuple[str, ...]:
     """Return the sub-queries other than the first, without repetitions."""
     others = dict.fromkeys(subqueries)
-    return tuple([other for other in others if other not in ("", first)])
+    for same in ("", first):
+        others.pop(same, None)
+    return tuple(others)
 
 
 def _stops_and_searches(item: dict[str, Value]) -> bool:

@@ -91,8 +91,8 @@ class Transcript:
         Args:
             model: the name of the model that made the plan.
         """
-        messages = map(Turn.to_message, self.new)
-        dialogue = DialoguePart(self.form, model, tuple(messages))
+        messages = tuple(map(Turn.to_message, self.new))
+        dialogue = DialoguePart(self.form, model, messages)
         return replace(plan, dialogue=dialogue)
 
     def fitting(

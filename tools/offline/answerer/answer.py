@@ -28,9 +28,8 @@ from ras_agent.tools.offline.answerer.compare import (
 )
 from ras_agent.tools.offline.answerer.confidence import Signals, confidence
 from ras_agent.tools.offline.answerer.likeness import least_likeness
-from ras_agent.tools.offline.answerer.restated import is_restated
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
-from ras_agent.tools.offline.answerer.wording import denies, wording
+from ras_agent.tools.offline.answerer.wording import denies, is_restated, wording
 from ras_agent.tools.offline.chain import (
     Chain,
     Found,
@@ -309,10 +308,9 @@ class OfflineAnswerer:
         if best is None:
             return None
         worth = best.worth
-        for found in (alone, pairs):
-            for one in found.values():
-                if _are_alike(best.text, one.text):
-                    worth = max(worth, one.worth)
+        for one in (*alone.values(), *pairs.values()):
+            if _are_alike(best.text, one.text):
+                worth = max(worth, one.worth)
         return replace(best, worth=worth)
 
     def _yes_or_no(

@@ -106,7 +106,8 @@ class Side:
         """Return the sentence with most of the first stems and, among equals, of the next; () without sentences."""
 
         def held(sentence: Sentence) -> list[int]:
-            return [len(some & sentence.stems) for some in wanted]
+            shared = map(sentence.stems.intersection, wanted)
+            return list(map(len, shared))
 
         ranked = sorted(self.sentences, key=held, reverse=True)
         return tuple(ranked[:1])

@@ -1,21 +1,22 @@
-"""Decides whether a sentence affirms a yes-or-no question in the question's words, or has another value in it.
+"""Finds sentences in a question's own words: those that affirm or deny it, and those that restate it with an answer.
 
 Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
                                    "The mill was built in 1847."                      no
 Was the mill built by Cole?        "The mill was built by Ann Lee."                   hardly yes
 The mill was not built in 1874.    the first sentence                                 no
+Who built the mill?                "The mill was built by Ann Lee."                   restated
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ras_agent.text.names import name_spans
+from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stem, word_set
+from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline import english
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens_of
 
@@ -253,3 +254,66 @@ def _word(text: str, token: Token, value: tuple[int, str]) -> _Word:
     if _POSSESSIVE.search(written.rstrip(" ,;.")):
         root += "'s"
     return _Word(root, *value)
+
+
+# ---- sentences that restate a question, with the answer in place of its question word
+
+_ASKS = re.compile(
+    r"(?i)\W*(?:(?:in|at|on|from|to|by) )?(?P<word>who|where|when|which|what|how)\b"
+)
+_ARTICLE = re.compile(r"\A[Tt]he ")
+_BY = re.compile(r"(?i)\bby\b")
+_BEFORE_PLACES = word_set("in at on near from to of outside opposite behind beside")
+_IS_NOW = re.compile(r"(?i)\b(?:is|are)\b")
+_WAS = re.compile(r"(?i)\b(?:was|were|been|former|formerly)\b")
+
+
+def is_restated(question: str, answer: str, sentence: str, sort: Set[str]) -> bool:
+    """Return whether a sentence has the question's words in their order, with the answer for the question word.
+
+    Args:
+        sort: stems of the nouns that name the answer's sort ("town" in "In which town ..."), which the sentence may
+            lack.
+
+    >>> is_restated("Where is Tarn Hall?", "Orvena", "Tarn Hall is in Orvena.", frozenset())
+    True
+    >>> is_restated("Who hired Ann Lee?", "Bo Day", "Ann Lee hired Bo Day.", frozenset())
+    False
+    """
+    asking = _ASKS.match(question)
+    before, found, after = sentence.partition(answer)
+    if asking is None or not found or denies(question) != denies(sentence):
+        return False
+    if not _fits(asking["word"].lower(), answer, before):
+        return False
+    if _IS_NOW.search(question) and _WAS.search(sentence):
+        return False
+    rest = question[asking.end() :]
+    asked = _without(sort, rest)
+    told = _without(sort, f"{before} {after}")
+    if not asked or sorted(asked) != sorted(told):
+        return False
+    is_agent = before.rstrip().lower().endswith(" by")
+    if is_agent and not _BY.search(question):
+        return True
+    return asked == told
+
+
+def _without(sort: Set[str], text: str) -> list[str]:
+    """Return the stems of a text in order, without those in `sort`."""
+    roots = stems(text)
+    return [root for root in roots if root not in sort]
+
+
+def _fits(word: str, answer: str, before: str) -> bool:
+    """Return whether an answer is of the kind that is asked for: a place after "in", a date, a name, a number."""
+    if word == "where":
+        words = before.lower().split()
+        return bool(words) and words[-1] in _BEFORE_PLACES
+    figures = figures_in(answer)
+    if word == "when":
+        return any(figure.is_date for figure in figures)
+    if word == "how":
+        return bool(figures)
+    bare = _ARTICLE.sub("", answer)
+    return is_name(bare)

@@ -174,7 +174,10 @@ class _Reader:
         return False
 
     def _after(self, at: int) -> str:
-        return self.chunks[at + 1].text if at + 1 < len(self.chunks) else ""
+        following = at + 1
+        if following == len(self.chunks):
+            return ""
+        return self.chunks[following].text
 
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
         """Read a noun phrase as an object of the frame, as an item of a list, or as an apposition."""
@@ -558,7 +561,8 @@ def _is_noun(description: str) -> bool:
 
 def _is_time(description: str) -> bool:
     """Return whether the words before a name say when: "Next morning Ann Lee left"."""
-    return description.split()[-1].lower() in BY_ITSELF
+    *_, last = description.split()
+    return last.lower() in BY_ITSELF
 
 
 def _may_be_place(phrase: NounPhrase) -> bool:

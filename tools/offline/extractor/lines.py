@@ -76,13 +76,19 @@ def lines_of(sentence: str) -> Iterator[Line]:
 def _calm(capitals: re.Match[str]) -> str:
     """Return words in capitals in small letters if they are shouted: "DO NOT SMOKE", unlike "NATO HQ"."""
     words = capitals.group().lower()
-    return capitals.group() if _SHOUTED.isdisjoint(words.split()) else words
+    if _SHOUTED.isdisjoint(words.split()):
+        return capitals.group()
+    return words
 
 
 def _is_question(text: str) -> bool:
     """Return whether a text asks: its question mark is not that of a title in brackets or quotation marks."""
-    is_within = text.count("(") > text.count(")") or text.count('"') % 2 == 1
-    return text.rstrip("*_) ").endswith("?") and not is_within
+    is_in_brackets = text.count("(") > text.count(")")
+    is_quoted = text.count('"') % 2 == 1
+    if is_in_brackets or is_quoted:
+        return False
+    bare = text.rstrip("*_) ")
+    return bare.endswith("?")
 
 
 def _unwrapped(sentence: str) -> list[str]:

@@ -58,11 +58,14 @@ class Topic:
 
     def resolved(self, name: str) -> str:
         """Return the topic's label for a name of the topic; return any other name unchanged."""
-        return self.label if self.same(name) else name
+        if self.same(name):
+            return self.label
+        return name
 
     def called(self, name: str) -> Topic:
         """Return the topic with one more name."""
-        return replace(self, aliases=self.aliases | {_words(name)})
+        aliases = self.aliases | {_words(name)}
+        return replace(self, aliases=aliases)
 
 
 def topic_of(title: str, text: str) -> Topic:

@@ -4,7 +4,7 @@ import pytest
 
 from ras_agent import create_ras_agent
 from ras_agent.text.words import stem_set
-from ras_agent.tools.offline.answerer.restated import is_restated
+from ras_agent.tools.offline.answerer.wording import is_restated
 
 
 @pytest.mark.parametrize(

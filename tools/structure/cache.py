@@ -243,7 +243,8 @@ class _RecordingLedger(Ledger):
 @contextmanager
 def _record_calls() -> Iterator[list[Call]]:
     """Yield a list that collects the model calls made inside the block."""
-    with metered(_RecordingLedger(current_ledger())) as ledger:
+    ledger = _RecordingLedger(current_ledger())
+    with metered(ledger):
         yield ledger.recorded
 
 

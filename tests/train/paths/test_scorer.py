@@ -22,7 +22,7 @@ from ras_agent.train.paths.scorer import (
     share_examples,
     train,
 )
-from ras_agent.train.paths.train import path_examples
+from ras_agent.train.paths.train import examples_of_parts, path_examples
 from tests.messages import says
 from tests.train.paths.test_train import ASKED, KB
 
@@ -136,6 +136,35 @@ def test_the_loss_of_the_right_shares_falls(config: ScorerTrainingConfig) -> Non
         line["loss"] for line in lines if "loss" in line and "validation" not in line
     ]
     assert losses[-1] < losses[0] / 2
+
+
+def test_a_set_whose_questions_bring_graphs_teaches_without_a_knowledge_base(
+    tmp_path: Path,
+) -> None:
+    row = {
+        "id": "q1",
+        "question": "where was ann born?",
+        "answer": ["kent"],
+        "q_entity": ["ann"],
+        "a_entity": ["kent"],
+        "graph": [["ann", "place of birth", "kent"], ["ann", "gender", "female"]],
+    }
+    file = tmp_path / "webqsp_train.jsonl"
+    file.write_text(json.dumps(row))
+    config = ScorerTrainingConfig(
+        benchmark="webqsp",
+        questions=(file,),
+        shares=(0.0, 0.0),
+        out=tmp_path / "scorer",
+        language_model="llama",
+        learn="facts",
+    )
+    parts = examples_of_parts(config, ["facts"])
+    [facts] = share_examples(parts["train"])
+    assert {facts.candidates[place] for place in facts.right} == {
+        "ann place of birth kent"
+    }
+    assert len(facts.candidates) == 2
 
 
 def test_questions_without_a_gold_path_teach_nothing(

@@ -145,8 +145,8 @@ class Prompt:
         placeholders = self.variables
         if missing := placeholders - variables.keys():
             raise PromptError(
-                f"the prompt {self.name!r} shows {_name_list(missing)}, for which there is no value here; "
-                f"it can show {_name_list(variables)}"
+                f"the prompt {self.name!r} shows {_name_list(missing)}, for which there is no value here: leave it out; "
+                f"the prompt can show {_name_list(variables)}"
             )
         unseen = variables.keys() - placeholders
         if unseen := set(filter(variables.get, unseen)):

@@ -104,7 +104,7 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
         ),
         (
             {"roles": {"planner": {"topp": 1}}},
-            "'topp' is not a setting of a single role .planner.; did you mean top_p",
+            "planner has the unknown setting 'topp'; did you mean top_p",
         ),
         (
             {"roles": "planner.top_p=3"},

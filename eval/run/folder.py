@@ -131,7 +131,7 @@ class RunFolder:
         there = set(self.path.iterdir()) if self.path.is_dir() else set()
         if repeat_folders(self.path):
             raise RunError(
-                f"{self.path} holds repeats of a run: continue them with --repeat, or name another folder"
+                f"{self.path} holds repeats of a run: continue them with --repeat, or name another folder with --out"
             )
         if self.manifest_path not in there and there - half_begun:
             raise RunError(
@@ -150,7 +150,7 @@ class RunFolder:
             repeats = repeat_folders(self.path)
             if repeats:
                 raise RunError(
-                    f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}"
+                    f"{self.path} holds {len(repeats)} repeats of a run: name the folder of one, such as {repeats[0]}"
                 ) from error
             raise RunError(
                 f"{self.path} is not the folder of a run: {error.strerror}: {self.manifest_path.name}; "

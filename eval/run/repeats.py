@@ -132,7 +132,7 @@ def _check(agent: EvalAgent, out: Path, times: int) -> None:
     there = len(repeat_folders(out))
     if there > times:
         raise RunError(
-            f"{out} holds {there} repeats already: ask for as many or more, or name another folder"
+            f"{out} already holds {there} repeats: give --repeat {there} or more, or name another folder with --out"
         )
 
 

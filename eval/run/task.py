@@ -143,7 +143,7 @@ def load_task(
     if corpus is not None:
         corpus = corpus_file(corpus)
     if not everything:
-        raise SettingsError(f"{data} hold no questions: give at least one row")
+        raise SettingsError(f"{data}: there are no questions; give at least one")
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(

@@ -131,7 +131,7 @@ class Schema:
             if len(ends) < len(meanings):
                 names = " and ".join(repr(meaning.name) for meaning in meanings)
                 problem = f"the predicate {key!r} could state {names}, which have subjects and objects of the same types"
-                raise ValueError(f"{problem}: remove it from one of them")
+                raise ValueError(f"{problem}: remove it from one of these relations")
         return schema
 
     @cached_property

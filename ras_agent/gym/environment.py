@@ -110,7 +110,7 @@ class GraphSearch:
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(
-                f"parts already hold {', '.join(sorted(unused))}: give either parts or these arguments"
+                f"`parts` already holds {', '.join(sorted(unused))}: leave these arguments out, or leave `parts` out"
             )
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards

@@ -269,7 +269,7 @@ def _parse(spec: str) -> tuple[str, str]:
         raise UnknownName("checkpointer", kind, _KINDS)
     if kind != "memory" and not target:
         raise SettingsError(
-            f"the checkpointer {kind!r} needs a place: sqlite:<path> or postgres:<connection string>"
+            f"the checkpointer {kind!r} needs a file or a database: write sqlite:<path> or postgres:<connection string>"
         )
     return kind, target
 

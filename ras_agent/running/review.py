@@ -254,9 +254,9 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     allowed = tuple(key.removesuffix("?") for key in said)
     for key in given:
         if key not in (*_ALWAYS, *allowed):
-            able = ", ".join(allowed) or "nothing else"
+            able = ", ".join(allowed) or "no fields"
             raise ReviewError(
-                f"{where}.{key!s:.80}: unknown at {review.at}; {action} takes {able}"
+                f"{where}.{key!s:.80}: {action} at {review.at} has no such field; it takes {able}"
             )
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):

@@ -92,13 +92,13 @@ class Checkpoint:
             progress = Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(
-                f"{file}: another version wrote this training: choose another folder"
+                f"{file}: a training of another version of ras-agent cannot be continued: choose another --out"
             ) from error
         differences = _differences(settings, json.loads(json.dumps(self.settings)))
         if differences:
             raise SettingsError(
                 f"{self.folder} holds a training with other settings ({'; '.join(differences)}): use those settings, or "
-                "choose another folder"
+                "choose another --out"
             )
         weights = {}
         for key in list(tensors):
@@ -195,7 +195,7 @@ def _read_file(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: tensors.get_tensor(name) for name in names}, metadata
     except (SafetensorError, OSError) as error:
         raise WeightsError(
-            f"{file}: cannot be read ({error}): choose another folder, or move it away"
+            f"{file}: the training cannot be read ({error}): move the file away, or choose another --out"
         ) from error
 
 
@@ -212,7 +212,7 @@ def _copy(
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     if shapes != {name: tuple(weight.shape) for name, weight in weights.items()}:
         raise WeightsError(
-            f"{file}: this is the training of another network: choose another folder"
+            f"{file}: the training is of another network, so it cannot be continued: choose another --out"
         )
     with torch.no_grad():
         for name, value in tensors.items():

@@ -388,7 +388,8 @@ class _Training:
         epoch_steps = len(batches(0)) / size
         if not self.weights or not epoch_steps:
             raise SettingsError(
-                "nothing to train: no batches, or no parameter requires a gradient"
+                "there is nothing to train: the samples fill no batch, or the model has no weights to train; give more "
+                "samples, or another model"
             )
         self.total = config.steps or math.ceil(
             sum(len(batches(epoch)) for epoch in range(config.epochs)) / size

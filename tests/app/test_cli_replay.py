@@ -190,7 +190,7 @@ def test_what_cannot_be_replayed_is_refused(
     )
     assert (
         done.exit_code,
-        "name the role that changes" in " ".join(done.stderr.split()),
+        "does not say which role changes" in " ".join(done.stderr.split()),
     ) == (2, True)
     searched = (
         "eval",

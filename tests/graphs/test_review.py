@@ -522,7 +522,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "plan",
             {"action": "edit", "query": "x"},
-            "decision.query: unknown at plan; edit takes subquery, stop",
+            "decision.query: edit at plan has no such field; it takes subquery, stop",
         ),
         (
             "plan",

@@ -484,7 +484,7 @@ def test_other_settings_or_another_network_are_not_resumed(tmp_path: Path) -> No
     with pytest.raises(
         SettingsError,
         match=says(
-            "other settings", "rate: 0.05 there, 0.1 here", "choose another folder"
+            "other settings", "rate: 0.05 there, 0.1 here", "choose another --out"
         ),
     ):
         trained(tmp_path, replace(QUICK, rate=0.1))
@@ -492,7 +492,10 @@ def test_other_settings_or_another_network_are_not_resumed(tmp_path: Path) -> No
         fit(Line(), points, None, QUICK, tmp_path, {"data": "another"})
     other = Line()
     other.layer = torch.nn.Linear(2, 1, bias=False)
-    with pytest.raises(WeightsError, match="another network: choose another folder"):
+    with pytest.raises(
+        WeightsError,
+        match="another network, so it cannot be continued: choose another --out",
+    ):
         trained(tmp_path, model=other)
     (tmp_path / "training.safetensors").write_bytes(b"damaged")
     with pytest.raises(WeightsError, match="cannot be read"):

@@ -378,7 +378,8 @@ def align_encoder(
     there = read_config(Path(folder)).encoder
     if there != config:
         raise SettingsError(
-            f"the aligner in {folder} has the encoder {there}, and this model {config}: train either with the other's encoder"
+            f"the aligner in {folder} has the encoder {there}, but the model has {config}: train the model with the aligner's "
+            "encoder, or another aligner"
         )
     with _naming_unfit_weights(Path(folder)):
         weights = load_file(Path(folder) / WEIGHTS)

@@ -75,8 +75,8 @@ class GraphLLMBatches:
             if "lora_target_modules" not in str(error):
                 raise
             raise SettingsError(
-                "this vLLM cannot leave word vectors out of an adapter (lora_target_modules): its engine ends where "
-                f"prompts with an adapter overlap: use a newer one, or merge the adapter: {MERGE} {folder} OUT"
+                "this version of vLLM cannot leave word vectors out of an adapter (lora_target_modules), so its engine "
+                f"would stop: install a newer vLLM, or merge the adapter: {MERGE} {folder} OUT"
             ) from error
 
     def generate(

@@ -142,7 +142,7 @@ class GraphTokens(nn.Module):
         elif encoder.width != tokens * width:
             raise SettingsError(
                 f"without a projector the encoder's width has to be that of its tokens' vectors, {tokens * width}, got "
-                f"{encoder.width}"
+                f"{encoder.width}: set the encoder's width, or add a projector"
             )
         self.tokens = tokens
         self.input = encoder.input

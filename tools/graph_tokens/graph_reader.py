@@ -113,7 +113,7 @@ class GraphPrompts:
         """
         if view.n_seed and aligner is None:
             raise SettingsError(
-                f"pruning to {view.n_seed} nodes needs an aligner: give one"
+                f"pruning to n_seed = {view.n_seed} nodes needs an aligner: give an aligner, or set n_seed to 0"
             )
         self.view = view
         self._vectors = vectors

@@ -35,7 +35,7 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise NotText(
-            "encrypted, or of an older Office; save it without a password in today's format"
+            "encrypted, or in a format of Office before 2007; save it without a password, as .docx, .xlsx or .pptx"
         )
     with zipfile.ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
@@ -63,7 +63,7 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
                     and b"<!DOCTYPE" in piece.replace(b"\0", b"")
                 ):
                     raise NotText(
-                        f"its part {name} defines a document type, as no Office file does; save it again"
+                        f"its part {name} has a document type, which is not read, for safety; save the file again with Office"
                     )
                 if name == _MANIFEST and _OF_PASSWORD in piece:
                     raise NotText(LOCKED)

@@ -118,7 +118,7 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
     for passage in passages:
         if passage.id in seen:
             raise ValueError(
-                f"passage id {passage.id!r} is given twice: ids are unique in an index"
+                f"two passages have the id {passage.id!r}: give each passage its own id"
             )
         seen.add(passage.id)
 

@@ -104,7 +104,7 @@ def passage_of(item: object, name: str, place: str) -> Passage:
     if key is None:
         there = ", ".join(map(repr, item)) or "nothing"
         raise IngestError(
-            f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'"
+            f"{place} has no text under the key 'text', only {there}: put its text under 'text'"
         )
     inner = item.get("metadata")
     about = {

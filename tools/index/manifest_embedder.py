@@ -40,8 +40,8 @@ def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
     given = EmbedderIdentity(embedder.name, embedder.dimension)
     if given != manifest.embedder:
         raise IndexMismatch(
-            f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with the former, "
-            "or build it again with the latter"
+            f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with "
+            f"{manifest.embedder.name}, or build it again with {given.name}"
         )
 
 

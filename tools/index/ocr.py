@@ -97,7 +97,7 @@ def _page(command: Sequence[str], file: Path, number: int) -> str:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise NotText(
-            f"--ocr takes longer than {_SECONDS} s for page {number}"
+            f"--ocr takes longer than {_SECONDS} s for page {number}; leave the file out, or use a faster program"
         ) from error
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip()[:200]

@@ -511,7 +511,7 @@ def _from_row(
     """
     whole = "\n".join(row)
     if "\0" in whole:
-        yield Skipped(place, "holds a NUL: not text")
+        yield Skipped(place, "holds a NUL character, as no text has")
         return
     if reason := not_unicode(whole):
         yield Skipped(place, reason)

@@ -133,7 +133,10 @@ def read_text(path: FileContent, on_read: OnRead) -> str:
 def check_text(text: str) -> None:
     """Raise NotText if a file read as text is not a text: if it contains NULs or many unreadable characters."""
     if "\0" in text:
-        raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
+        raise NotText(
+            "holds a NUL character, as no text file does",
+            _line_of(text, text.index("\0")),
+        )
     unreadable = text.count(_REPLACEMENT)
     if unreadable > _MOST_UNREADABLE * len(text) + 1:
         raise NotText(

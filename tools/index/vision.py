@@ -68,7 +68,7 @@ def with_vision(
         on_read(len(data))
         if not data.startswith(begin):
             raise NotText(
-                f"is not a picture of the kind {suffix}; save it again as one"
+                f"is not a {suffix} picture, as its name says; save it again as {suffix}"
             )
         if len(data) > _LARGEST:
             raise NotText(f"has more than {_LARGEST // 2**20} MB; save it smaller")
@@ -109,7 +109,7 @@ def _described(model: str, kind: str, data: bytes) -> str:
     text = str(getattr(reply, "text", "") or "").strip()
     if not text:
         raise NotText(
-            "--vision described nothing: the model gave no text; take one that sees pictures"
+            "--vision described nothing: the model gave no text; name a model that can read pictures"
         )
     return text
 

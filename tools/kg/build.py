@@ -110,7 +110,7 @@ def add_triples(
             before = writer.origin_of(name)
             if before not in (origin, "") and hash_of(name) in held:
                 raise IngestError(
-                    f"{place} has a file {name} already, from {before}: rename this one, or delete the other, "
+                    f"{place} already has a file {name}, from {before}: rename the new file, or delete the stored one, "
                     f"`ras-agent kg delete {as_argument(place)} {as_argument(name)}`"
                 )
         before_edits = len(writer.edits())

@@ -59,7 +59,7 @@ class Equivalence:
         known = ("auto", "exact", "ivf", IMPORTED)
         if not 0 < self.threshold <= 1 or self.neighbours < 0 or self.kind not in known:
             raise SettingsError(
-                f"equivalence needs a threshold above 0 and up to 1, neighbours from 0 on, and as kind one of "
+                f"an Equivalence needs a threshold above 0 and up to 1, neighbours of 0 or more, and one of the kinds "
                 f"{', '.join(known)}; got {self.threshold}, {self.neighbours}, {self.kind!r}"
             )
 

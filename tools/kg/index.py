@@ -130,8 +130,8 @@ class KGIndex:
             made = state.settings.embedder
             if made != EmbedderIdentity(resolved.name, resolved.dimension):
                 raise IndexMismatch(
-                    f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of "
-                    f"{resolved.name!r}: open it with the former, or build the graph again with the latter"
+                    f"the graph of {database.where} holds {f'vectors of {made}' if made else 'no vectors'}, not those of "
+                    f"{resolved.name!r}: open it without an embedder, or build the graph again with {resolved.name!r}"
                 )
         saved, edits = open_graph(database, cache, resolved)
         return cls(saved.arrays, saved.manifest, resolved, database, edits, others)

@@ -78,7 +78,7 @@ def examples(
 
         if not asked:
             raise SettingsError(
-                "a set for G-reasoner needs questions: name a file of questions"
+                "a set for G-reasoner needs questions to train on: give a file of questions after the index"
             )
         count, skipped = write_reasoner_set(
             PassageIndex.open(index),

@@ -50,11 +50,11 @@ def replay(
         other := options.flags & {"llm", "planner", "extractor", "answerer"}
     ):
         raise typer.BadParameter(
-            f"--{min(other)} changes a role from some hop on: name the hop with --from-hop N"
+            f"--{min(other)} needs the hop from which the role changes: add --from-hop N"
         )
     if "llm" in options.flags:
         raise typer.BadParameter(
-            "name the role that changes: --planner, --extractor or --answerer"
+            "--llm does not say which role changes: give --planner, --extractor or --answerer instead"
         )
     fork = Fork(RunFolder(run), from_hop)
     given = options.run_settings()

@@ -268,13 +268,13 @@ class Guard:
         except ValueError:
             raise ApiError(
                 400,
-                "Host or Origin is not an address: send the server's own address",
+                "the header Host or Origin is not an address: set it to the server's own address",
                 "bad_request",
             ) from None
         if access.open and not (is_loopback(name) or name == self._host):
             raise ApiError(
                 421,
-                f"this server is not {host!r}: use the address that it serves",
+                f"the Host header names {host!r}, not this server: use the address that the server listens at",
                 "wrong_host",
             )
         changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
@@ -332,7 +332,7 @@ def _limit_body(receive: Receive, most: int) -> Receive:
         if received > most:
             if not complete:
                 await _drain(receive)
-            wrong = f"the request has more than {most:,} bytes, which is the most that this path takes"
+            wrong = f"the request has more than {most:,} bytes, the most that this path takes: send a smaller one"
             raise ApiError(413, wrong, "too_large")
         return message
 

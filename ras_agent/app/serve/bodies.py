@@ -51,7 +51,7 @@ class ApartRequest(Request):
         body = await self.body()
         values = sum(map(body.count, _BEGINNINGS))
         if values > MOST_VALUES:
-            wrong = f"the request has more than {MOST_VALUES:,} lists, objects and members, which are the most"
+            wrong = f"the request has more than {MOST_VALUES:,} lists, objects and members, the most allowed: send fewer"
             raise ApiError(413, wrong, "too_large")
         if len(body) <= _SMALL:
             return _parsed(body)
@@ -83,7 +83,7 @@ def _parsed(body: bytes) -> Any:
 def _whole_number(digits: str) -> int:
     number = int(digits)
     if not storable_number(number):
-        wrong = f"{digits[:40]} is too large: at most 64 bits"
+        wrong = f"the number {digits[:40]} is too large: send one of at most 64 bits"
         raise ApiError(422, wrong, "invalid_request")
     return number
 

@@ -347,7 +347,7 @@ def check_model(name: str) -> None:
     if name != MODEL:
         raise ApiError(
             404,
-            f"there is no model {name!r}: use {MODEL!r}, the only one",
+            f"there is no model {name!r}: set model to {MODEL!r}",
             "model_not_found",
         )
 

@@ -336,7 +336,9 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
             raise ApiError(422, wrong, "metadata")
         if key not in chosen:
             raise ApiError(
-                422, f"metadata: give {key}, so that {condition}", "metadata"
+                422,
+                f"metadata: what this token uploads needs {condition}: give {key}",
+                "metadata",
             )
         texts = value_texts(chosen[key])
         if not texts or not all(condition.holds([text]) for text in texts):

@@ -114,7 +114,11 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
             "unsupported_value",
         )
     if not messages:
-        raise ApiError(400, "input has no message of the user: add one", "no_question")
+        raise ApiError(
+            400,
+            "input has no message of the user: add one with the role 'user'",
+            "no_question",
+        )
     thread = (
         _thread_of(body.previous_response_id)
         if body.previous_response_id

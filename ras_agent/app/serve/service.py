@@ -546,7 +546,7 @@ def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     if not any(role == "user" for role, _ in said):
         raise ApiError(
             400,
-            "messages have no text of the user: add a message of the user",
+            "no message of the user has a text: add one with the role 'user'",
             "no_question",
         )
     return convert_to_messages(said)

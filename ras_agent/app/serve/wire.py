@@ -53,7 +53,7 @@ LONGEST_FILTER = 100_000
 def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
     if len(filter) > MOST_KEYS or _is_longer(filter, LONGEST_FILTER):
         raise ValueError(
-            f"a filter has at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON"
+            f"a filter may have at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON: shorten it"
         )
     return filter
 
@@ -78,7 +78,7 @@ def _with_few_parts(messages: Any) -> Any:
         parts += len(content) if isinstance(content, list) else 0
     if parts > MOST_PARTS:
         raise ValueError(
-            f"they have {parts:,} parts, and at most {MOST_PARTS:,} are allowed: leave earlier messages out"
+            f"the messages have {parts:,} parts, and at most {MOST_PARTS:,} are allowed: leave earlier messages out"
         )
     return messages
 
@@ -137,7 +137,7 @@ class _Request(BaseModel):
         # otherwise each unknown key would be a separate error
         if isinstance(request, dict) and len(request) > MOST_KEYS:
             raise ValueError(
-                f"it has {len(request):,} keys, and at most {MOST_KEYS} are allowed"
+                f"the request has {len(request):,} keys, and at most {MOST_KEYS} are allowed: leave some out"
             )
         return request
 

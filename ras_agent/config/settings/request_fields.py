@@ -143,10 +143,10 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
         for name in settings:
             if name not in OF_A_ROLE:
                 remedy = (
-                    did_you_mean(name, OF_A_ROLE) or f"such are {', '.join(OF_A_ROLE)}"
+                    did_you_mean(name, OF_A_ROLE) or f"known: {', '.join(OF_A_ROLE)}"
                 )
                 raise ValueError(
-                    f"{name!r:.40} is not a setting of a single role ({role}); {remedy}"
+                    f"{role} has the unknown setting {name!r:.40}; {remedy}"
                 )
     return roles
 

@@ -138,7 +138,8 @@ def completion_example(
     without = [gfm_set.name for gfm_set in sets if not gfm_set.kg.manifest.facts]
     if without:
         raise SettingsError(
-            f"{', '.join(without)}: no fact to complete; leave the set out, or train without --completion"
+            f"the graph of {', '.join(without)} has no facts to complete: leave it out of --sets, or leave out "
+            "--completion"
         )
     gfm_set = sets[int(rng.integers(len(sets)))]
     graph = _drawn_graph(gfm_set, documents, rng)
@@ -265,7 +266,7 @@ def part_of(
     """
     if kg.relation_vectors is None:
         raise ValueError(
-            "the knowledge graph holds no vectors: build it with an embedder"
+            "the knowledge graph holds no vectors: build it again with `ras-agent kg build INDEX --embedder minilm`"
         )
     mentions = _mentions_of(kg, documents)
     entities = np.unique(mentions.columns).astype(np.int64)

@@ -117,8 +117,8 @@ def _begin(
     first = sets[0].config
     if others := [one.name for one in sets if one.config != first]:
         raise IndexMismatch(
-            f"{sets[0].name} and {', '.join(others)} have vectors of different encoders or instructions: "
-            "write the sets with one encoder"
+            f"the sets {sets[0].name} and {', '.join(others)} have vectors of different encoders or instructions: write "
+            "them again with the same --encoder and --weights of `ras-agent kg examples`"
         )
     if config.start_from is None:
         shape = replace(first, width=config.width, layers=config.layers)
@@ -130,9 +130,9 @@ def _begin(
             fits = False
     if not fits:
         raise WeightsError(
-            f"{config.start_from} reads vectors of {start.text_model or 'an encoder'} of width {start.text_width}, the "
-            f"sets hold those of {first.text_model} of width {first.text_width}, or other instructions: write the sets "
-            "with its encoder and its instructions"
+            f"{config.start_from} reads vectors of {start.text_model or 'an encoder'} of width {start.text_width}, but the "
+            f"sets hold those of {first.text_model} of width {first.text_width}, or with other instructions: write the "
+            f"sets again with `ras-agent kg examples --weights {config.start_from}` and the network's encoder"
         )
     return replace(start, text_model=first.text_model), weights
 

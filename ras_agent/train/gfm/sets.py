@@ -160,7 +160,7 @@ def text_model_of(
         )
     if first and width is not None and first.dimension != width:
         raise IndexMismatch(
-            f"the sets have vectors of {first}: train with --text-width {first.dimension}"
+            f"--text-width is {width}, but the sets have vectors of {first}: train with --text-width {first.dimension}"
         )
     if first:
         return (first.name, first.dimension)
@@ -197,7 +197,7 @@ def link_questions(
     """
     if kg.embedder is None:
         raise ValueError(
-            "the knowledge graph holds no vectors: build it with an embedder"
+            "the knowledge graph holds no vectors: build it again with `ras-agent kg build INDEX --embedder minilm`"
         )
     starts = {
         question.question: question.start for question in questions if question.start
@@ -214,7 +214,8 @@ def link_questions(
         documents = [number for number in numbers if number is not None]
         if len(documents) < len(numbers):
             raise ValueError(
-                f"the knowledge graph does not contain all of {question.supporting}, which support {question.question!r}"
+                f"the knowledge graph lacks some of the passages {question.supporting}, which support {question.question!r}: "
+                "add them to the index, and build the graph again"
             )
         linked_question = LinkedQuestion(
             vector=query_vector(kg.embedder, question.question),

@@ -226,18 +226,18 @@ def _check_start(
     if dimension is not None and start.text_width != dimension:
         start_encoder = start.text_model or "which it does not name"
         raise WeightsError(
-            f"{config.start_from} reads vectors of width {start.text_width}, the sets hold width {dimension}: "
-            f"write the sets with its encoder, {start_encoder}"
+            f"{config.start_from} reads vectors of width {start.text_width}, but the sets hold vectors of width "
+            f"{dimension}: build their graphs with its encoder, {start_encoder}, and write the sets again"
         )
     if encoder and start.text_model and not same_encoder(start.text_model, encoder):
         raise WeightsError(
-            f"{config.start_from} reads vectors of {start.text_model}, the sets hold those of {encoder}: "
-            "write the sets with its encoder"
+            f"{config.start_from} reads vectors of {start.text_model}, but the sets hold those of {encoder}: build their "
+            f"graphs with {start.text_model}, and write the sets again"
         )
     if start.question_prefix or start.relation_prefix:
         raise WeightsError(
             f"{config.start_from} reads texts with an instruction in front of them, but sets are written without one: "
-            "start from other weights"
+            "give --start-from other weights"
         )
     flags = []
     for name in ("width", "layers", "inverse"):
@@ -245,7 +245,7 @@ def _check_start(
             flags.append(f"--{name} {getattr(start, name)}")
     if flags:
         raise WeightsError(
-            f"{config.start_from} holds a network of another shape: train it with {' '.join(flags)}"
+            f"the network in {config.start_from} has another shape than these options: train it with {' '.join(flags)}"
         )
 
 

@@ -93,7 +93,7 @@ class GraphLLMOptions(FitConfig):
         )
         if bool(self.language_model) == (self.start_from is not None):
             raise SettingsError(
-                "a training begins with --language-model or with --start-from: give one of them"
+                "a training begins from a language model or from a GraphLLM: give either --language-model or --start-from"
             )
         if not self.graph_tokens and self.encoder != "none":
             raise SettingsError(

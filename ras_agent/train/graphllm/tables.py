@@ -137,8 +137,8 @@ def _refuse_learnt(config: GraphLLMTablesConfig) -> None:
     for question in benchmark(config.benchmark).load(config.test):
         if key_of(question.question) in taught:
             raise SettingsError(
-                f"{config.data}: it holds samples of a question of the test, {question.question!r:.80}: build it from "
-                "other questions than --test has"
+                f"{config.data} holds samples of {question.question!r:.80}, which is also a question of --test: build "
+                "the samples from questions that --test does not have"
             )
 
 

@@ -168,7 +168,7 @@ class GraphQATablesConfig(GraphQATrainingConfig, TablesOptions):
         self.check_tables(TABLES)
         if self.test is None and not self.shares[1]:
             raise SettingsError(
-                "rows are scored on a test: give --test FILE, or --shares with a second share"
+                "there are no test questions to score the rows on: give --test FILE, or a second number above 0 in --shares"
             )
 
     def training(
@@ -227,8 +227,8 @@ class GraphQATablesConfig(GraphQATrainingConfig, TablesOptions):
             return self.reasoning
         if self.reasoning is not None:
             raise SettingsError(
-                f"the row {row.name!r} prunes other graphs than those of {self.reasoning}: leave --reasoning out, so "
-                "that samples are made for this row"
+                f"the graphs that the row {row.name!r} prunes are not those of --reasoning {self.reasoning}: leave "
+                "--reasoning out, so that samples are made for this row"
             )
         size = "-".join(map(str, tree.values())) or "published"
         samples = self.out / f"reasoning-{size}.jsonl"

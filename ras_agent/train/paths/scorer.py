@@ -146,7 +146,8 @@ def train(config: ScorerTrainingConfig) -> FitResult:
     if not parts["train"]:
         files = ", ".join(map(str, config.questions))
         raise SettingsError(
-            f"{files}: no question to learn from has a gold path in its knowledge base"
+            f"no training question of {files} has a gold path in its knowledge base: give other --questions, or the --kb "
+            "that they were asked of"
         )
     start = begin(config)
     digests = {path.name: file_sha256(path) for path in (*config.kb, *config.questions)}

@@ -309,7 +309,7 @@ def train_head(
 
     if not train_part or not dev_part:
         raise SettingsError(
-            "there are no examples to train on, or none to choose the epoch by: give more questions"
+            "there are no examples to train on, or none to choose the best epoch with: give more questions"
         )
     torch.manual_seed(config.seed)
     triplets, held_out = (_triplets(part, embedder) for part in (train_part, dev_part))

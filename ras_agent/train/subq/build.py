@@ -142,7 +142,8 @@ class SubqConfig:
             )
         if self.opening and self.first == "subquery":
             raise SettingsError(
-                "--opening begins with the question itself, but --first subquery with another search: leave one of them out"
+                "--opening searches for the question itself first, but --first subquery does not: leave one of the two "
+                "options out"
             )
 
 
@@ -175,7 +176,9 @@ def build(config: SubqConfig) -> dict[str, Any]:
         if count % _EVERY == 0:
             print(f"{count} questions, {len(samples)} samples", flush=True)
     if not samples:
-        raise IngestError("no question gave a sample: the lines above say why for each")
+        raise IngestError(
+            "no question gave a sample, for the reasons in the lines above: correct these questions, or give others"
+        )
     write_samples(config.out, samples)
     card = {
         "what": "samples for planner and answerer, labelled by Algorithm 1 of RAS",

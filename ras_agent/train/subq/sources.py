@@ -78,7 +78,9 @@ def _to_subq_question(question: Question) -> SubqQuestion:
     paragraphs = {passage.id: passage for passage in question.contexts}
     names = [str(step["supporting_id"]) for step in question.decomposition]
     if any(name not in paragraphs for name in names):
-        raise IngestError(f"{question.id}: a step names no paragraph that supports it")
+        raise IngestError(
+            f"{question.id}: the paragraph_support_idx of a step is not the idx of one of the question's paragraphs"
+        )
     return SubqQuestion(
         "musique", question, tuple(paragraphs[name] for name in names), subqueries
     )
@@ -263,7 +265,9 @@ def _comparison_question(
     documents = []
     for number, texts in enumerate(facts, 1):
         if not texts:
-            raise record.error(f"no fact answers {searches[number - 1]!r}")
+            raise record.error(
+                f"none of the 'facts' is about the sub-question {searches[number - 1]!r}: leave the record out"
+            )
         documents.append(_document(f"{identity}#{number}", " ".join(texts), term))
     question = Question(
         id=identity,

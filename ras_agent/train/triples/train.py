@@ -97,7 +97,8 @@ class TriplesTrainingConfig(FitConfig):
         check_ranges(self, _RANGES)
         if bool(self.model) == bool(self.scratch) or self.scratch not in ("", *KINDS):
             raise SettingsError(
-                f"give --model, or --scratch with one of {', '.join(KINDS)}"
+                "a training begins from a model or from new weights: give either --model, or --scratch with one of "
+                f"{', '.join(KINDS)}"
             )
 
 

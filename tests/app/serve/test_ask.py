@@ -125,7 +125,7 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(
         ),
         (
             {"question": QUESTION, "filter": {"n": 1 << 64}},
-            "18446744073709551616 is too large: at most 64 bits",
+            "the number 18446744073709551616 is too large: send one of at most 64 bits",
         ),
         (
             {"question": QUESTION, "thread": "../x"},

@@ -355,7 +355,7 @@ def test_what_the_agent_cannot_do_is_refused_in_openais_form(chat: Any) -> None:
         assert says(next(iter(form))).search(str(raised.value))
         assert raised.value.type == "invalid_request_error"
     with pytest.raises(
-        openai.BadRequestError, match="have no text of the user"
+        openai.BadRequestError, match="no message of the user has a text"
     ) as raised:
         chat.chat.completions.create(
             model="ras-agent", messages=[{"role": "system", "content": "Be brief."}]

@@ -112,7 +112,7 @@ def test_more_repeats_are_asked_later_and_none_twice(
     ask_repeatedly(task, agent, tmp_path / "out", 2, concurrency=1)
     summary = ask_repeatedly(task, agent, tmp_path / "out", 3, concurrency=1)
     assert summary["repeats"]["all_right"][3] == pytest.approx(1 / 3)
-    with pytest.raises(RunError, match="holds 3 repeats already"):
+    with pytest.raises(RunError, match="already holds 3 repeats"):
         ask_repeatedly(task, agent, tmp_path / "out", 2)
 
 
@@ -121,7 +121,7 @@ def test_what_would_be_no_repeats_is_refused(task: Task, tmp_path: Path) -> None
     with pytest.raises(SettingsError, match="leave --cache out"):
         ask_repeatedly(task, cached, tmp_path / "out", 2)
     ask_repeatedly(task, _agent(), tmp_path / "out", 2)
-    with pytest.raises(RunError, match=r"name one, such as .*repeat-1"):
+    with pytest.raises(RunError, match=r"name the folder of one, such as .*repeat-1"):
         RunFolder(tmp_path / "out").manifest()
     with pytest.raises(RunError, match="continue them with --repeat"):
         RunFolder.begin(tmp_path / "out", {})

@@ -80,7 +80,7 @@ def test_an_aligner_prunes_to_the_best_nodes_and_their_neighbours(
 def test_pruning_without_an_aligner_is_refused(hash_embedder: Any) -> None:
     with pytest.raises(
         SettingsError,
-        match=says("pruning to 5 nodes needs an aligner: give one"),
+        match=says("pruning to n_seed = 5 nodes needs an aligner"),
     ):
         prompts(hash_embedder, n_seed=5)
 

@@ -319,7 +319,9 @@ class TestDOCX:
         bomb = '<!DOCTYPE a [<!ENTITY a "xx"><!ENTITY b "&a;&a;">]><a>&b;</a>'
         for spelled in (bomb.encode(), bomb.encode("utf-16")):
             made = docx("x", others={"word/document.xml": spelled})
-            told = says("word/document.xml", "defines a document type", "save it again")
+            told = says(
+                "word/document.xml", "has a document type", "save the file again"
+            )
             assert told.search(reason(make("a.docx", made)))
 
 
@@ -415,7 +417,7 @@ class TestArchives:
             (
                 "a.docx",
                 b"\xd0\xcf\x11\xe0",
-                "encrypted, or of an older Office; save it without a password in today's",
+                "encrypted, or in a format of Office before 2007; save it without a password",
             ),
             ("a.pdf", locked_pdf(), LOCKED),
             ("a.odt", archive({MANIFEST: "<manifest:encryption-data/>"}), LOCKED),

@@ -590,7 +590,7 @@ def test_pictures_are_described_by_a_model_of_the_user_s(
     scripted_llm.script({"reply": "A sign: Quay 7 is closed."})
     report = ingest([tmp_path], tmp_path / "i", vision=scripted_llm.spec)
     assert [item.reason for item in report.errors] == [
-        "is not a picture of the kind .jpg; save it again as one"
+        "is not a .jpg picture, as its name says; save it again as .jpg"
     ]
     passages = {one.title: one for one in PassageIndex.open(tmp_path / "i").passages}
     assert passages["sign"].text == "A sign: Quay 7 is closed."

@@ -123,7 +123,7 @@ class TestText:
 
     def test_a_binary_file_is_no_text(self, write: Write) -> None:
         assert skipped(write("a.txt", "one\ntwo\0")) == [
-            "a.txt line 2: holds a NUL: not a text file"
+            "a.txt line 2: holds a NUL character, as no text file does"
         ]
 
     def test_an_empty_file_is_left_out_but_no_error(self, write: Write) -> None:
@@ -718,7 +718,12 @@ class TestRows:
                 ["Town: Pellis; Child fare: 9"],
                 "",
             ),
-            ("a.csv", "Town,Fare\nPel\0lis,22\n", [], "line 2: holds a NUL: not text"),
+            (
+                "a.csv",
+                "Town,Fare\nPel\0lis,22\n",
+                [],
+                "line 2: holds a NUL character, as no text has",
+            ),
             ("a.csv", "id,Town,Fare\n,Pellis,22\n", ["Town: Pellis; Fare: 22"], ""),
             (
                 "a.csv",

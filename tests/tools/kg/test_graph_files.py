@@ -247,7 +247,7 @@ def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a_csv", "name,age\nAda,7\n", "no column for the head"),
+        ("a_csv", "name,age\nAda,7\n", "no column holds the head"),
         ("a_json", '{"a": 1}', 'no object with "nodes" and "links"'),
         (
             "a_graphml",

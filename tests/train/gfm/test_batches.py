@@ -222,7 +222,7 @@ def test_documents_that_state_nothing_are_drawn_again(hash_embedder: Any) -> Non
 
 def test_a_set_without_facts_cannot_be_completed(hash_embedder: Any) -> None:
     graph = KGIndex.in_memory([PassageFacts("title", (), ("Title",))], hash_embedder)
-    with pytest.raises(SettingsError, match="people: no fact to complete"):
+    with pytest.raises(SettingsError, match="graph of people has no facts to complete"):
         completion_example([_set(graph)], 4, 3, 2, np.random.default_rng(0))
 
 

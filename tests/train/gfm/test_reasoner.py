@@ -182,7 +182,7 @@ def test_what_does_not_fit_is_refused(
     other = reasoner_folder(64)  # with an instruction
     with pytest.raises(
         WeightsError,
-        match=says("reads vectors of org/hash", "write the sets with its encoder"),
+        match=says("reads vectors of org/hash", "write the sets again"),
     ):
         train(
             ReasonerTrainingConfig(sets=(folder,), out=tmp_path / "w", start_from=other)

@@ -359,7 +359,7 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused(
     else:
         save_file(load_file(file), file)  # nothing says its step
     with pytest.raises(
-        WeightsError, match=r"training\.safetensors: .*choose another folder"
+        WeightsError, match=r"training\.safetensors: .*choose another --out"
     ):
         train(config)
 
@@ -575,7 +575,9 @@ def test_a_network_that_reads_another_encoders_vectors_is_not_started_from(
     save_gfm(tmp_path / "start", other, initial_weights(other, 0))
     with pytest.raises(
         WeightsError,
-        match=says("vectors of width 26", "sets hold width 64", "its encoder, own"),
+        match=says(
+            "vectors of width 26", "sets hold vectors of width 64", "its encoder, own"
+        ),
     ):
         train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
 

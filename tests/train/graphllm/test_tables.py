@@ -103,7 +103,7 @@ def test_the_rows_are_those_of_table_2_and_of_fig_5(tmp_path: Path) -> None:
 def test_samples_of_a_test_question_are_refused(folder: Path) -> None:
     asked = {"id": "q", "question": "where was  Bell born?", "answers": ["Edinburgh"]}
     (folder / "test.jsonl").write_text(json.dumps(asked) + "\n")
-    with pytest.raises(SettingsError, match=says("a question of the test", "--test")):
+    with pytest.raises(SettingsError, match=says("a question of --test", "--test")):
         write_tables(config(folder))
 
 

@@ -422,7 +422,7 @@ def test_planning_can_be_learnt_after_answering(
     # a batch norm counts on
     moved = [name for name in before if "running" not in name and "batches" not in name]
     assert all(torch.equal(before[name], after[name]) for name in moved)
-    with pytest.raises(SettingsError, match="one of them"):
+    with pytest.raises(SettingsError, match="give either"):
         replace(second, language_model="tiny")
 
 

@@ -298,8 +298,6 @@ def test_options_that_mean_nothing_are_refused(config: GraphQATrainingConfig) ->
         replace(config, n_seed=3)
     with pytest.raises(
         SettingsError,
-        match=says(
-            "a training begins with --language-model or with --start-from: give one of them"
-        ),
+        match=says("give either --language-model or --start-from"),
     ):
         replace(config, language_model="")

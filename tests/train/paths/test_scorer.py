@@ -172,7 +172,7 @@ def test_questions_without_a_gold_path_teach_nothing(
 ) -> None:
     config.questions[0].write_text("who ?\tz(z/)\tp1#unknown#z#<end>#z\n")
     with pytest.raises(
-        SettingsError, match=says("q.txt", "no question to learn from has a gold path")
+        SettingsError, match=says("q.txt", "has a gold path in its knowledge base")
     ):
         train(config)
 

@@ -120,7 +120,7 @@ def test_the_question_itself_is_searched_first_where_that_is_asked_for(
 
 def test_a_first_search_cannot_be_two(tmp_path: Path) -> None:
     with pytest.raises(
-        SettingsError, match="--opening begins with the question itself"
+        SettingsError, match="--opening searches for the question itself"
     ):
         SubqConfig(
             tmp_path / "out.jsonl",
@@ -181,7 +181,7 @@ def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
         "b: no decomposition",
         "c: no answer",
         "d: step 1 of the decomposition refers to #2, but no earlier step has this answer: correct the decomposition",
-        "e: a step names no paragraph that supports it",
+        "e: the paragraph_support_idx of a step is not the idx of one of the question's paragraphs",
         "musique f: 'none' is not a search question",
     ]
 
@@ -348,7 +348,8 @@ def test_other_questions_of_strategyqa_are_counted(tmp_path: Path) -> None:
     source = _file(tmp_path / "in.jsonl", STRATEGY, *others)
     card = build(SubqConfig(tmp_path / "out.jsonl", strategyqa=(source,)))
     assert card["left_out"] == [
-        f"{source} line 6: no fact answers 'How long is a baby gray whale?'",
+        f"{source} line 6: none of the 'facts' is about the sub-question 'How long is a baby gray whale?': leave the "
+        "record out",
         f"{source} line 7: 'answer' should be true or false, found 'yes'",
         f"{source}: 4 questions are not of the kind that can be used, or of the dev part",
     ]

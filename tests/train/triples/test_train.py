@@ -221,7 +221,7 @@ def test_the_command_line_trains_and_says_what_is_wrong(
     main([*common, "--scratch", "t5", "--vocabulary", "320", "--steps", "1"])
     assert json.loads(capsys.readouterr().out)["steps"] == 1
     with pytest.raises(
-        SettingsError, match="give --model, or --scratch with one of t5, llama"
+        SettingsError, match="give either --model, or --scratch with one of t5, llama"
     ):
         main(common)
     with pytest.raises(

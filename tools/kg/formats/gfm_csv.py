@@ -674,7 +674,9 @@ def _attributes(text: str, place: str) -> dict[str, Any]:
             continue
         if isinstance(found, dict):
             return found
-    raise IngestError(f"{place}: expected attributes such as {{}}, got {text!r:.80}")
+    raise IngestError(
+        f'{place}: the attributes should be an object such as {{"born": 1847}}, got {text!r:.80}'
+    )
 
 
 def _json(value: object) -> str:

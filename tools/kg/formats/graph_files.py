@@ -435,7 +435,7 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
     for names in (_HEAD, _RELATION, _TAIL):
         if not columns and not columns_of_facts(table.header, (names,)):
             raise IngestError(
-                f"{path} line 1: no column for the {names[0]}: call it {', '.join(names)}; "
+                f"{path} line 1: no column holds the {names[0]} of the facts: name the column {' or '.join(names)}; "
                 "or give a file that Neo4j imports, with :ID, or :START_ID, :END_ID and :TYPE"
             )
     yield from table.skipped

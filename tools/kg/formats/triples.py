@@ -393,7 +393,7 @@ def parse_statement(line: str) -> Statement:
     found = _STATEMENT.match(line)
     if found is None:
         raise ValueError(
-            f"expected <subject> <predicate> <object> or a literal, and a full stop: {line.strip()!r:.90}"
+            f"expected <subject> <predicate>, then <object> or a literal, and a full stop, found {line.strip()!r:.90}"
         )
     iri, blank, predicate, object_iri, object_blank, literal, language, _ = (
         found.groups()

@@ -222,7 +222,8 @@ def _print_report(
     from ras_agent.tools.index.chunk import Chunking
 
     def say(label: str, text: str) -> None:
-        hang(console, Text(label), Text(text, "dim"), 9)
+        body = Text(text, "dim")
+        hang(console, Text(label), body, 9)
 
     left_out = [item for item in report.skipped if not item.error]
     if left_out:

@@ -96,7 +96,8 @@ def inert_json(document: str) -> str:
 
 def print_json(data: Any, indent: int | None = None) -> None:
     """Print data as a JSON document without control characters."""
-    typer.echo(inert_json(json.dumps(data, ensure_ascii=False, indent=indent)))
+    document = json.dumps(data, ensure_ascii=False, indent=indent)
+    typer.echo(inert_json(document))
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
@@ -154,8 +155,10 @@ def print_outcome(
     """Print a place, such as an index, and to its right its content, and the counts that are not 0."""
     changes = [count for count in counts if not count.startswith("0 ")]
     label = Text(f"{inert(str(place))} ", "bold")
-    body = Text(" · ".join([*content, *changes]))
-    hang(console, label, body, len(str(place)) + 1)
+    parts = [*content, *changes]
+    body = Text(" · ".join(parts))
+    indent = len(str(place)) + 1
+    hang(console, label, body, indent)
 
 
 def fact_line(

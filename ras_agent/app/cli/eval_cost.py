@@ -4,14 +4,13 @@ question's passages.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ras_agent.app.cli.options import AsJSON, PricesFile, RunPlace, read_place
-from ras_agent.app.cli.terminal import print_line, quantity, screen
+from ras_agent.app.cli.terminal import print_json, print_line, quantity, screen
 from ras_agent.contracts.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -104,11 +103,8 @@ def eval_cost(
             if price
             else None
         )
-        typer.echo(
-            json.dumps(
-                {**comparison.to_dict(), "cost": costs, "published_usd": ranges},
-                indent=2,
-            )
+        print_json(
+            {**comparison.to_dict(), "cost": costs, "published_usd": ranges}, indent=2
         )
     else:
         _show(screen(), comparison, price, ranges)

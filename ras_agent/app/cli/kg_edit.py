@@ -100,9 +100,7 @@ def edit(
         line = f"left out, since both ends are one entity now: ({said})"
         print_line(console, inert(line))
     manifest = report.graph.manifest
-    entities = (
-        "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
-    )
+    entities = quantity(manifest.entities, "entity", "entities")
     print_line(
         console,
         f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}",

@@ -14,6 +14,13 @@ from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, print_line, screen
 from ras_agent.contracts.errors import SettingsError, UnknownName
 
+_DecidingMetric = Annotated[
+    str | None,
+    typer.Option(
+        help="The metric that decides right or wrong; if not set, em if there is one."
+    ),
+]
+
 
 def report(
     *,
@@ -30,12 +37,7 @@ def report(
         Path | None, typer.Option(help="The tables, .md; - prints them.")
     ] = None,
     prices: PricesFile = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="The metric that decides right or wrong; if not set, em if there is one."
-        ),
-    ] = None,
+    metric: _DecidingMetric = None,
     traces: Annotated[
         bool,
         typer.Option(
@@ -117,12 +119,7 @@ def diff(
             min=0, help="Largest number of questions that are listed; 0 for all."
         ),
     ] = 20,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="The metric that decides right or wrong; if not set, em if there is one."
-        ),
-    ] = None,
+    metric: _DecidingMetric = None,
     as_json: AsJSON = False,
     exit_code: Annotated[
         bool,

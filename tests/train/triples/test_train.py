@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ras_agent.contracts.errors import IngestError, SettingsError
 from ras_agent.tools.structure.new_model import byte_tokenizer
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import TripleText
+from ras_agent.train.options import config_from
 from ras_agent.train.triples.examples import (
     BatchesByLength,
     EncodedExample,
@@ -228,3 +230,16 @@ def test_the_command_line_trains_and_says_what_is_wrong(
         SettingsError, match=says("--held-out", "at least 0 and at most 0.5", "got 0.9")
     ):
         main([*common, "--scratch", "t5", "--held-out", "0.9"])
+
+
+def test_the_recipe_on_the_page_is_that_of_ras() -> None:
+    page = Path(__file__).parents[3] / "docs/text-to-triples.md"
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    [command] = re.findall(
+        r"^ +python -m ras_agent.train.triples.train (.*)", text, re.M
+    )
+    config = config_from(TriplesTrainingConfig, None, command.split())
+    # appendix D.1: a rate of 2e-5 that falls linearly, and batches of 32 in steps of 4
+    rates = [config.rate_at(step, 22) for step in (1, 6, 11, 21)]
+    assert rates == pytest.approx([2e-5, 1.5e-5, 1e-5, 0.0])
+    assert (config.batch, config.accumulate, config.decay) == (32, 4, 0.01)

@@ -50,8 +50,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "tools/kg/make.py": {
         (
-            "if not len(before.names) or how.kind == IMPORTED:",
-            "if not len(before.names) and how.kind == IMPORTED:",
+            "if not before or how.kind == IMPORTED:",
+            "if not before and how.kind == IMPORTED:",
         ): "an imported graph has no lists, and without lists all names are compared anew",
         (
             "left = np.flatnonzero(~known & (names >= 0))",

@@ -109,7 +109,7 @@ def near_lists(
 
 def near_lists_after(
     before: NearLists,
-    came_from: npt.NDArray[np.int64],
+    is_new: npt.NDArray[np.bool_],
     vectors: Vectors,
     classes: npt.NDArray[np.int64],
     how: Equivalence,
@@ -120,26 +120,21 @@ def near_lists_after(
     If `before` was exact, the result is the same as that of `near_lists`.
 
     Args:
-        before: the lists before the change.
-        came_from: (N,), the number that each present entity had in `before`, -1 for a new one.
+        before: the list that each present entity had before the change, with the column -1 for one that is gone.
+        is_new: (N,), True for the entities that had no list.
         vectors, classes, how: see `near_lists`.
     """
-    now = np.full(before.shape[0], -1, dtype=np.int64)
-    old = np.flatnonzero(came_from >= 0)
-    now[came_from[old]] = old
     cells = cells_of(before)
-    moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
-    has_row = moved.rows >= 0
-    has_column = moved.columns >= 0
+    is_there = cells.columns >= 0
     # a full list that lost an entry may have further candidates, for which it had no room
     is_full = before.row_sizes() >= how.neighbours
-    lost = has_row & ~has_column & is_full[cells.rows]
-    is_fresh = came_from < 0
-    is_fresh[moved.rows[lost]] = True
+    has_lost = ~is_there & is_full[cells.rows]
+    is_fresh = is_new.copy()
+    is_fresh[cells.rows[has_lost]] = True
     fresh = np.flatnonzero(is_fresh)
     if 2 * len(fresh) > len(vectors):
         return near_lists(vectors, classes, how)
-    kept = moved.at(np.flatnonzero(has_row & has_column))
+    kept = cells.at(np.flatnonzero(is_there))
     found = touching(vectors, classes, fresh, how.threshold, how.neighbours)
     joined = Cells.joined([kept, cells_of(found)])
     return capped(joined, len(vectors), how.neighbours)

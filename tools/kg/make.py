@@ -8,9 +8,10 @@ graph; for any other index, each process builds its own arrays.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,8 +43,7 @@ from ras_agent.tools.kg.equivalence import (
 from ras_agent.tools.kg.facts import Reading, read_facts
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
 from ras_agent.tools.kg.vector_rows import (
-    NO_LISTS,
-    NearNames,
+    NEAR,
     Numbered,
     put_near,
     read_near,
@@ -70,8 +70,8 @@ class Stored(NamedTuple):
     """The number of components of a vector."""
     vectors: Numbered
     """The vectors of names."""
-    near: NearNames | None
-    """The lists of nearest names; None if they have to be computed from scratch."""
+    near: Mapping[int, bytes] | None
+    """The stored lists of nearest names; None if they have to be computed from scratch."""
 
     def of(self, names: Ints) -> tuple[Vectors, npt.NDArray[np.bool_]]:
         """Return the vectors (n, d) of the names with these numbers, and a mask (n,) of the names that have a vector."""
@@ -109,7 +109,7 @@ def read_stored(
     vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
     near = None
     if now.embedder is None:
-        return Stored(database, 0, 0, vectors, None if was.embedder else NO_LISTS)
+        return Stored(database, 0, 0, vectors, None if was.embedder else {})
     same = was.embedder == now.embedder
     if (
         same
@@ -121,41 +121,28 @@ def read_stored(
             [before.arrays.entity_vectors, before.arrays.relation_vectors]
         )
         numbers, first = np.unique(before.names, return_index=True)
-        vectors = Numbered(numbers, _Picked(rows, first))
+        vectors = Numbered(numbers, rows[first])
     if same and was.equivalence == now.equivalence:
         near = near_of(before, was) if before else read_near(transaction, database)
     return Stored(database, now.maker, now.embedder.dimension, vectors, near)
 
 
-class _Picked:
-    """Holds selected rows of an array, which are copied only on access."""
+def near_of(saved: SavedGraph, settings: GraphSettings) -> dict[int, bytes]:
+    """Return the lists of nearest names in a saved graph in the form that is stored, by the number of the name.
 
-    def __init__(self, rows: Vectors, picked: Ints) -> None:
-        self._rows = rows
-        self._picked = picked
-
-    def __getitem__(self, places: Ints) -> Vectors:
-        return self._rows[self._picked[places]]
-
-
-def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
-    """Return the lists of nearest names in a saved graph, with every name given by its number.
-
-    Returns NO_LISTS if the graph has no lists, or if its equivalences are imported.
+    Returns {} if the graph has no lists, or if its equivalences are imported.
     """
     lists = saved.arrays.near
-    count = len(saved.arrays.entities)
     if lists is None or settings.equivalence.kind == IMPORTED:
-        return NO_LISTS
-    numbers = np.asarray(saved.names)[:count]
-    order = np.argsort(numbers)
-    sizes = lists.row_sizes()[order]
-    starts = offsets_of(sizes)
-    shifts = np.asarray(lists.starts)[:-1][order] - starts[:-1]
-    at = np.arange(starts[-1]) + np.repeat(shifts, sizes)
-    others = numbers[lists.columns[at]]
-    cosines = np.asarray(lists.values)[at]
-    return NearNames(numbers[order], starts, others, cosines)
+        return {}
+    numbers = np.asarray(saved.names)[: len(saved.arrays.entities)]
+    cells = np.empty(len(lists.columns), NEAR)
+    cells["name"] = numbers[lists.columns]
+    cells["cosine"] = lists.values
+    data = cells.tobytes()
+    places = pairwise((lists.starts * NEAR.itemsize).tolist())
+    pairs = zip(numbers.tolist(), places, strict=True)
+    return {number: data[start:end] for number, (start, end) in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +170,9 @@ class MadeGraph:
         names[names < 0] = numbers
         return replace(self, saved=self.saved._replace(names=names))
 
-    def store(self, transaction: Transaction, before: NearNames | None) -> None:
+    def store(
+        self, transaction: Transaction, before: Mapping[int, bytes] | None
+    ) -> None:
         """Store the vectors of newly embedded names, and the lists of nearest names that differ from `before`; see
         `put_near`.
         """
@@ -251,7 +240,7 @@ def make_graph(
             numbers[:count],
             comparable(entities),
             how,
-            stored.near or NO_LISTS,
+            stored.near or {},
         )
         graph = replace(graph, near=lists)
         graph = (
@@ -286,20 +275,26 @@ def _vectors_of(
 
 
 def _near(
-    vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames
+    vectors: Vectors,
+    numbers: Ints,
+    classes: Ints,
+    how: Equivalence,
+    before: Mapping[int, bytes],
 ) -> SparseRows:
     """Return the nearest entities of each entity: from the stored lists where there is one, otherwise by comparison."""
-    if not len(before.names) or how.kind == IMPORTED:
+    if not before or how.kind == IMPORTED:
         return near_lists(vectors, classes, how)
-    ids = np.union1d(before.names, before.others)
-    sizes = np.zeros(len(ids), np.int64)
-    sizes[np.searchsorted(ids, before.names)] = np.diff(before.starts)
-    columns = np.searchsorted(ids, before.others).astype(np.int32)
-    lists = SparseRows(offsets_of(sizes), columns, before.cosines, len(ids))
-    listed = Numbered(before.names, None).at(numbers) >= 0
-    places = np.searchsorted(ids, numbers)
-    came_from = np.where(listed, places, -1)
-    return near_lists_after(lists, came_from, vectors, classes, how)
+    lists = [before.get(number) for number in numbers.tolist()]
+    is_new = np.array([data is None for data in lists])
+    sizes = np.array([len(data or b"") for data in lists]) // NEAR.itemsize
+    cells = np.frombuffer(b"".join(filter(None, lists)), NEAR)
+    numbered = np.flatnonzero(numbers >= 0)
+    end = 1 + max(numbers.max(initial=-1), cells["name"].max(initial=-1))
+    place_of = np.full(end, -1, np.int32)
+    place_of[numbers[numbered]] = numbered
+    columns = place_of[cells["name"]]
+    rows = SparseRows(offsets_of(sizes), columns, cells["cosine"], len(numbers))
+    return near_lists_after(rows, is_new, vectors, classes, how)
 
 
 def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vectors:

@@ -367,11 +367,10 @@ class VectorRows(Rows):
         """Delete the vectors of names that other embedders made."""
         self._run("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
 
-    def near(self) -> tuple[list[int], list[bytes]]:
-        """Return the names that have a list of nearest names, ascending, and the lists."""
-        query = "SELECT name, data FROM kg_near ORDER BY name"
-        names, lists = self._columns(query, width=2)
-        return names, lists
+    def near(self) -> dict[int, bytes]:
+        """Return the lists of nearest names, by name."""
+        names, lists = self._columns("SELECT name, data FROM kg_near", width=2)
+        return dict(zip(names, lists, strict=True))
 
     def put_near(self, rows: Sequence[tuple[int, bytes]]) -> None:
         """Store lists of nearest names."""

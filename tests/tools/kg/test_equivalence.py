@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.contracts.arrays import offsets_of
 from ras_agent.tools.kg import near_pairs
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.equivalence import (
@@ -133,15 +134,24 @@ def test_adding_and_removing_gives_what_a_fresh_search_gives(
     how = Equivalence(0.6, neighbours=data.draw(st.integers(1, 4)))
     before = np.array(sorted(data.draw(st.sets(st.integers(0, 39), min_size=2))))
     after = np.array(sorted(data.draw(st.sets(st.integers(0, 39), min_size=2))))
-    place = {entity: number for number, entity in enumerate(before.tolist())}
-    came_from = np.array([place.get(entity, -1) for entity in after.tolist()])
     classes = np.zeros(40, dtype=np.int64)
     lists = near_lists(vectors[before], classes[before], how)
+    # the same lists by the numbers in `after`
+    place = np.full(40, -1, np.int32)
+    place[after] = np.arange(len(after))
+    is_new = ~np.isin(after, before)
+    rows = np.searchsorted(before, after[~is_new])
+    sizes = np.zeros(len(after), np.int64)
+    sizes[~is_new] = lists.row_sizes()[rows]
+    left = SparseRows(
+        offsets_of(sizes),
+        place[before[np.concatenate([lists.columns[:0], *map(lists.row, rows)])]],
+        np.concatenate([lists.values[:0], *map(lists.row_values, rows)]),
+        len(after),
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(near_pairs, "COLUMNS", data.draw(st.integers(1, 50)))
-        updated = near_lists_after(
-            lists, came_from, vectors[after], classes[after], how
-        )
+        updated = near_lists_after(left, is_new, vectors[after], classes[after], how)
     assert rows_of(updated) == rows_of(near_lists(vectors[after], classes[after], how))
 
 

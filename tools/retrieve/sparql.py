@@ -100,7 +100,7 @@ class SparqlGraph:
             place = f"{self.where} {statement.subject.value}"
             placed.append((statement, place))
         language = self._languages[0].partition("-")[0].lower()
-        return facts_of_statements(lambda: iter(placed), self.where, language)
+        return facts_of_statements(placed, self.where, language)
 
     def _literals(self, names: Sequence[str]) -> Iterator[str]:
         """Yield the literals as which names may be written, in each language and without one."""

@@ -59,12 +59,12 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
             documents = int(graph.document_frequency[entity])
             data = _data("node", label=name, documents=documents)
             yield f"    <node id={quoteattr(f'n{entity}')}>{data}</node>"
-        for edge in graph.facts:
-            passages = _passages(graph.triple(edge))
-            yield _edge(graph, edge, FACT, float(len(passages)), passages)
+        for number, link in enumerate(_links(graph)):
+            yield _edge(number, link, float(len(link["sources"])))
         similarities = graph.similarities.tolist()
-        for edge, cosine in zip(graph.equivalences, similarities, strict=True):
-            yield _edge(graph, edge, EQUIVALENCE, round(cosine, 4), [])
+        for number, cosine in zip(graph.equivalences, similarities, strict=True):
+            link = _link(graph, number, EQUIVALENCE, [])
+            yield _edge(number, link, round(cosine, 4))
         yield "  </graph>"
         yield "</graphml>"
 
@@ -190,15 +190,8 @@ def _nodes(graph: KGIndex) -> Iterator[dict[str, Any]]:
 
 def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
     for edge in graph.facts:
-        head, relation, tail = graph.edges[edge].tolist()
         triple = graph.triple(edge)
-        link: dict[str, Any] = {
-            "source": head,
-            "target": tail,
-            "label": graph.relations[relation],
-            "kind": FACT,
-            "sources": _passages(triple),
-        }
+        link = _link(graph, edge, FACT, _passages(triple))
         places = list(map(place_of, triple.sources))
         if any(len(place) > _PLAIN_PLACE for place in places):
             link["places"] = places
@@ -207,6 +200,18 @@ def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
         if by := _by(graph, edge):
             link["by"] = by
         yield link
+
+
+def _link(graph: KGIndex, edge: int, kind: str, passages: list[str]) -> dict[str, Any]:
+    head, relation, tail = graph.edges[edge].tolist()
+    label = graph.relations[relation]
+    return {
+        "source": head,
+        "target": tail,
+        "label": label,
+        "kind": kind,
+        "sources": passages,
+    }
 
 
 def _separated(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -275,24 +280,21 @@ def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
         file.writelines(f"{line}\n" for line in lines())
 
 
-def _edge(
-    graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]
-) -> str:
-    ends: list[int] = graph.edges[edge].tolist()
-    head, relation, tail = ends
-    values: dict[str, str | float] = {
-        "label": graph.relations[relation],
-        "kind": kind,
+def _edge(number: int, link: Mapping[str, Any], weight: float) -> str:
+    """Return an edge in GraphML."""
+    values = {
+        "label": link["label"],
+        "kind": link["kind"],
         "weight": weight,
-        "sources": json.dumps(passages, ensure_ascii=False),
+        "sources": json.dumps(link["sources"], ensure_ascii=False),
     }
-    by = _by(graph, edge)
-    if by:
-        values["by"] = by
-    if kind == FACT and (attributes := _attributes_text(graph.triple(edge))):
-        values[ATTRIBUTES] = attributes
+    if "by" in link:
+        values["by"] = link["by"]
+    if ATTRIBUTES in link:
+        values[ATTRIBUTES] = json.dumps(link[ATTRIBUTES])
     data = _data("edge", **values)
-    return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
+    ends = f'source="n{link["source"]}" target="n{link["target"]}"'
+    return f'    <edge id="e{number}" {ends}>{data}</edge>'
 
 
 def _in_one_line(text: str) -> str:
@@ -313,8 +315,8 @@ def _passages(triple: Triple) -> list[str]:
 
 
 def _by(graph: KGIndex, edge: int) -> str:
-    """Return the person who made a fact, on one line; "" for a fact that was read, and for an equivalence."""
-    if not graph.edits or edge not in graph.facts:
+    """Return the person who made a fact, on one line; "" for a fact that was read."""
+    if not graph.edits:
         return ""
     triple = graph.triple(edge)
     edit = graph.made_by(triple)

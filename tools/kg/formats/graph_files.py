@@ -80,7 +80,7 @@ class NodesAndEdges:
 
     def facts(self) -> Iterator[PlacedTriple | Skipped]:
         """Return the edges as facts, in which ids are replaced by names."""
-        return named_facts(self.labels, lambda: iter(self.edges))
+        return named_facts(self.labels, self.edges)
 
     def add_node(self, entity: str, values: Mapping[str, str], place: str) -> None:
         """Add a node. One of its values is its name; each other value becomes a fact."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.contracts.records import NO_ATTRIBUTES, Attributes, is_person
@@ -38,26 +38,19 @@ class Edge:
     attributes: Attributes = NO_ATTRIBUTES
 
 
-Edges = Callable[[], Iterator[Edge | Skipped]]
-"""Reads the edges of a file from the beginning. They are read twice, since a name may come after its use."""
-
-
 def named_facts(
-    labels: Mapping[str, str], edges: Edges
+    labels: Mapping[str, str], edges: Sequence[Edge | Skipped]
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts with the names of their entities. An id without a label is used as the name.
 
     An entity whose name differs from its label gets a fact that it is also called by its label.
-
-    Args:
-        edges: reads the edges from the beginning; it is called twice.
     """
-    names = distinct_names(labels, edges())
+    names = distinct_names(labels, edges)
     marked = set()
     for entity, name in names.items():
         if name != labels[entity]:
             marked.add(entity)
-    for edge in edges():
+    for edge in edges:
         if isinstance(edge, Skipped):
             yield edge
             continue

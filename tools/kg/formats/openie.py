@@ -10,7 +10,7 @@ from ras_agent.contracts.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.standing import fact_text
 from ras_agent.tools.index.documents import Skipped
-from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
+from ras_agent.tools.kg.formats.triples import placed_records
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
@@ -32,18 +32,11 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
         label: names the file in reports.
     """
     places: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
+    for item in placed_records(path, label):
+        if isinstance(item, Skipped):
+            yield item
             continue
-        place = f"{label} line {number}"
-        if reason := not_unicode(line):
-            yield Skipped(place, reason)
-            continue
-        try:
-            record = parse_line(line)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            continue
+        record, place = item
         if (
             not isinstance(record, dict)
             or not isinstance(record.get("text"), str)
@@ -51,7 +44,7 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
         ):
             yield Skipped(
                 place,
-                f'expected an object with "id", "text" and "triples", got {line!r:.80}',
+                f'expected an object with "id", "text" and "triples", got {record!r:.80}',
             )
             continue
         if not isinstance(record.get("triples"), list):

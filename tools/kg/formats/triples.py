@@ -114,7 +114,7 @@ def load_triples(
     return reader(path, label)
 
 
-def _lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
+def placed_lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
     """Yield the lines that are not blank, each with its place; a Skipped for a line that is not Unicode."""
     for number, line in enumerate(read_lines(path), start=1):
         place = f"{label} line {number}"
@@ -126,7 +126,7 @@ def _lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
 
 def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     def statements() -> Iterator[tuple[Statement, str] | Skipped]:
-        for item in _lines(path, label):
+        for item in placed_lines(path, label):
             if isinstance(item, Skipped):
                 yield item
                 continue
@@ -138,7 +138,7 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
-    return facts_of_statements(statements, label)
+    return facts_of_statements(statements(), label)
 
 
 def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -169,7 +169,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 )
             yield Skipped(after, reason)
 
-    return facts_of_statements(statements, label)
+    return facts_of_statements(statements(), label)
 
 
 def _check_entities(path: Path, label: str) -> None:
@@ -217,21 +217,22 @@ def _term_of(term: Any, blank: dict[str, str]) -> Term:
 
 
 def facts_of_statements(
-    statements: Callable[[], Iterator[tuple[Statement, str] | Skipped]],
+    statements: Iterable[tuple[Statement, str] | Skipped],
     label: str,
     language: str = "en",
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of RDF statements, with the names of their terms in `language`.
 
     Args:
-        statements: yields statements with their places; it is called several times.
+        statements: statements with their places.
         label: names the file in reports.
     """
+    items = list(statements)
     # labels are collected first: a label may come after the statements that need it
     notes = Notes()
-    labels = labels_of(notes.seen(statements()), language)
+    labels = labels_of(notes.seen(items), language)
     names: dict[str, str] = {}
-    for item in statements():
+    for item in items:
         if isinstance(item, Skipped) or notes.takes(item[0]):
             continue
         if relation_of(item[0], labels, language) is None:
@@ -240,34 +241,32 @@ def facts_of_statements(
         for term in (subject, object_):
             if term.kind != "literal":
                 names[term.value] = _name(term, labels, label)
-
-    def edges() -> Iterator[Edge | Skipped]:
-        for item in statements():
-            if isinstance(item, Skipped):
-                yield item
-                continue
-            statement, place = item
-            relation = relation_of(statement, labels, language)
-            if relation is None or notes.is_about(statement):
-                continue
-            by, attributes = notes.of(statement)
-            yield Edge(
-                head=statement.subject.value,
-                relation=relation,
-                tail=statement.object.value,
-                place=place_by(place, by),
-                is_attribute=statement.object.kind == "literal",
-                attributes=attributes,
-            )
-        yield from notes.unstated(label)
-
-    return named_facts(names, edges)
+    edges: list[Edge | Skipped] = []
+    for item in items:
+        if isinstance(item, Skipped):
+            edges.append(item)
+            continue
+        statement, place = item
+        relation = relation_of(statement, labels, language)
+        if relation is None or notes.is_about(statement):
+            continue
+        by, attributes = notes.of(statement)
+        edge = Edge(
+            head=statement.subject.value,
+            relation=relation,
+            tail=statement.object.value,
+            place=place_by(place, by),
+            is_attribute=statement.object.kind == "literal",
+            attributes=attributes,
+        )
+        edges.append(edge)
+    return named_facts(names, [*edges, *notes.unstated(label)])
 
 
 def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     columns: list[str] = []
     places = [0, 1, 2]
-    for number, item in enumerate(_lines(path, label)):
+    for number, item in enumerate(placed_lines(path, label)):
         if isinstance(item, Skipped):
             yield item
             continue
@@ -298,7 +297,7 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     if graph := _neo4j_lines(path):
         yield from graph_of(graph, label, place="line")
         return
-    yield from _facts_of_records(_records(path, label))
+    yield from _facts_of_records(placed_records(path, label))
 
 
 def _json(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -317,9 +316,9 @@ def _json(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     )
 
 
-def _records(path: Path, label: str) -> Iterator[tuple[Any, str] | Skipped]:
+def placed_records(path: Path, label: str) -> Iterator[tuple[Any, str] | Skipped]:
     """Yield the values of the lines of a JSON Lines file, with their places."""
-    for item in _lines(path, label):
+    for item in placed_lines(path, label):
         if isinstance(item, Skipped):
             yield item
             continue

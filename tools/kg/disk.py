@@ -22,6 +22,24 @@ from ras_agent.tools.store.array_file import DAMAGE, read_arrays, write_arrays
 from ras_agent.tools.store.durable import sync_folder, writing
 
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents", "notes")
+_ROWS = {"mention": "mentions", "near": "near"}
+_PARTS_OF_ROWS = ("starts", "columns", "values")
+_ARRAYS = (
+    "edges",
+    "similarities",
+    "source_starts",
+    "entity_vectors",
+    "relation_vectors",
+    "texts",
+)
+_DIGESTED = (
+    *(f"{name}_{part}" for name in _TABLES for part in ("text", "starts")),
+    "edges",
+    "similarities",
+    *(f"mention_{part}" for part in _PARTS_OF_ROWS),
+    "source_starts",
+    "sources",
+)
 _ABOUT = "ras-agent knowledge graph, version 4"
 
 
@@ -154,79 +172,43 @@ def described(
 def digest_of(graph: KGArrays) -> str:
     """Return a digest of all arrays but the vectors and the hashes of texts; equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
-    tables = [
-        part
-        for name in _TABLES
-        for part in (getattr(graph, name).text, getattr(graph, name).starts)
-    ]
-    rest = [
-        graph.edges,
-        graph.similarities,
-        graph.mentions.starts,
-        graph.mentions.columns,
-        graph.mentions.values,
-    ]
-    for array in [*tables, *rest, graph.source_starts, graph.sources]:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    parts = _parts(graph)
+    for name in _DIGESTED:
+        array = np.ascontiguousarray(parts[name])
+        digest.update(array.view(np.uint8).data)
     return digest.hexdigest()
 
 
 def _parts(graph: KGArrays) -> dict[str, npt.NDArray[Any]]:
-    arrays = {
-        f"{name}_{part}": getattr(getattr(graph, name), part)
-        for name in _TABLES
-        for part in ("text", "starts")
-    }
-    arrays |= {
-        name: getattr(graph, name)
-        for name in ("edges", "similarities", "source_starts")
-    }
+    """Return the arrays of a graph by the names that they have in a file."""
+    arrays = {}
+    for name in _TABLES:
+        table = getattr(graph, name)
+        arrays[f"{name}_text"] = table.text
+        arrays[f"{name}_starts"] = table.starts
+    for name, field_name in _ROWS.items():
+        rows = getattr(graph, field_name)
+        for part in _PARTS_OF_ROWS:
+            arrays[f"{name}_{part}"] = getattr(rows, part, None)
+    for name in _ARRAYS:
+        arrays[name] = getattr(graph, name)
     sources = np.ascontiguousarray(graph.sources)
     numbers = sources.view("<i4")
     arrays["sources"] = numbers.reshape(-1, len(SOURCE.names or ()))
-    arrays |= {
-        f"mention_{part}": getattr(graph.mentions, part)
-        for part in ("starts", "columns", "values")
-    }
-    if graph.entity_vectors is not None and graph.relation_vectors is not None:
-        arrays |= {
-            "entity_vectors": graph.entity_vectors,
-            "relation_vectors": graph.relation_vectors,
-        }
-    if graph.near is not None:
-        arrays |= {
-            f"near_{part}": getattr(graph.near, part)
-            for part in ("starts", "columns", "values")
-        }
-    if graph.texts is not None:
-        arrays["texts"] = graph.texts
-    return arrays
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
-    tables = {
-        name: StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"])
-        for name in _TABLES
-    }
-
-    def rows(name: str, width: int) -> SparseRows:
-        starts, columns, values = (
-            arrays[f"{name}_{part}"] for part in ("starts", "columns", "values")
-        )
-        return SparseRows(starts, columns, values, width)
-
-    return KGArrays(
-        **tables,
-        edges=arrays["edges"],
-        similarities=arrays["similarities"],
-        mentions=rows("mention", len(tables["documents"])),
-        source_starts=arrays["source_starts"],
-        sources=arrays["sources"].view(SOURCE).reshape(-1),
-        entity_vectors=arrays.get("entity_vectors"),
-        relation_vectors=arrays.get("relation_vectors"),
-        near=rows("near", len(tables["entities"])) if "near_starts" in arrays else None,
-        texts=arrays.get("texts"),
-    )
+    fields: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+    for name in _TABLES:
+        fields[name] = StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"])
+    widths = {"mention": len(fields["documents"]), "near": len(fields["entities"])}
+    for name, field_name in _ROWS.items():
+        if f"{name}_starts" in arrays:
+            parts = [arrays[f"{name}_{part}"] for part in _PARTS_OF_ROWS]
+            fields[field_name] = SparseRows(*parts, widths[name])
+    sources = arrays["sources"].view(SOURCE).reshape(-1)
+    return KGArrays(**fields, sources=sources)
 
 
 def _check(graph: KGArrays) -> None:

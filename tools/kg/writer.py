@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ras_agent.config.address import Address, place_of
-from ras_agent.contracts.arrays import Floats
 from ras_agent.contracts.records import Failure, Passage
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
@@ -84,7 +83,7 @@ class KGWriter:
 
         Args:
             settings: the settings of the graph from now on.
-            embedder: embeds names; None for a graph without vectors.
+            embedder: embeds names; None to load the one in `settings` once a vector is missing.
             on_progress: receives progress reports.
         """
         self.index = index
@@ -286,8 +285,7 @@ class KGWriter:
         while not self._published(edits):
             pass  # another process has deleted passages in the meantime
         self.index.finish()
-        own = self._embedder
-        return KGIndex.open(self.index, None if isinstance(own, NamedEmbedder) else own)
+        return KGIndex.open(self.index, self._embedder)
 
     def _published(self, edits: Sequence[Edit] | None) -> bool:
         """Make the graph and commit it. Return False if the rows it was made from have changed in the meantime."""
@@ -354,15 +352,15 @@ class KGWriter:
 
         They are stored in batches, so that a build that is killed embeds nothing twice.
         """
-        embedder = self._embedder
         identity = self.settings.embedder
-        assert embedder
         assert identity
+        if self._embedder is None:
+            self._embedder = of_unit_length(resolve_embedder(identity.name))
         parts = [np.empty((0, identity.dimension), np.float16)]
         self._report("embedding", 0, len(names))
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
-            parts.append(make.embed_with(embedder, some, identity.dimension))
+            parts.append(make.embed_with(self._embedder, some, identity.dimension))
             kept = [
                 at
                 for at, number in enumerate(numbers[start : start + _AT_ONCE])
@@ -444,13 +442,11 @@ def open_writer(
             state = graph_state.read_graph_state(transaction, database)
         assert state
         before = state.settings
-        resolved = (
-            None
-            if embedder in (None, "")
-            else of_unit_length(resolve_embedder(embedder))
-        )
-        if embedder is None and before.embedder:
-            resolved = NamedEmbedder(before.embedder)
+        resolved = None
+        identity = before.embedder if embedder is None else None
+        if embedder not in (None, ""):
+            resolved = of_unit_length(resolve_embedder(embedder))
+            identity = EmbedderIdentity(resolved.name, resolved.dimension)
         how = before.equivalence
         if (
             not isinstance(equivalence, Equivalence)
@@ -462,9 +458,6 @@ def open_writer(
             equivalence
             if isinstance(equivalence, Equivalence)
             else replace(how, **(equivalence or {}))
-        )
-        identity = (
-            EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
         )
         settings = GraphSettings(
             identity, how, before.exact if exact is None else exact
@@ -478,21 +471,6 @@ def _opened(place: Path | Address) -> PassageIndex:
         if PassageIndex.exists(place)
         else PassageIndex.create(place)
     )
-
-
-class NamedEmbedder:
-    """Loads the embedder that a graph names only if a vector is missing."""
-
-    def __init__(self, identity: EmbedderIdentity) -> None:
-        self.name = identity.name
-        self.dimension = identity.dimension
-        self._loaded: Embedder | None = None
-
-    def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors of texts, (len(texts), dimension), of unit length."""
-        if self._loaded is None:
-            self._loaded = of_unit_length(resolve_embedder(self.name))
-        return self._loaded.embed(texts)
 
 
 def _record(passage: Passage, reader: str) -> PassageRecord:

@@ -30,8 +30,6 @@ from ras_agent.tools.kg.formats.gfm_csv import (
     write_gfm_files,
 )
 from ras_agent.tools.kg.formats.gfm_questions import (
-    NodeQuestion,
-    read_gfm_questions,
     read_starts,
 )
 from ras_agent.tools.kg.formats.named import PlacedTriple
@@ -287,17 +285,15 @@ def test_nodes_may_be_called_by_a_uid(tmp_path: Path) -> None:
         "source,relation,target\nn1,r1,n3\nn1,in,d1\nn3,in,d1\nn2,in,d1\n"
     )
     (tmp_path / "test.json").write_text(
-        '[{"question": "Who?", "start_nodes": {"entity": ["n1", "n3"], "document": ["d1"]}, '
-        '"target_nodes": {"document": ["d1"]}}]'
+        '[{"question": "Who?", "start_nodes": {"entity": ["n1", "n3"], "document": ["d1"]}}]'
     )
     (facts,) = read_gfm_files(tmp_path).facts
     assert facts.triples == (
         Triple("bell (n1)", "born in", "edinburgh", (Source("Bell"),)),
     )
     assert facts.entities == ("bell (n2)",)
-    (asked,) = read_gfm_questions(tmp_path / "test.json")
     starts = {"entity": ("bell (n1)", "edinburgh"), "document": ("Bell",)}
-    assert asked == NodeQuestion("Who?", starts, {"document": ("Bell",)}, ("Bell",))
+    assert read_starts(tmp_path / "test.json") == {"Who?": starts}
 
 
 def test_attributes_of_nodes_keep_their_text_whatever_literals_they_are(
@@ -328,7 +324,6 @@ def test_questions_of_the_first_version_start_from_their_entities(
         '[{"question": "Who?", "question_entities": ["bell"], "supporting_facts": ["Bell"]}]'
     )
     assert read_starts(path) == {"Who?": {"entity": ("bell",)}}
-    assert read_gfm_questions(path)[0].supporting == ("Bell",)
 
 
 @pytest.mark.parametrize(

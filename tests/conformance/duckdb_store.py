@@ -84,7 +84,6 @@ class _Passages(PassageRows):
 class _Names(NameRows):
     def forget(self, numbers: Iterable[int]) -> None:
         listed = list(numbers)
-        self._delete("kg_vectors WHERE name", listed)
         self._delete("kg_near WHERE name", listed)
         super().forget(listed)
 

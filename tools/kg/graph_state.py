@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple, Self
 
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import damaged, hash_of
+from ras_agent.tools.index.passages import damaged
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction
@@ -20,15 +20,6 @@ class GraphSettings:
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
     exact: bool = False
-
-    @property
-    def maker(self) -> int:
-        """Return the number under which the embedder's vectors are stored; 0 without an embedder."""
-        return (
-            hash_of(f"{self.embedder.name} {self.embedder.dimension}")
-            if self.embedder
-            else 0
-        )
 
     def to_json(self) -> str:
         """Return the settings in the form stored in the database."""

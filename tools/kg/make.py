@@ -11,17 +11,18 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Ints, offsets_of
 from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
+from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import (
     EQUIVALENT,
@@ -42,12 +43,11 @@ from ras_agent.tools.kg.equivalence import (
 )
 from ras_agent.tools.kg.facts import Reading, read_facts
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
+from ras_agent.tools.kg.text_vectors import NAMES, stored_vectors
 from ras_agent.tools.kg.vector_rows import (
     NEAR,
-    Numbered,
     put_near,
     read_near,
-    read_vectors,
 )
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction
@@ -60,71 +60,24 @@ OnProgress = Callable[[str, int, int], None]
 """Called with a stage, the number of its finished steps, and the number of all its steps."""
 
 
-class Stored(NamedTuple):
-    """Holds the parts of an earlier graph that can be used again. Other vectors are read from the database on demand."""
-
-    database: Database
-    maker: int
-    """The number of the embedder that made the vectors."""
-    dimension: int
-    """The number of components of a vector."""
-    vectors: Numbered
-    """The vectors of names."""
-    near: Mapping[int, bytes] | None
-    """The stored lists of nearest names; None if they have to be computed from scratch."""
-
-    def of(self, names: Ints) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-        """Return the vectors (n, d) of the names with these numbers, and a mask (n,) of the names that have a vector."""
-        vectors = np.zeros((len(names), self.dimension), dtype=np.float16)
-        places = self.vectors.at(names)
-        known = places >= 0
-        if known.any():
-            vectors[known] = self.vectors.rows[places[known]]
-        left = np.flatnonzero(~known & (names >= 0))
-        if len(left):
-            with self.database.reading() as transaction:
-                read = read_vectors(
-                    transaction, self.database, self.maker, self.dimension, names[left]
-                )
-            places = read.at(names[left])
-            there = left[places >= 0]
-            vectors[there] = read.rows[places[places >= 0]]
-            known[there] = True
-        return vectors, known
-
-
-def read_stored(
+def read_lists(
     transaction: Transaction,
     database: Database,
     state: GraphState,
     now: GraphSettings,
     before: SavedGraph | None = None,
-) -> Stored:
-    """Return the stored parts that a graph with the settings `now` can use again.
+) -> Mapping[int, bytes] | None:
+    """Return the stored lists of nearest names; None if a graph with the settings `now` cannot use them.
 
     Args:
         before: the last graph, if it is in memory or in the cache.
     """
     was = state.settings
-    vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
-    near = None
     if now.embedder is None:
-        return Stored(database, 0, 0, vectors, None if was.embedder else {})
-    same = was.embedder == now.embedder
-    if (
-        same
-        and before
-        and before.arrays.entity_vectors is not None
-        and before.arrays.relation_vectors is not None
-    ):
-        rows = np.concatenate(
-            [before.arrays.entity_vectors, before.arrays.relation_vectors]
-        )
-        numbers, first = np.unique(before.names, return_index=True)
-        vectors = Numbered(numbers, rows[first])
-    if same and was.equivalence == now.equivalence:
-        near = near_of(before, was) if before else read_near(transaction, database)
-    return Stored(database, now.maker, now.embedder.dimension, vectors, near)
+        return None if was.embedder else {}
+    if was.embedder != now.embedder or was.equivalence != now.equivalence:
+        return None
+    return near_of(before, was) if before else read_near(transaction, database)
 
 
 def near_of(saved: SavedGraph, settings: GraphSettings) -> dict[int, bytes]:
@@ -152,8 +105,6 @@ class MadeGraph:
     saved: SavedGraph
     """The graph. A name that has no number yet has the number -1."""
     settings: GraphSettings
-    fresh: Ints
-    """The positions of the names that were newly embedded, entities first, then relations."""
 
     def names_without_number(self) -> list[str]:
         """Return the names that have no number yet."""
@@ -173,27 +124,7 @@ class MadeGraph:
     def store(
         self, transaction: Transaction, before: Mapping[int, bytes] | None
     ) -> None:
-        """Store the vectors of newly embedded names, and the lists of nearest names that differ from `before`; see
-        `put_near`.
-        """
-        arrays = self.saved.arrays
-        if (
-            len(self.fresh)
-            and arrays.entity_vectors is not None
-            and arrays.relation_vectors is not None
-        ):
-            count = len(arrays.entities)
-            vectors = [
-                arrays.entity_vectors[at]
-                if at < count
-                else arrays.relation_vectors[at - count]
-                for at in self.fresh.tolist()
-            ]
-            transaction.vectors.put(
-                self.settings.maker,
-                self.saved.names[self.fresh].tolist(),
-                np.stack(vectors),
-            )
+        """Store the lists of nearest names that differ from `before`; see `put_near`."""
         put_near(transaction, before, near_of(self.saved, self.settings))
 
 
@@ -201,8 +132,8 @@ def make_graph(
     reading: Reading,
     found: Occurrences,
     settings: GraphSettings,
-    stored: Stored,
-    embed: Callable[[list[str], list[int]], Vectors],
+    embed: Callable[[Sequence[str]], Vectors],
+    before: Mapping[int, bytes] | None,
     report: OnProgress = lambda *_: None,
 ) -> MadeGraph:
     """Build the graph from the rows that were read and their occurrences after all edits.
@@ -210,9 +141,8 @@ def make_graph(
     Args:
         reading: the rows that were read.
         found: the occurrences after all edits.
-        stored: the parts of an earlier graph that can be used again.
-        embed: takes names without a vector, and their numbers (-1 for a name without a number); returns their
-            vectors.
+        embed: returns the vectors of names.
+        before: the lists of nearest names that can be used again.
         report: receives the stage, the number of its finished steps, and the number of all its steps.
     """
     how = settings.equivalence
@@ -224,13 +154,10 @@ def make_graph(
     )
     known[-1] = known[[*found.names.find_all(EQUIVALENT), -1][0]]
     numbers = known[np.concatenate([assembled.entities, assembled.relations])]
-    fresh = np.empty(0, np.int64)
     if settings.embedder is not None:
         count = len(graph.entities)
         entities = list(graph.entities)
-        vectors, fresh = _vectors_of(
-            [*entities, *graph.relations], numbers, stored, embed
-        )
+        vectors = embed([*entities, *graph.relations])
         graph = replace(
             graph, entity_vectors=vectors[:count], relation_vectors=vectors[count:]
         )
@@ -240,7 +167,7 @@ def make_graph(
             numbers[:count],
             comparable(entities),
             how,
-            stored.near or {},
+            before or {},
         )
         graph = replace(graph, near=lists)
         graph = (
@@ -249,29 +176,7 @@ def make_graph(
     manifest = described(
         graph, settings.embedder, ", ".join(reading.readers), how, exact=settings.exact
     )
-    return MadeGraph(SavedGraph(graph, manifest, numbers), settings, fresh)
-
-
-def _vectors_of(
-    names: Sequence[str],
-    numbers: Ints,
-    stored: Stored,
-    embed: Callable[[list[str], list[int]], Vectors],
-) -> tuple[Vectors, Ints]:
-    """Return the vectors of names, and the positions of the names that had to be embedded, each name once."""
-    vectors, known = stored.of(numbers)
-    first: dict[str, int] = {}
-    missing = np.flatnonzero(~known).tolist()
-    for at in missing:
-        first.setdefault(names[at], at)
-    # sorted by length, so that texts of similar length share a batch, with less padding
-    left = sorted(first.values(), key=lambda at: len(names[at]))
-    if left:
-        texts = [names[at] for at in left]
-        vectors[left] = embed(texts, numbers[left].tolist())
-        for at in missing:
-            vectors[at] = vectors[first[names[at]]]
-    return vectors, np.array(sorted(left), np.int64)
+    return MadeGraph(SavedGraph(graph, manifest, numbers), settings)
 
 
 def _near(
@@ -297,17 +202,25 @@ def _near(
     return near_lists_after(rows, is_new, vectors, classes, how)
 
 
-def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vectors:
-    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch if the embedder's vectors have
-    another size.
-    """
-    vectors: Vectors = np.asarray(embedder.embed(list(names)), dtype=np.float16)
-    if vectors.shape != (len(names), dimension):
-        raise IndexMismatch(
-            f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(names)} texts, instead of "
-            f"({len(names)}, {dimension}): correct its `embed` or its `dimension`"
-        )
-    return vectors
+class NamedEmbedder:
+    """Loads the embedder of a graph when the first name has no vector yet."""
+
+    def __init__(
+        self, identity: EmbedderIdentity, load: Callable[[], Embedder]
+    ) -> None:
+        self.name = identity.name
+        self.dimension = identity.dimension
+        self._load = cache(load)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts, (len(texts), dimension). Raises IndexMismatch if they have another size."""
+        vectors = np.asarray(self._load().embed(texts), np.float16)
+        if vectors.shape != (len(texts), self.dimension):
+            raise IndexMismatch(
+                f"embedder {self.name!r} gave an array of shape {vectors.shape} for {len(texts)} texts, instead of "
+                f"({len(texts)}, {self.dimension}): correct its `embed` or its `dimension`"
+            )
+        return vectors
 
 
 # ---- the graph of a database
@@ -369,7 +282,7 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     with database.writing() as transaction:
         now = read_graph_state(transaction, database)
         if made and work and state and now and now.stamp == state.stamp:
-            made.store(transaction, work.stored.near)
+            made.store(transaction, work.near)
             save_made(cache, state.stamp, made.saved)
         clear_away(cache, now)
 
@@ -423,7 +336,7 @@ class _Work(NamedTuple):
     settings: GraphSettings
     reading: Reading
     edits: tuple[Edit, ...]
-    stored: Stored
+    near: Mapping[int, bytes] | None
 
     @classmethod
     def read(
@@ -434,24 +347,27 @@ class _Work(NamedTuple):
         edits: tuple[Edit, ...],
     ) -> _Work:
         reading = read_facts(transaction, database, state.published)
-        stored = read_stored(transaction, database, state, state.settings)
-        return cls(database, state.settings, reading, edits, stored)
+        near = read_lists(transaction, database, state, state.settings)
+        return cls(database, state.settings, reading, edits, near)
 
     def make(self, embedder: Embedder | None = None) -> MadeGraph:
         """Make the graph. Raises _NoEmbedder if a vector is missing and its embedder cannot be loaded."""
 
-        def embed(names: list[str], numbers: list[int]) -> Vectors:
+        def embed(names: Sequence[str]) -> Vectors:
             identity = self.settings.embedder
-            chosen = embedder
             assert identity
-            if chosen is None:
-                try:
-                    chosen = reopened_embedder(
-                        identity.name, identity.dimension, self.database.where
-                    )
-                except RasError as error:
-                    raise _NoEmbedder(str(error)) from error
-            return embed_with(chosen, names, identity.dimension)
+            named = NamedEmbedder(identity, load)
+            return stored_vectors(self.database, NAMES, named, names, part=True)
+
+        def load() -> Embedder:
+            identity = self.settings.embedder
+            assert identity
+            try:
+                return embedder or reopened_embedder(
+                    identity.name, identity.dimension, self.database.where
+                )
+            except RasError as error:
+                raise _NoEmbedder(str(error)) from error
 
         found = self.reading.found
         if self.edits:
@@ -462,7 +378,7 @@ class _Work(NamedTuple):
                 self.reading.text_of(),
                 exact=self.settings.exact,
             )
-        return make_graph(self.reading, found, self.settings, self.stored, embed)
+        return make_graph(self.reading, found, self.settings, embed, self.near)
 
 
 def _all(anchors: Iterable[Anchor]) -> set[Anchor]:

@@ -1,4 +1,4 @@
-"""Stores the vectors of a graph's texts in its database, so that each text is embedded only once.
+"""Stores the vectors of a graph's names and texts in its database, so that each is embedded only once.
 
 Each combination of a use and an embedder has separate rows. Vectors of new texts are added. Those of texts that no
 longer exist are deleted, also as soon as the name or passage that they are about is deleted.
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ras_agent.contracts.arrays import Floats
 from ras_agent.contracts.errors import StoreError
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.store.database import Database
 
+NAMES = "names"
+"""The use of the vectors of entities and relations. They are 16-bit floats, of which a graph may have millions."""
 _AT_ONCE = 1024
 _SECONDS = 60.0
 
@@ -32,9 +35,10 @@ def stored_vectors(
     *,
     seconds: float = _SECONDS,
     part: bool = False,
-) -> Floats:
-    """Return unit vectors of `texts`, shape (len(texts), dimension), float32. Those that are not stored yet are
-    embedded.
+    report: Callable[[int, int], None] = lambda *_: None,
+) -> npt.NDArray[Any]:
+    """Return unit vectors of `texts`, shape (len(texts), dimension), float32, or float16 for the use NAMES. Those that
+    are not stored yet are embedded.
 
     Args:
         database: the graph's database; None for a graph in memory, for which nothing is stored.
@@ -42,61 +46,57 @@ def stored_vectors(
         owners: the name or the passage id that each text is about; by default the texts are names themselves.
         seconds: new vectors are stored about this often, so that an interrupted run can continue.
         part: whether the graph has other texts whose stored vectors are kept.
+        report: receives the number of texts that were embedded, and the number of those that have to be.
     """
-    maker = hash_of(f"{use} {embedder.name}")
+    kind = np.dtype("<f2" if use == NAMES else "<f4")
+    maker = maker_of(use, embedder.name)
     keys = [hash_of(text) for text in texts]
     owner_of = dict(zip(keys, texts if owners is None else owners, strict=True))
-    stored = _read(database, maker)
-    found = dict(stored)
-    lacking = set(keys) - found.keys()
-    if lacking and any(len(one) != embedder.dimension for one in found.values()):
-        found = {}  # the vectors are of another model with the same name
     text_of = dict(zip(keys, texts, strict=True))
-    missing = {key: text for key, text in text_of.items() if key not in found}
+    stored = _read(database, maker)
+    size = embedder.dimension * kind.itemsize
+    # a vector of another size is of another model with the same name
+    found = {key: data for key, data in stored.items() if len(data) == size}
     gone = stored.keys() - found.keys()
     if not part:
         gone |= stored.keys() - text_of.keys()
+    # sorted by length, so that texts of similar length share a batch, with less padding
+    missing = sorted(text_of.keys() - found.keys(), key=lambda key: len(text_of[key]))
     pending: list[int] = []
     saved = time.monotonic()
-
-    def store() -> None:
-        nonlocal gone
-        _store(
-            database,
-            maker,
-            gone,
-            [(key, owner_of[key], found[key]) for key in pending],
-        )
-        gone = set()
-        pending.clear()
-
-    for key, vector in _embedded(embedder, missing):
-        found[key] = vector
-        pending.append(key)
-        if len(pending) >= _AT_ONCE and time.monotonic() - saved >= seconds:
-            store()
+    for begin in range(0, len(missing), _AT_ONCE):
+        report(begin, len(missing))
+        some = missing[begin : begin + _AT_ONCE]
+        embedded = _embedded(embedder, [text_of[key] for key in some], kind)
+        found |= zip(some, embedded, strict=True)
+        pending += some
+        if time.monotonic() - saved >= seconds:
+            rows = [(key, owner_of[key], found[key]) for key in pending]
+            _store(database, maker, gone, rows)
+            gone = set()
+            pending = []
             saved = time.monotonic()
-    store()
-    if not texts:
-        return np.empty((0, embedder.dimension), dtype=np.float32)
-    return np.stack([found[key] for key in keys])
+    if missing:
+        report(len(missing), len(missing))
+    rows = [(key, owner_of[key], found[key]) for key in pending]
+    _store(database, maker, gone, rows)
+    joined = bytearray().join([found[key] for key in keys])
+    return np.frombuffer(joined, kind).reshape(-1, embedder.dimension)
 
 
-def _embedded(
-    embedder: Embedder, missing: dict[int, str]
-) -> Iterator[tuple[int, Floats]]:
-    """Yield the hash and the vector of each of the `missing` texts."""
-    keys = list(missing)
-    for begin in range(0, len(keys), _AT_ONCE):
-        some = keys[begin : begin + _AT_ONCE]
-        texts = [missing[key] for key in some]
-        embedded = embedder.embed(texts)
-        vectors = np.asarray(embedded, dtype=np.float32)
+def maker_of(use: str, embedder: str) -> int:
+    """Return the number under which the vectors of a use are stored that the embedder with this name made."""
+    return hash_of(f"{use} {embedder}")
+
+
+def _embedded(embedder: Embedder, texts: list[str], kind: npt.DTypeLike) -> list[bytes]:
+    vectors = np.asarray(embedder.embed(texts), dtype=kind)
+    if kind != np.dtype("<f2"):  # a name may have no word that its embedder knows
         check_not_zeros(embedder, texts, vectors)
-        yield from zip(some, vectors, strict=True)
+    return [vector.tobytes() for vector in vectors]
 
 
-def _read(database: Database | None, maker: int) -> dict[int, Floats]:
+def _read(database: Database | None, maker: int) -> dict[int, bytes]:
     if database is None:
         return {}
     with database.reading() as transaction:
@@ -107,16 +107,15 @@ def _store(
     database: Database | None,
     maker: int,
     gone: Collection[int],
-    rows: Iterable[tuple[int, str, Floats]],
+    rows: Sequence[tuple[int, str, bytes]],
 ) -> None:
     """Store vectors, and delete those of texts that are gone; warn if the database cannot be written."""
-    listed = list(rows)
-    if database is None or not (gone or listed):
+    if database is None or not (gone or rows):
         return
     try:
-        with database.writing() as transaction:
+        with database.writing(durable=False) as transaction:
             transaction.vectors.forget_texts(maker, gone)
-            transaction.vectors.put_texts(maker, listed)
+            transaction.vectors.put_texts(maker, rows)
     except StoreError as error:
         warnings.warn(
             f"the vectors of texts cannot be stored and will be computed again next time: {error}",

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,9 @@ from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
+from ras_agent.tools.kg.text_vectors import NAMES, maker_of, stored_vectors
 from ras_agent.tools.store.transaction import Transaction
 
-_AT_ONCE = 2048  # how many names are embedded between two commits
 _READ_AT_ONCE = 500  # how many passages are taken from the index at once
 IMPORTED = "given"
 """The name that stands in place of a reader (extractor) for facts that were imported."""
@@ -312,7 +313,7 @@ class KGWriter:
                 return True
             reading = facts.read_facts(transaction, database)
             before = make.at_hand(state, self.index.cache)
-            stored = make.read_stored(transaction, database, state, settings, before)
+            near = make.read_lists(transaction, database, state, settings, before)
         self._report("assembling", 0, len(reading.texts))
         found = reading.found
         unused = reading.unused_names()
@@ -322,7 +323,7 @@ class KGWriter:
                 found, wanted, held, reading.text_of(), exact=settings.exact
             )
         made = make.make_graph(
-            reading, found, settings, stored, self._embed, self._report
+            reading, found, settings, self._embed, near, self._report
         )
         count = len(made.saved.arrays.edges)
         self._report("writing", 0, count)
@@ -337,9 +338,11 @@ class KGWriter:
             unused |= transaction.readings.forget(earlier)
             if stay != stored_edits:
                 edit_rows.write_edits(transaction, stay)
-            made.store(transaction, stored.near)
-            if state.settings != settings:
-                transaction.vectors.forget_others(settings.maker)
+            made.store(transaction, near)
+            was = state.settings.embedder
+            own = settings.embedder
+            if was and (own is None or was.name != own.name):
+                transaction.vectors.forget_maker(maker_of(NAMES, was.name))
             stamp = transaction.graph.publish(settings.to_json())
             facts.erase_unused(transaction, database, unused)
             make.save_made(self.index.cache, stamp, made.saved)
@@ -347,33 +350,24 @@ class KGWriter:
         self._report("writing", count, count)
         return True
 
-    def _embed(self, names: list[str], numbers: list[int]) -> Vectors:
-        """Return the vectors of names, and store the vectors of names that have a number (not -1).
-
-        They are stored in batches, so that a build that is killed embeds nothing twice.
-        """
+    def _embed(self, names: Sequence[str]) -> Vectors:
+        """Return the vectors of names. New ones are stored from time to time, so that a build that is killed embeds
+        little twice."""
         identity = self.settings.embedder
         assert identity
-        if self._embedder is None:
-            self._embedder = of_unit_length(resolve_embedder(identity.name))
-        parts = [np.empty((0, identity.dimension), np.float16)]
-        self._report("embedding", 0, len(names))
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            parts.append(make.embed_with(self._embedder, some, identity.dimension))
-            kept = [
-                at
-                for at, number in enumerate(numbers[start : start + _AT_ONCE])
-                if number >= 0
-            ]
-            with self._database.writing(durable=False) as transaction:
-                transaction.vectors.put(
-                    self.settings.maker,
-                    [numbers[start + at] for at in kept],
-                    parts[-1][kept],
-                )
-            self._report("embedding", start + len(some), len(names))
-        return np.concatenate(parts)
+        return stored_vectors(
+            self._database,
+            NAMES,
+            make.NamedEmbedder(identity, self._loaded),
+            names,
+            part=True,
+            report=partial(self._report, "embedding"),
+        )
+
+    def _loaded(self) -> Embedder:
+        identity = self.settings.embedder
+        assert identity
+        return self._embedder or of_unit_length(resolve_embedder(identity.name))
 
     def _held(self) -> PassageLookup:
         """Return a lookup of the passages that still exist: the passages of the index or, if it is empty, those that

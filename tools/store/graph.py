@@ -12,9 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.store.statements import Rows
 
@@ -338,34 +335,9 @@ class EditRows(Rows):
 
 
 class VectorRows(Rows):
-    """Reads and writes vectors of names and texts by the embedder that made them (`maker`), and the nearest names of
+    """Reads and writes vectors of texts by the use and the embedder that made them (`maker`), and the nearest names of
     each name.
     """
-
-    def put(self, maker: int, names: Iterable[int], vectors: npt.NDArray[Any]) -> None:
-        """Store the vectors (n, d) of names, as 16-bit floats."""
-        query = """INSERT INTO kg_vectors VALUES (?, ?, ?)
-            ON CONFLICT (name, maker) DO UPDATE SET data = excluded.data"""
-        data = [vector.tobytes() for vector in np.ascontiguousarray(vectors, "<f2")]
-        rows = [(name, maker, one) for name, one in zip(names, data, strict=True)]
-        self._run_for_each(query, rows)
-
-    def of_names(
-        self, maker: int, names: Sequence[int] | None
-    ) -> list[tuple[int, bytes]]:
-        """Return the numbers of names that have a vector, each with its vector.
-
-        Args:
-            names: the names to look for; None for all.
-        """
-        query = f"SELECT name, data FROM kg_vectors WHERE maker = {maker:d}"
-        if names is None:
-            return list(self._run(query).fetchall())
-        return list(self._having(f"{query} AND name", names))
-
-    def forget_others(self, maker: int) -> None:
-        """Delete the vectors of names that other embedders made."""
-        self._run("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
 
     def near(self) -> dict[int, bytes]:
         """Return the lists of nearest names, by name."""
@@ -385,19 +357,13 @@ class VectorRows(Rows):
         else:
             self._delete("kg_near WHERE name", names)
 
-    def of_texts(self, maker: int) -> dict[int, npt.NDArray[np.float32]]:
-        """Return the vectors of texts by the hashes of the texts.
-
-        Args:
-            maker: the number of the use and the embedder.
-        """
+    def of_texts(self, maker: int) -> dict[int, bytes]:
+        """Return the vectors of texts by the hashes of the texts."""
         query = "SELECT text, data FROM kg_texts WHERE maker = ?"
-        rows = self._run(query, (maker,))
-        return {text: np.frombuffer(data, "<f4") for text, data in rows}
+        texts, vectors = self._columns(query, maker, width=2)
+        return dict(zip(texts, vectors, strict=True))
 
-    def put_texts(
-        self, maker: int, texts: Iterable[tuple[int, str, npt.NDArray[np.float32]]]
-    ) -> None:
+    def put_texts(self, maker: int, texts: Iterable[tuple[int, str, bytes]]) -> None:
         """Store vectors of texts.
 
         Args:
@@ -406,15 +372,17 @@ class VectorRows(Rows):
         """
         query = """INSERT INTO kg_texts VALUES (?, ?, ?, ?)
             ON CONFLICT (maker, text) DO UPDATE SET owner = excluded.owner, data = excluded.data"""
-        rows = []
-        for text, owner, vector in texts:
-            data = np.ascontiguousarray(vector, "<f4").tobytes()
-            rows.append((maker, text, storable(owner), data))
+        rows = [(maker, text, storable(owner), data) for text, owner, data in texts]
         self._run_for_each(query, rows)
 
     def forget_texts_of(self, owners: Iterable[str]) -> None:
         """Delete the vectors of texts about the given names or passages."""
         if self._delete("kg_texts WHERE owner", map(storable, owners)):
+            self.leave_remains()
+
+    def forget_maker(self, maker: int) -> None:
+        """Delete all vectors that one maker made."""
+        if self._run("DELETE FROM kg_texts WHERE maker = ?", (maker,)).rowcount:
             self.leave_remains()
 
     def forget_texts(self, maker: int, texts: Iterable[int]) -> None:

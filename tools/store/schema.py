@@ -99,10 +99,6 @@ GRAPH = (
     "CREATE TABLE kg_others (one INTEGER PRIMARY KEY CHECK (one = 1), data TEXT NOT NULL)",
     "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, edit TEXT NOT NULL)",
     "CREATE TABLE kg_files (name TEXT PRIMARY KEY, path TEXT NOT NULL)",
-    """CREATE TABLE kg_vectors (
-    name INTEGER NOT NULL REFERENCES kg_names ON DELETE CASCADE, maker INTEGER NOT NULL, data BLOB NOT NULL,
-    PRIMARY KEY (name, maker)
-)""",
     "CREATE TABLE kg_near (name INTEGER PRIMARY KEY REFERENCES kg_names ON DELETE CASCADE, data BLOB NOT NULL)",
     """CREATE TABLE kg_texts (
     maker INTEGER NOT NULL, text INTEGER NOT NULL, owner TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (maker, text)
@@ -123,15 +119,14 @@ GRAPH = (
 )
 """kg_state: has a row once facts are read; published counts the complete graphs that were written, 0 if there is none
 yet; stamp distinguishes a graph from all others; changes counts writes to these tables, made is that count for the
-published graph; names is the number of the next new name. kg_names: key is the name's canonical key. kg_passages: the
-readings of passages, since which published graph they count, the text's hash, and the cell that held the passage in the
-index. kg_facts: the facts in readings, by numbers of names, and their places; attributes is JSON about the fact,
-without its dates, and source is further JSON about the place. kg_edges: edges of an imported graph that no document
-states; kg_others: its nodes that are neither entities nor documents, with their edges. kg_edits: the edits of persons.
-kg_files: the files of triples, and the paths they were added from. kg_vectors: of names, by the embedder that made
-them. kg_near: the nearest names of each entity, which are slow to compute. kg_texts: vectors of other texts, by hash,
-each with its owner, a name or a passage id. The view facts: the facts of passages in the last published graph, before
-the edits of persons."""
+published graph; names is the number of the next new name. kg_names: key is the name's canonical key. kg_passages:
+the readings of passages, since which published graph they count, the text's hash, and the cell that held the passage
+in the index. kg_facts: the facts in readings, by numbers of names, and their places; attributes is JSON about the
+fact, without its dates, and source is further JSON about the place. kg_edges: edges of an imported graph that no
+document states; kg_others: its nodes that are neither entities nor documents, with their edges. kg_edits: the edits
+of persons. kg_files: the files of triples, and the paths they were added from. kg_near: the nearest names of each
+entity, which are slow to compute. kg_texts: vectors of names and other texts, by hash, each with its owner, a name
+or a passage id. The view facts: the facts of passages in the last published graph, before the edits of persons."""
 
 CACHE = (
     """CREATE TABLE cache (

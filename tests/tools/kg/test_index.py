@@ -325,7 +325,7 @@ def test_a_vector_that_is_gone_and_that_nobody_can_make_is_named(
         writer.write()
     shutil.rmtree(tmp_path / "g" / "cache" / "graph")
     with closing(sqlite3.connect(tmp_path / "g" / "index.sqlite")) as file, file:
-        file.execute("DELETE FROM kg_vectors")
+        file.execute("DELETE FROM kg_texts")
     with pytest.raises(RasError, match=says(hash_embedder.name)):
         KGIndex.open(tmp_path / "g")
     assert KGIndex.open(tmp_path / "g", hash_embedder).entity_vectors is not None

@@ -38,7 +38,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         )
         connection.execute("INSERT INTO vectors VALUES (3, ?)", (b"",))
         connection.execute("INSERT INTO kg_names VALUES (2, 'Bell', 'bell')")
-        connection.execute("INSERT INTO kg_vectors VALUES (2, 1, ?)", (b"",))
         connection.execute("INSERT INTO kg_near VALUES (2, ?)", (b"",))
         connection.execute(
             "INSERT INTO kg_passages VALUES (5, 'z', 1, 0, -1, ?, 'offline')", (b"",)
@@ -73,7 +72,6 @@ def _count(database: Database, table: str) -> int:
         ("files", "DELETE FROM files", []),
         ("uploads", "UPDATE uploads SET path = ?", [b"upload:/y.txt"]),
         ("vectors", "INSERT INTO vectors VALUES (4, ?)", [b""]),
-        ("kg_vectors", "INSERT INTO kg_vectors VALUES (3, 1, ?)", [b""]),
         ("kg_near", "INSERT INTO kg_near VALUES (3, ?)", [b""]),
         ("kg_mentions", "INSERT INTO kg_mentions VALUES (6, 2, 1)", []),
         ("kg_facts", "UPDATE kg_facts SET reading = 6", []),
@@ -91,7 +89,7 @@ def test_the_database_refuses_an_orphan(
     ("owner", "tables"),
     [
         ("passages", ["vectors"]),
-        ("kg_names", ["kg_vectors", "kg_near"]),
+        ("kg_names", ["kg_near"]),
         ("kg_passages", ["kg_facts", "kg_mentions"]),
     ],
 )

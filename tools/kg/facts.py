@@ -58,8 +58,8 @@ class Reading(NamedTuple):
 
     found: Occurrences
     """The occurrences of names in facts and mentions."""
-    texts: npt.NDArray[np.uint64]
-    """The hash of each document's text, as in PassageRecord."""
+    texts: npt.NDArray[np.uint64] | None
+    """The hash of each document's text, as in PassageRecord; None if they are unknown."""
     readers: tuple[str, ...]
     """The names of the extractors that read the facts."""
     names: Ints
@@ -67,6 +67,7 @@ class Reading(NamedTuple):
 
     def text_of(self) -> dict[str, int]:
         """Return the hash of each document's text, by document id."""
+        assert self.texts is not None
         texts = self.texts.tolist()
         return dict(zip(self.found.documents, texts, strict=True))
 

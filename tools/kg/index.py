@@ -35,24 +35,16 @@ from ras_agent.tools.kg.arrays import (
     Vectors,
 )
 from ras_agent.tools.kg.assemble import (
-    assemble,
     occurrences_of,
     part_of,
-    with_equivalences,
     without_documents,
 )
-from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
+from ras_agent.tools.kg.disk import KGManifest, described, read_graph
 from ras_agent.tools.kg.edits import Edit, MergedNames, key_of, persons_of, split_names
-from ras_agent.tools.kg.equivalence import (
-    IMPORTED,
-    Equivalence,
-    comparable,
-    mutual,
-    near_lists,
-)
-from ras_agent.tools.kg.facts import read_others
-from ras_agent.tools.kg.graph_state import read_graph_state
-from ras_agent.tools.kg.make import open_graph
+from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
+from ras_agent.tools.kg.facts import Reading, read_others
+from ras_agent.tools.kg.graph_state import GraphSettings, read_graph_state
+from ras_agent.tools.kg.make import make_graph, open_graph
 from ras_agent.tools.kg.notes import noted
 from ras_agent.tools.kg.other_nodes import DOCUMENT, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
@@ -161,25 +153,21 @@ class KGIndex:
             extractor: the name of the extractor that read the facts.
             exact: see KGManifest.
         """
-        how = equivalence or Equivalence()
-        is_imported = how.kind == IMPORTED
         found = occurrences_of(passages, edges)
-        graph = assemble(found, exact=exact, equivalences=is_imported).graph
+        reading = Reading(found, None, (extractor,), np.full(len(found.names), -1))
+        settings = GraphSettings(None, equivalence or Equivalence(), exact)
         resolved = None
-        identity = None
         if embedder is not None:
             resolved = of_unit_length(resolve_embedder(embedder))
             identity = EmbedderIdentity(resolved.name, resolved.dimension)
-            entities = resolved.embed(list(graph.entities))
-            relations = resolved.embed(list(graph.relations))
-            near = near_lists(entities, comparable(graph.entities), how)
-            graph = replace(
-                graph, entity_vectors=entities, relation_vectors=relations, near=near
-            )
-            if not is_imported:
-                graph = with_equivalences(graph, *mutual(near))
-        manifest = described(graph, identity, extractor, how, exact=exact)
-        return cls(graph, manifest, resolved)
+            settings = replace(settings, embedder=identity)
+
+        def embed(names: Sequence[str]) -> Vectors:
+            assert resolved
+            return resolved.embed(names)
+
+        made = make_graph(reading, found, settings, embed, None)
+        return cls(made.arrays, made.manifest, resolved)
 
     @staticmethod
     def exists(index: str | Path | Address | PassageIndex) -> bool:
@@ -283,9 +271,7 @@ class KGIndex:
             documents: (D,), True for these documents.
         """
         arrays = without_documents(self.arrays, documents)
-        manifest = replace(
-            self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays)
-        )
+        manifest = self._manifest_of(arrays)
         gone = self.arrays.documents.take(np.flatnonzero(documents))
         others = self.others.without({Node(DOCUMENT, name) for name in gone})
         return type(self)(
@@ -312,18 +298,16 @@ class KGIndex:
             imported=self.manifest.equivalence.kind == IMPORTED,
             left_out=left_out,
         )
-        manifest = replace(
-            self.manifest,
-            documents=len(arrays.documents),
-            entities=len(arrays.entities),
-            relations=len(arrays.relations),
-            facts=arrays.facts,
-            equivalences=len(arrays.similarities),
-            fingerprint=digest_of(arrays),
-        )
+        manifest = self._manifest_of(arrays)
         part = type(self)(arrays, manifest, self._embedder, self.database, self._edits)
         part.is_part = True
         return part
+
+    def _manifest_of(self, part: KGArrays) -> KGManifest:
+        made = self.manifest
+        return described(
+            part, made.embedder, made.extractor, made.equivalence, exact=made.exact
+        )
 
     @property
     def embedder(self) -> Embedder | None:

@@ -8,10 +8,10 @@ graph; for any other index, each process builds its own arrays.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from ras_agent.tools.kg.assemble import (
 )
 from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
 from ras_agent.tools.kg.edit_rows import read_edits
-from ras_agent.tools.kg.edits import Anchor, Edit, edited
+from ras_agent.tools.kg.edits import Edit, PassageLookup, edited
 from ras_agent.tools.kg.equivalence import (
     IMPORTED,
     Equivalence,
@@ -41,7 +41,7 @@ from ras_agent.tools.kg.equivalence import (
     near_lists,
     near_lists_after,
 )
-from ras_agent.tools.kg.facts import Reading, read_facts
+from ras_agent.tools.kg.facts import Reading, name_numbers, read_facts
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
 from ras_agent.tools.kg.text_vectors import NAMES, stored_vectors
 from ras_agent.tools.kg.vector_rows import (
@@ -77,16 +77,16 @@ def read_lists(
         return None if was.embedder else {}
     if was.embedder != now.embedder or was.equivalence != now.equivalence:
         return None
-    return near_of(before, was) if before else read_near(transaction, database)
+    return near_of(before) if before else read_near(transaction, database)
 
 
-def near_of(saved: SavedGraph, settings: GraphSettings) -> dict[int, bytes]:
+def near_of(saved: SavedGraph) -> dict[int, bytes]:
     """Return the lists of nearest names in a saved graph in the form that is stored, by the number of the name.
 
     Returns {} if the graph has no lists, or if its equivalences are imported.
     """
     lists = saved.arrays.near
-    if lists is None or settings.equivalence.kind == IMPORTED:
+    if lists is None or saved.manifest.equivalence.kind == IMPORTED:
         return {}
     numbers = np.asarray(saved.names)[: len(saved.arrays.entities)]
     cells = np.empty(len(lists.columns), NEAR)
@@ -98,34 +98,18 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> dict[int, bytes]:
     return {number: data[start:end] for number, (start, end) in pairs}
 
 
-@dataclass(frozen=True, slots=True)
-class MadeGraph:
-    """Holds a new graph, and the data about it that are to be stored."""
-
-    saved: SavedGraph
-    """The graph. A name that has no number yet has the number -1."""
-    settings: GraphSettings
-
-    def names_without_number(self) -> list[str]:
-        """Return the names that have no number yet."""
-        arrays = self.saved.arrays
-        count = len(self.saved.arrays.entities)
-        return [
-            arrays.entities[at] if at < count else arrays.relations[at - count]
-            for at in np.flatnonzero(self.saved.names < 0).tolist()
-        ]
-
-    def numbered(self, numbers: Sequence[int]) -> MadeGraph:
-        """Return the same graph, with `numbers` for the names that had no number."""
-        names = self.saved.names.copy()
-        names[names < 0] = numbers
-        return replace(self, saved=self.saved._replace(names=names))
-
-    def store(
-        self, transaction: Transaction, before: Mapping[int, bytes] | None
-    ) -> None:
-        """Store the lists of nearest names that differ from `before`; see `put_near`."""
-        put_near(transaction, before, near_of(self.saved, self.settings))
+def with_numbers(transaction: Transaction, saved: SavedGraph) -> SavedGraph:
+    """Return the same graph with a number for each name that had none; these names are stored."""
+    arrays = saved.arrays
+    count = len(arrays.entities)
+    places = np.flatnonzero(saved.names < 0)
+    lacking = [
+        arrays.entities[at] if at < count else arrays.relations[at - count]
+        for at in places.tolist()
+    ]
+    names = saved.names.copy()
+    names[places] = name_numbers(transaction, lacking)
+    return saved._replace(names=names)
 
 
 def make_graph(
@@ -135,7 +119,7 @@ def make_graph(
     embed: Callable[[Sequence[str]], Vectors],
     before: Mapping[int, bytes] | None,
     report: OnProgress = lambda *_: None,
-) -> MadeGraph:
+) -> SavedGraph:
     """Build the graph from the rows that were read and their occurrences after all edits.
 
     Args:
@@ -144,10 +128,16 @@ def make_graph(
         embed: returns the vectors of names.
         before: the lists of nearest names that can be used again.
         report: receives the stage, the number of its finished steps, and the number of all its steps.
+
+    Returns:
+        The graph. A name that has no number yet has the number -1.
     """
     how = settings.equivalence
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
-    graph = replace(assembled.graph, texts=reading.texts[assembled.documents])
+    texts = reading.texts
+    if texts is not None:
+        texts = texts[assembled.documents]
+    graph = replace(assembled.graph, texts=texts)
     # names that occur only in edits have no number yet, and the equivalence relation may have none either
     known = np.append(
         reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
@@ -176,7 +166,7 @@ def make_graph(
     manifest = described(
         graph, settings.embedder, ", ".join(reading.readers), how, exact=settings.exact
     )
-    return MadeGraph(SavedGraph(graph, manifest, numbers), settings)
+    return SavedGraph(graph, manifest, numbers)
 
 
 def _near(
@@ -190,8 +180,8 @@ def _near(
     if not before or how.kind == IMPORTED:
         return near_lists(vectors, classes, how)
     lists = [before.get(number) for number in numbers.tolist()]
-    is_new = np.array([data is None for data in lists])
-    sizes = np.array([len(data or b"") for data in lists]) // NEAR.itemsize
+    is_new = np.array([data is None for data in lists], np.bool_)
+    sizes = np.array([len(data or b"") for data in lists], np.int64) // NEAR.itemsize
     cells = np.frombuffer(b"".join(filter(None, lists)), NEAR)
     numbered = np.flatnonzero(numbers >= 0)
     end = 1 + max(numbers.max(initial=-1), cells["name"].max(initial=-1))
@@ -206,11 +196,13 @@ class NamedEmbedder:
     """Loads the embedder of a graph when the first name has no vector yet."""
 
     def __init__(
-        self, identity: EmbedderIdentity, load: Callable[[], Embedder]
+        self,
+        identity: EmbedderIdentity,
+        load: Callable[[EmbedderIdentity], Embedder],
     ) -> None:
         self.name = identity.name
         self.dimension = identity.dimension
-        self._load = cache(load)
+        self._load = cache(partial(load, identity))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts, (len(texts), dimension). Raises IndexMismatch if they have another size."""
@@ -247,10 +239,10 @@ def open_graph(
             )
         edits = read_edits(transaction, database)
         saved = at_hand(state, cache)
-        work = None if saved else _Work.read(transaction, database, state, edits)
+        work = None if saved else Work.published(transaction, database, state)
     if saved is None:
         assert work
-        saved = work.make(embedder).saved
+        saved = work.made(embedder)
         if cache is None:
             _hold(state.stamp, saved)
     return saved, edits
@@ -266,15 +258,13 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     with database.reading() as transaction:
         state = read_graph_state(transaction, database)
         missing = state is not None and state.published and not _is_kept(state, cache)
-        work = (
-            _Work.read(transaction, database, state, read_edits(transaction, database))
-            if state and missing
-            else None
-        )
+        work = None
+        if state and missing:
+            work = Work.published(transaction, database, state)
     made = None
     if work and state:
         try:
-            made = work.make()
+            made = work.made()
         except _NoEmbedder:
             made = None
     if made is None and (cache is None or not (cache / CACHE).exists()):
@@ -282,8 +272,8 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     with database.writing() as transaction:
         now = read_graph_state(transaction, database)
         if made and work and state and now and now.stamp == state.stamp:
-            made.store(transaction, work.near)
-            save_made(cache, state.stamp, made.saved)
+            put_near(transaction, work.near, near_of(made))
+            save_made(cache, state.stamp, made)
         clear_away(cache, now)
 
 
@@ -329,7 +319,7 @@ class _NoEmbedder(RasError):
     """Reports that a vector is missing and that the graph's embedder cannot be loaded by its name."""
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """Holds everything that a graph is made from, as read in one transaction."""
 
     database: Database
@@ -337,31 +327,22 @@ class _Work(NamedTuple):
     reading: Reading
     edits: tuple[Edit, ...]
     near: Mapping[int, bytes] | None
+    """The lists of nearest names that can be used again; see `read_lists`."""
 
     @classmethod
-    def read(
-        cls,
-        transaction: Transaction,
-        database: Database,
-        state: GraphState,
-        edits: tuple[Edit, ...],
-    ) -> _Work:
+    def published(
+        cls, transaction: Transaction, database: Database, state: GraphState
+    ) -> Work:
+        """Read what the published graph is made from."""
         reading = read_facts(transaction, database, state.published)
+        edits = read_edits(transaction, database)
         near = read_lists(transaction, database, state, state.settings)
         return cls(database, state.settings, reading, edits, near)
 
-    def make(self, embedder: Embedder | None = None) -> MadeGraph:
-        """Make the graph. Raises _NoEmbedder if a vector is missing and its embedder cannot be loaded."""
+    def made(self, embedder: Embedder | None = None) -> SavedGraph:
+        """Make the published graph. Raises _NoEmbedder if a vector is missing and its embedder cannot be loaded."""
 
-        def embed(names: Sequence[str]) -> Vectors:
-            identity = self.settings.embedder
-            assert identity
-            named = NamedEmbedder(identity, load)
-            return stored_vectors(self.database, NAMES, named, names, part=True)
-
-        def load() -> Embedder:
-            identity = self.settings.embedder
-            assert identity
+        def load(identity: EmbedderIdentity) -> Embedder:
             try:
                 return embedder or reopened_embedder(
                     identity.name, identity.dimension, self.database.where
@@ -369,21 +350,43 @@ class _Work(NamedTuple):
             except RasError as error:
                 raise _NoEmbedder(str(error)) from error
 
-        found = self.reading.found
-        if self.edits:
-            found, _ = edited(
-                found,
-                self.edits,
-                _all,
-                self.reading.text_of(),
-                exact=self.settings.exact,
+        # stored edits name only passages that still exist
+        made, _ = self.made_with(load, set)
+        return made
+
+    def made_with(
+        self,
+        load: Callable[[EmbedderIdentity], Embedder],
+        held: PassageLookup,
+        report: OnProgress = lambda *_: None,
+    ) -> tuple[SavedGraph, tuple[Edit, ...]]:
+        """Make the graph. Returns it with the edits that still apply.
+
+        Args:
+            load: returns the embedder; called if a name has no vector yet.
+            held: returns which passages still exist with the text that an edit refers to.
+            report: receives the stage, the number of its finished steps, and the number of all its steps.
+        """
+
+        def embed(names: Sequence[str]) -> Vectors:
+            identity = self.settings.embedder
+            assert identity
+            return stored_vectors(
+                self.database,
+                NAMES,
+                NamedEmbedder(identity, load),
+                names,
+                part=True,
+                report=partial(report, "embedding"),
             )
-        return make_graph(self.reading, found, self.settings, embed, self.near)
 
-
-def _all(anchors: Iterable[Anchor]) -> set[Anchor]:
-    """Return all given passages: stored edits name only passages that still exist."""
-    return set(anchors)
+        found = self.reading.found
+        edits = self.edits
+        if edits:
+            texts = self.reading.text_of()
+            found, edits = edited(found, edits, held, texts, exact=self.settings.exact)
+        made = make_graph(self.reading, found, self.settings, embed, self.near, report)
+        return made, edits
 
 
 _held: dict[int, SavedGraph] = {}

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,7 @@ from ras_agent.tools.index.passages import hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import edit_rows, facts, graph_state, make
-from ras_agent.tools.kg.arrays import Vectors
-from ras_agent.tools.kg.edits import Anchor, Edit, PassageLookup, edited
+from ras_agent.tools.kg.edits import Anchor, Edit, PassageLookup
 from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import Extract
@@ -37,7 +35,8 @@ from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
-from ras_agent.tools.kg.text_vectors import NAMES, maker_of, stored_vectors
+from ras_agent.tools.kg.text_vectors import NAMES, maker_of
+from ras_agent.tools.kg.vector_rows import put_near
 from ras_agent.tools.store.transaction import Transaction
 
 _READ_AT_ONCE = 500  # how many passages are taken from the index at once
@@ -314,59 +313,35 @@ class KGWriter:
             reading = facts.read_facts(transaction, database)
             before = make.at_hand(state, self.index.cache)
             near = make.read_lists(transaction, database, state, settings, before)
-        self._report("assembling", 0, len(reading.texts))
-        found = reading.found
+        self._report("assembling", 0, len(reading.found.documents))
         unused = reading.unused_names()
-        stay = wanted
-        if wanted:
-            found, stay = edited(
-                found, wanted, held, reading.text_of(), exact=settings.exact
-            )
-        made = make.make_graph(
-            reading, found, settings, self._embed, near, self._report
-        )
-        count = len(made.saved.arrays.edges)
+        work = make.Work(database, settings, reading, wanted, near)
+        made, stay = work.made_with(self._load, held, self._report)
+        count = len(made.arrays.edges)
         self._report("writing", 0, count)
         with database.writing() as transaction:
             now = graph_state.read_graph_state(transaction, database)
             if now is None or now.changes != state.changes:
                 return False
             # names that only edits use, and the name of the equivalence relation
-            if lacking := made.names_without_number():
-                made = made.numbered(facts.name_numbers(transaction, lacking))
+            made = make.with_numbers(transaction, made)
             earlier = transaction.readings.superseded()
             unused |= transaction.readings.forget(earlier)
             if stay != stored_edits:
                 edit_rows.write_edits(transaction, stay)
-            made.store(transaction, near)
+            put_near(transaction, near, make.near_of(made))
             was = state.settings.embedder
             own = settings.embedder
             if was and (own is None or was.name != own.name):
                 transaction.vectors.forget_maker(maker_of(NAMES, was.name))
             stamp = transaction.graph.publish(settings.to_json())
             facts.erase_unused(transaction, database, unused)
-            make.save_made(self.index.cache, stamp, made.saved)
+            make.save_made(self.index.cache, stamp, made)
         self.edits_gone += len(wanted) - len(stay)
         self._report("writing", count, count)
         return True
 
-    def _embed(self, names: Sequence[str]) -> Vectors:
-        """Return the vectors of names. New ones are stored from time to time, so that a build that is killed embeds
-        little twice."""
-        identity = self.settings.embedder
-        assert identity
-        return stored_vectors(
-            self._database,
-            NAMES,
-            make.NamedEmbedder(identity, self._loaded),
-            names,
-            part=True,
-            report=partial(self._report, "embedding"),
-        )
-
-    def _loaded(self) -> Embedder:
-        identity = self.settings.embedder
-        assert identity
+    def _load(self, identity: EmbedderIdentity) -> Embedder:
         return self._embedder or of_unit_length(resolve_embedder(identity.name))
 
     def _held(self) -> PassageLookup:

@@ -6,11 +6,12 @@ A driver is a module with such a database, and a plug-in of the kind "store".
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import get_ident
+from threading import RLock, get_ident
 from typing import Any, Protocol
 
 from ras_agent.config.address import FOLDER, Address
@@ -131,11 +132,66 @@ def holder() -> tuple[int, int]:
     return get_ident(), id(task)
 
 
-def written_by_another_task(where: str) -> StoreError:
-    """Return the error for a task that writes while another one of its thread does, since it cannot wait for it."""
-    return StoreError(
-        f"{where}: another task of this event loop is writing: write in a thread, with asyncio.to_thread"
-    )
+class OneWriter(ABC):
+    """Implements `writing` of a Database: one thread or task at a time, whose blocks may be nested."""
+
+    def __init__(self) -> None:
+        self._writers = RLock()
+        self._owner: object = None
+        self._written: Transaction | None = None
+        self._failed = False
+        self.rollbacks = 0
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Return the path or address of the database, for messages."""
+
+    @abstractmethod
+    def named_errors(self) -> AbstractContextManager[None]:
+        """Return a context manager that adds the place of the database and the remedy to its errors."""
+
+    @abstractmethod
+    def _begun(self, *, durable: bool) -> AbstractContextManager[Transaction]:
+        """Return a context manager that begins a transaction and ends it, by a commit or, after an error, without."""
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[Transaction]:
+        """Return a context manager with a transaction, which waits for other writers."""
+        with self._writers, self.named_errors():
+            if self._written is not None:
+                if not self.is_writing():
+                    # which cannot be waited for
+                    raise StoreError(
+                        f"{self.where}: another task of this event loop is writing: write in a thread, with "
+                        "asyncio.to_thread"
+                    )
+                try:
+                    yield self._written
+                except BaseException:
+                    self._failed = True
+                    raise
+                return
+            try:
+                with self._begun(durable=durable) as transaction:
+                    self._written = transaction
+                    self._owner = holder()
+                    yield transaction
+                    if self._failed:
+                        raise StoreError(
+                            f"{self.where}: a part of a write failed, so all of it was rolled back"
+                        )
+            except BaseException:
+                self.rollbacks += 1
+                raise
+            finally:
+                self._written = None
+                self._owner = None
+                self._failed = False
+
+    def is_writing(self) -> bool:
+        """Return whether this thread, or this task of an event loop, is inside `writing`."""
+        return self._owner == holder()
 
 
 def busy(where: object, what: str) -> IngestError:

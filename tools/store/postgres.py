@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from selectors import EVENT_READ, DefaultSelector
-from threading import Lock, RLock
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
 
@@ -28,10 +28,9 @@ from ras_agent.running.silence import SECONDS, TCP, impatient
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.store.database import (
     Driver,
+    OneWriter,
     Statements,
     busy,
-    holder,
-    written_by_another_task,
 )
 from ras_agent.tools.store.transaction import Transaction
 
@@ -114,21 +113,17 @@ def _stored(values: Sequence[Any]) -> list[Any]:
     return stored
 
 
-class PostgresDatabase:
+class PostgresDatabase(OneWriter):
     """Implements Database in the schema of an address. Connections are opened when they are needed."""
 
     def __init__(self, address: Address, use: SchemaUse = INDEX) -> None:
         """Use the tables made by `make_tables`, without connecting yet."""
+        super().__init__()
         self.address = address
         self.use = use
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._lock = Lock()
         self._process = os.getpid()
-        self._writers = RLock()
-        self._owner: object = None
-        self._own: Transaction | None = None
-        self._failed = False
-        self.rollbacks = 0
 
     @property
     def where(self) -> str:
@@ -147,9 +142,9 @@ class PostgresDatabase:
         Args:
             once: whether the block reads only once.
         """
-        if self._own is not None and self.is_writing():
+        if self._written is not None and self.is_writing():
             with self.named_errors():
-                yield self._own
+                yield self._written
             return
         with (
             self._lent() as connection,
@@ -160,47 +155,17 @@ class PostgresDatabase:
             yield Transaction(_Statements(connection))
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[Transaction]:
-        """Return a context manager with a transaction, which waits for other writers of the same schema."""
-        with self._writers:
-            if self._own is not None:
-                if not self.is_writing():
-                    raise written_by_another_task(self.where)
-                try:
-                    with self.named_errors():
-                        yield self._own
-                except BaseException:
-                    self._failed = True
-                    raise
-                return
-            try:
-                with self._lent() as connection, connection.transaction():
-                    # writers wait for one another without a time limit
-                    connection.execute("SET LOCAL lock_timeout TO DEFAULT")
-                    key = f"write {self.address.schema}"
-                    connection.execute(
-                        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,)
-                    )
-                    if not durable:
-                        connection.execute("SET LOCAL synchronous_commit = off")
-                    self._own = Transaction(_Statements(connection))
-                    self._owner = holder()
-                    yield self._own
-                    if self._failed:
-                        raise StoreError(
-                            f"{self.where}: a part of a write failed, so all of it was rolled back"
-                        )
-            except BaseException:
-                self.rollbacks += 1
-                raise
-            finally:
-                self._own = None
-                self._owner = None
-                self._failed = False
-
-    def is_writing(self) -> bool:
-        """Return whether this thread, or this task of an event loop, is inside `writing`."""
-        return self._owner == holder()
+    def _begun(self, *, durable: bool) -> Iterator[Transaction]:
+        with self._lent() as connection, connection.transaction():
+            # writers wait for one another without a time limit
+            connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+            key = f"write {self.address.schema}"
+            connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,)
+            )
+            if not durable:
+                connection.execute("SET LOCAL synchronous_commit = off")
+            yield Transaction(_Statements(connection))
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:

@@ -13,17 +13,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from weakref import WeakSet, finalize
 
 from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, StoreError
 from ras_agent.tools.store.database import (
     Driver,
     Locked,
+    OneWriter,
     Statements,
     busy,
-    holder,
-    written_by_another_task,
 )
 from ras_agent.tools.store.durable import sync_folder, writer_lock
 from ras_agent.tools.store.transaction import Transaction
@@ -63,29 +61,25 @@ INDEX = FileUse(FILE, ANEW, wait=3600.0)
 _LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
-class SqliteDatabase:
+class SqliteDatabase(OneWriter):
     """Implements Database in the file `index.sqlite` of a folder; without a folder, in memory as long as this object
     lives.
     """
 
     def __init__(self, folder: Path | None = None, use: FileUse = INDEX) -> None:
         """Use the file made by `make_file`, or the one described by `use`. It is opened when it is first needed."""
+        super().__init__()
         self.folder = folder
         self.use = use
         self._wait = use.wait
         self._path = folder / use.name if folder else None
-        self._lock = RLock()
-        self._owner: object = None
-        self._depth = 0
         self._idle: list[sqlite3.Connection] = []
         self._own: sqlite3.Connection | None = None
         self._watch: list[sqlite3.Connection] = []
         self._inode: tuple[int, int] | None = None
         self._process = os.getpid()
         self._opened = 0
-        self._failed = False
         self._durable = True
-        self.rollbacks = 0
         if folder:
             _IN_FILES.add(self)
         finalize(self, _close, self._idle)
@@ -109,7 +103,7 @@ class SqliteDatabase:
     @wait.setter
     def wait(self, seconds: float) -> None:
         if seconds != self._wait:
-            with self._lock:
+            with self._writers:
                 self._wait = seconds
                 _close(self._idle)
                 if self._own is not None and self._process == os.getpid():
@@ -119,7 +113,7 @@ class SqliteDatabase:
     def reading(self, *, once: bool = False) -> Iterator[Transaction]:
         """Return a context manager with a transaction whose reads all see the same state of the database."""
         if self._path is None or self.is_writing():
-            with self._lock, self.named_errors():
+            with self._writers, self.named_errors():
                 yield Transaction(self._writer())
             return
         with self.named_errors():
@@ -136,45 +130,20 @@ class SqliteDatabase:
             ) < _POOL else connection.close()
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[Transaction]:
-        """Return a context manager with a transaction, which waits for other writers."""
-        with self._lock, self.named_errors():
-            if self._depth and not self.is_writing():
-                raise written_by_another_task(self.where)
-            connection = self._writer()
-            if self._depth == 0:
-                if durable != self._durable:
-                    connection.execute(
-                        f"PRAGMA synchronous = {self.use.synchronous if durable else 'NORMAL'}"
-                    )
-                    self._durable = durable
-                connection.execute("BEGIN IMMEDIATE")
-            self._owner = holder()
-            self._depth = self._depth + 1
-            try:
-                yield Transaction(connection)
-                if self._depth == 1:
-                    if self._failed:
-                        raise StoreError(
-                            f"{self.where}: a part of a write failed, so all of it was rolled back"
-                        )
-                    connection.execute("COMMIT")
-            except BaseException:
-                self._failed = True
-                if self._depth == 1:
-                    self.rollbacks += 1
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                raise
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._owner = None
-                    self._failed = False
-
-    def is_writing(self) -> bool:
-        """Return whether this thread, or this task of an event loop, is inside `writing`."""
-        return self._owner == holder()
+    def _begun(self, *, durable: bool) -> Iterator[Transaction]:
+        connection = self._writer()
+        if durable != self._durable:
+            synchronous = self.use.synchronous if durable else "NORMAL"
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            self._durable = durable
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield Transaction(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def alone(self, what: str = "index") -> Iterator[None]:
@@ -213,7 +182,7 @@ class SqliteDatabase:
         """Rewrite the file without deleted rows, and empty its log. Returns False while a reader needs the log."""
         if self._path is None:
             return True
-        with self._lock, self.named_errors():
+        with self._writers, self.named_errors():
             connection = self._writer()
             connection.executescript(_COMPACTING)
             connection.execute(f"PRAGMA busy_timeout = {_LOG_WAITS}")
@@ -262,13 +231,13 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        with self._lock:
+        with self._writers:
             if self._path is not None:
                 _close(self._idle)
                 _close(self._watch)
                 if (
                     self._own is not None
-                    and not self._depth
+                    and self._written is None
                     and self._process == os.getpid()
                 ):
                     self._own.close()
@@ -412,7 +381,7 @@ class SqliteDatabase:
             # caused by misplaced pages, by changed rows, or by a bug; within a write, rows may still lack rows that they
             # refer to
             looks = self._path is not None and not (
-                self._depth and isinstance(error, sqlite3.IntegrityError)
+                self._written is not None and isinstance(error, sqlite3.IntegrityError)
             )
             if looks and (problem := self._problem()):
                 raise self._damaged(problem) from error
@@ -433,12 +402,12 @@ def _before_fork() -> None:
     """Close connections: in a child, SQLite would rely on the locks of its parent, and lose its own writes."""
     for database in list(_IN_FILES):
         # if another thread is writing, its connection cannot be closed
-        if database._lock.acquire(blocking=False):
+        if database._writers.acquire(blocking=False):
             try:
-                if not database._depth:
+                if database._written is None:
                     database.close()
             finally:
-                database._lock.release()
+                database._writers.release()
 
 
 _IN_FILES: WeakSet[SqliteDatabase] = WeakSet()

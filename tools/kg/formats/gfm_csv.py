@@ -16,7 +16,7 @@ import ast
 import csv
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,6 @@ from ras_agent.tools.kg.notes import place_of, source_at
 from ras_agent.tools.kg.other_nodes import (
     DOCUMENT,
     ENTITY,
-    Attributes,
     Link,
     Node,
     OtherNodes,
@@ -216,17 +215,14 @@ def read_gfm_files(
     if not (tables / "nodes.csv").is_file() and texts:
         return GFMFiles(passages=_passages({}, texts, {}), graph=False)
     nodes = list(_nodes(tables / "nodes.csv"))
-    documents = {
-        node.key: _id(node.attributes.get("id"), node.name)
-        for node in nodes
-        if node.type == DOCUMENT
-    }
     names = _names(nodes)
-    names |= documents
-    relations = _relations(tables / "relations.csv")
+    contents = {node.key: node.attributes for node in nodes if node.type == DOCUMENT}
+    documents = {key: names[key] for key in contents}
+    described = _relations(tables / "relations.csv")
+    relations = {key: name for key, (name, *_) in described.items()}
     of_type = {node.key: node.type for node in nodes}
     links: list[Link] = []
-    found = _Edges(documents)
+    found = _Edges(documents, problems)
     left_out: Counter[str] = Counter()
     for row, place in _read(tables / "edges.csv"):
         source = row["source"]
@@ -257,22 +253,21 @@ def read_gfm_files(
                 entity, document = (
                     (ends[2], source) if source in documents else (ends[0], target)
                 )
-                found.mention(
-                    document, entity, details.get("count", 1), place, problems
-                )
+                found.mention(document, entity, details.get("count", 1), place)
         else:
             if not all(end.strip() if exact else canonical_key(end) for end in ends):
                 raise IngestError(
                     f"{place}: the source, relation or target is blank: fill it in"
                 )
-            found.edge(ends, relation == EQUIVALENT, details, place, problems)
+            found.edge(ends, relation == EQUIVALENT, details, place)
     for reason, count in left_out.most_common():
         problems.append(
             Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False)
         )
-    contents = {node.key: node.attributes for node in nodes if node.type == DOCUMENT}
     facts, edges = found.by_document()
-    others = _others(nodes, names, links, found, tables) if exact else OtherNodes()
+    others = OtherNodes()
+    if exact:
+        others = _others(nodes, names, links, found.entities(), described)
     return GFMFiles(facts, edges, _passages(documents, texts, contents), others=others)
 
 
@@ -280,11 +275,10 @@ def _others(
     nodes: Sequence[_Node],
     names: Mapping[str, str],
     links: Sequence[Link],
-    found: _Edges,
-    tables: Path,
+    entities: Collection[str],
+    relations: Mapping[str, tuple[str, str, str]],
 ) -> OtherNodes:
     """Return the nodes that are in no fact and are not documents, and the edges that are neither facts nor mentions."""
-    entities = found.entities()
     own = [(node, names[node.key]) for node in nodes if node.type != DOCUMENT]
     # a pair that other edges join as well keeps its mention among those links, so that no edge counts twice
     mention = ENTITY, MENTIONED, DOCUMENT
@@ -307,23 +301,16 @@ def _others(
         },
         {
             name: _plain(about)
-            for name, about in _relation_attributes(tables / "relations.csv").items()
-            if about
+            for name, text, place in relations.values()
+            if (about := _attributes(text, place))
         },
     )
 
 
 def names_of_nodes(path: Path) -> dict[str, str]:
     """Return the names of the nodes in nodes.csv by uid, where the two differ; the name of a document is its id."""
-    nodes = list(_nodes(path))
-    documents = {
-        node.key: _id(node.attributes.get("id"), node.name)
-        for node in nodes
-        if node.type == DOCUMENT
-    }
-    return {
-        key: name for key, name in {**_names(nodes), **documents}.items() if key != name
-    }
+    names = _names(list(_nodes(path)))
+    return {key: name for key, name in names.items() if key != name}
 
 
 class _Node(NamedTuple):
@@ -339,35 +326,26 @@ class _Node(NamedTuple):
 class _Edges:
     """Collects mentions and facts."""
 
-    def __init__(self, documents: Mapping[str, str]) -> None:
+    def __init__(self, documents: Mapping[str, str], problems: list[Skipped]) -> None:
         """Begin without facts and mentions.
 
         Args:
             documents: the documents' ids, by the keys of their nodes.
+            problems: receives reports of what could not be used.
         """
         self._ids = documents
+        self._problems = problems
         self._named: dict[str, dict[str, int]] = {
             passage_id: {} for passage_id in documents.values()
         }
         self._facts: list[Triple] = []
         self._alike: list[UnstatedEdge] = []
 
-    def mention(
-        self,
-        document: str,
-        entity: str,
-        count: Any,
-        place: str,
-        problems: list[Skipped],
-    ) -> None:
-        """Add a mention; an impossible count is reported in `problems` and replaced by 1."""
+    def mention(self, document: str, entity: str, count: Any, place: str) -> None:
+        """Add a mention; an impossible count is reported and replaced by 1."""
         if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
-            problems.append(
-                Skipped(
-                    place,
-                    f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}",
-                )
-            )
+            reason = f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"
+            self._problems.append(Skipped(place, reason))
             count = 1
         self._named[self._ids[document]][entity] = count
 
@@ -377,7 +355,6 @@ class _Edges:
         alike: bool,
         details: Mapping[str, Any],
         place: str,
-        problems: list[Skipped],
     ) -> None:
         """Add a fact; or, if `alike` is set and no document states the edge, an equivalence.
 
@@ -392,12 +369,8 @@ class _Edges:
         listed = details.get("sources") or []
         listed = listed if isinstance(listed, list) else [listed]
         if bad := [item for item in listed if not _is_place(item)]:
-            problems.append(
-                Skipped(
-                    place,
-                    f"expected [passage, start, end] as places, got {bad[0]!r:.80}",
-                )
-            )
+            reason = f"expected [passage, start, end] as places, got {bad[0]!r:.80}"
+            self._problems.append(Skipped(place, reason))
         attributes = details.get("attributes")
         if not isinstance(attributes, Mapping):
             attributes = {}
@@ -495,7 +468,7 @@ def _first_version(
                 triples.append(parts)
                 entities |= {parts[0], parts[2]}
     listed = _object(tables / "document2entities.json")
-    found = _Edges({name: name for name in listed})
+    found = _Edges({name: name for name in listed}, problems)
     for document, named in listed.items():
         if not isinstance(named, list):
             raise IngestError(
@@ -503,9 +476,9 @@ def _first_version(
             )
         for entity in named:
             if entity in entities:
-                found.mention(document, entity, 1, str(path), problems)
+                found.mention(document, entity, 1, str(path))
     for triple in triples:
-        found.edge(triple, triple[1] == EQUIVALENT, {}, str(path), problems)
+        found.edge(triple, triple[1] == EQUIVALENT, {}, str(path))
     facts, edges = found.by_document()
     return GFMFiles(facts, edges, _passages({name: name for name in listed}, texts, {}))
 
@@ -550,37 +523,34 @@ def _nodes(path: Path) -> Iterator[_Node]:
 
 
 def _names(nodes: Sequence[_Node]) -> dict[str, str]:
-    """Return the name of each node by its key; nodes that share a name get their key added in parentheses."""
-    shared = {
-        name
-        for name, count in Counter(node.name for node in nodes).items()
-        if count > 1
-    }
-    return {
-        node.key: f"{node.name} ({node.key})"
-        if node.name in shared and node.key != node.name
-        else node.name
-        for node in nodes
-    }
+    """Return the name of each node by its key. The name of a document is its id; other nodes that share a name get their
+    key added in parentheses.
+    """
+    counts = Counter(node.name for node in nodes)
+    names = {}
+    # a document comes last, so that it wins over another node with its key
+    for node in sorted(nodes, key=lambda node: node.type == DOCUMENT):
+        name = node.name
+        given = node.attributes.get("id")
+        if node.type == DOCUMENT:
+            name = str(given) if isinstance(given, str | int) else name
+        elif counts[name] > 1 and node.key != name:
+            name = f"{name} ({node.key})"
+        names[node.key] = name
+    return names
 
 
-def _relations(path: Path) -> dict[str, str]:
-    """Return the relations' names by the ids or names that edges use; {} without the table."""
+def _relations(path: Path) -> dict[str, tuple[str, str, str]]:
+    """Return the relations by the ids or names that edges use, each with its name, its attributes as they are written, and
+    its place; {} without the table.
+    """
     if not path.is_file():
         return {}
-    return {
-        row["uid"] or row["name"]: row["name"] or row["uid"] for row, _ in _read(path)
-    }
-
-
-def _relation_attributes(path: Path) -> dict[str, Attributes]:
-    """Return the attributes of the relations, by name."""
-    if not path.is_file():
-        return {}
-    return {
-        row["name"] or row["uid"]: _attributes(row["attributes"], place)
-        for row, place in _read(path)
-    }
+    relations = {}
+    for row, place in _read(path):
+        name = row["name"] or row["uid"]
+        relations[row["uid"] or name] = (name, row["attributes"], place)
+    return relations
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -591,10 +561,6 @@ def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
         else str(value)
         for key, value in attributes.items()
     }
-
-
-def _id(given: Any, name: str) -> str:
-    return str(given) if isinstance(given, str | int) else name
 
 
 def _is_place(item: Any) -> bool:

@@ -61,7 +61,8 @@ def stored_vectors(
     if not part:
         gone |= stored.keys() - text_of.keys()
     # sorted by length, so that texts of similar length share a batch, with less padding
-    missing = sorted(text_of.keys() - found.keys(), key=lambda key: len(text_of[key]))
+    missing = [key for key in text_of if key not in found]
+    missing.sort(key=lambda key: len(text_of[key]))
     pending: list[int] = []
     saved = time.monotonic()
     for begin in range(0, len(missing), _AT_ONCE):

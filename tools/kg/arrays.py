@@ -137,17 +137,6 @@ class StringTable(Sequence[str]):
             return low
         return None
 
-    def find_all(self, string: str) -> Ints:
-        """Return the numbers of all strings equal to `string`; the table may have any order."""
-        wanted = np.frombuffer(string.encode(*_HOW), dtype=np.uint8)
-        size = len(wanted)
-        rows = np.flatnonzero(np.diff(self.starts) == size)
-        begins = self.starts[rows][:, None]
-        texts = self.text[begins + np.arange(size)]
-        is_same = (texts == wanted).all(axis=1)
-        same: Ints = rows[is_same]
-        return same
-
     def _bytes(self, number: int) -> bytes:
         start = self.starts[number]
         end = self.starts[number + 1]

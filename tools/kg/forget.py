@@ -22,25 +22,6 @@ from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.transaction import Transaction
 
 
-def forget_passages(transaction: Transaction, database: Database, table: Table) -> None:
-    """Delete the rows of the graph about passages that are not in `table`, or that have another text there.
-
-    This includes names and edits that are based on nothing else, and all vectors.
-
-    Args:
-        table: the passages that the index holds now.
-    """
-    if read_graph_state(transaction, database) is None:
-        return
-    transaction.edits.forget_origins()
-    held = held_in(table)
-    moved = [Anchor(*one) for one in transaction.readings.moved().items()]
-    there = held(moved)
-    lost = [one.passage_id for one in moved if one not in there]
-    if lost:
-        erase_read(transaction, database, lost, held)
-
-
 def erase_read(
     transaction: Transaction,
     database: Database,
@@ -100,8 +81,22 @@ class AttachedGraph:
     def forget(
         self, transaction: Transaction, database: Database, table: Table
     ) -> None:
-        """Delete what the graph has read in passages that the index no longer has; see `forget_passages`."""
-        forget_passages(transaction, database, table)
+        """Delete the rows of the graph about passages that are not in `table`, or that have another text there.
+
+        This includes names and edits that are based on nothing else, and all vectors.
+
+        Args:
+            table: the passages that the index holds now.
+        """
+        if read_graph_state(transaction, database) is None:
+            return
+        transaction.edits.forget_origins()
+        held = held_in(table)
+        moved = [Anchor(*one) for one in transaction.readings.moved().items()]
+        there = held(moved)
+        lost = [one.passage_id for one in moved if one not in there]
+        if lost:
+            erase_read(transaction, database, lost, held)
 
     def keep(self, database: Database, cache: Path | None) -> None:
         """Save the graph's arrays in the cache; see `keep_graph`."""

@@ -96,21 +96,19 @@ def _objects(graph: KGIndex, frame: str) -> list[set[int]]:
         if frame in key and frame_of(key) == frame:
             relations.append(number)
     facts = graph.edges[: len(graph.facts)]
-    of_relation = np.flatnonzero(np.isin(facts[:, 1], relations))
-    starts = graph.arrays.source_starts
-    sizes = np.diff(starts)[of_relation]
-    # where the sources of each fact stand among all sources
-    before = np.cumsum(sizes) - sizes
-    places = np.arange(sizes.sum()) + np.repeat(starts[of_relation] - before, sizes)
+    is_stated = np.isin(facts[:, 1], relations)
+    edges = graph.arrays.source_edges()
+    # only facts have sources
+    places = np.flatnonzero(is_stated[edges])
     documents = graph.arrays.sources["document"][places].astype(np.int64)
-    subjects = np.repeat(facts[of_relation, 0], sizes).astype(np.int64)
+    subjects = facts[edges[places], 0].astype(np.int64)
     stated = np.unique(subjects * len(graph.documents) + documents)
     several, passages = np.unique(stated // len(graph.documents), return_counts=True)
     several = several[passages > 1]
     step = -(-len(several) // MOST_SUBJECTS) or 1
-    chosen = np.isin(facts[of_relation, 0], several[::step])
+    is_chosen = is_stated & np.isin(facts[:, 0], several[::step])
     objects: dict[int, set[int]] = {}
-    for subject, _, object_ in facts[of_relation[chosen]].tolist():
+    for subject, _, object_ in facts[is_chosen].tolist():
         objects.setdefault(subject, set()).add(object_)
     return [ends for one, ends in objects.items() if is_name(graph.entities[one])]
 

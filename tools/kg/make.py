@@ -142,7 +142,9 @@ def make_graph(
     known = np.append(
         reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
     )
-    known[-1] = known[[*found.names.find_all(EQUIVALENT), -1][0]]
+    encoded = found.names.encoded()
+    if EQUIVALENT.encode() in encoded:
+        known[-1] = known[encoded.index(EQUIVALENT.encode())]
     numbers = known[np.concatenate([assembled.entities, assembled.relations])]
     if settings.embedder is not None:
         count = len(graph.entities)

@@ -110,10 +110,8 @@ class StoredCache:
 
     def get(self, key: str) -> bytes | None:
         """Return the value of a key; None if it has no value. Raises StoreError."""
-        with self._reading() as connection:
-            query = "SELECT value FROM cache WHERE kind = ? AND key = ?"
-            row = connection.execute(query, (self.kind, key)).fetchone()
-        return row[0] if row else None
+        entry = self.entry(key)
+        return entry[1] if entry else None
 
     def entry(self, key: str) -> tuple[str, bytes] | None:
         """Return the note for human readers and the value of a key; None if it has no value. Raises StoreError."""

@@ -285,10 +285,3 @@ def test_arrays_have_the_types_that_they_are_stored_with() -> None:
             np.int32,
         )
         assert (graph.keys.text.dtype, graph.keys.starts.dtype) == (np.uint8, np.int64)
-
-
-def test_a_string_is_found_wherever_it_is_in_a_table() -> None:
-    table = StringTable.of(["same", "né", "sama", "same", ""])
-    assert [
-        table.find_all(string).tolist() for string in ("same", "né", "", "other")
-    ] == [[0, 3], [1], [4], []]

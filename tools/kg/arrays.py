@@ -281,7 +281,7 @@ class KGArrays:
     relation_vectors: Vectors | None = None
     """(R, d), of unit length; None without an embedder."""
     near: SparseRows | None = None
-    """N x N, the nearest entities of each entity, from which equivalences are chosen; None without an embedder."""
+    """N x N, the nearest entities of each entity, from which equivalences are chosen; None in a graph from a file."""
     texts: npt.NDArray[np.uint64] | None = None
     """(D,) uint64, the hash of each document's text when it was read, as in a passage index; 0 if unknown."""
 

@@ -22,7 +22,6 @@ from ras_agent.tools.store.array_file import DAMAGE, read_arrays, write_arrays
 from ras_agent.tools.store.durable import sync_folder, writing
 
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents", "notes")
-_ROWS = {"mention": "mentions", "near": "near"}
 _PARTS_OF_ROWS = ("starts", "columns", "values")
 _ARRAYS = (
     "edges",
@@ -186,10 +185,8 @@ def _parts(graph: KGArrays) -> dict[str, npt.NDArray[Any]]:
         table = getattr(graph, name)
         arrays[f"{name}_text"] = table.text
         arrays[f"{name}_starts"] = table.starts
-    for name, field_name in _ROWS.items():
-        rows = getattr(graph, field_name)
-        for part in _PARTS_OF_ROWS:
-            arrays[f"{name}_{part}"] = getattr(rows, part, None)
+    for part in _PARTS_OF_ROWS:
+        arrays[f"mention_{part}"] = getattr(graph.mentions, part)
     for name in _ARRAYS:
         arrays[name] = getattr(graph, name)
     sources = np.ascontiguousarray(graph.sources)
@@ -202,13 +199,10 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
     fields: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
     for name in _TABLES:
         fields[name] = StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"])
-    widths = {"mention": len(fields["documents"]), "near": len(fields["entities"])}
-    for name, field_name in _ROWS.items():
-        if f"{name}_starts" in arrays:
-            parts = [arrays[f"{name}_{part}"] for part in _PARTS_OF_ROWS]
-            fields[field_name] = SparseRows(*parts, widths[name])
+    starts, columns, values = (arrays[f"mention_{part}"] for part in _PARTS_OF_ROWS)
+    mentions = SparseRows(starts, columns, values, len(fields["documents"]))
     sources = arrays["sources"].view(SOURCE).reshape(-1)
-    return KGArrays(**fields, sources=sources)
+    return KGArrays(**fields, mentions=mentions, sources=sources)
 
 
 def _check(graph: KGArrays) -> None:
@@ -236,11 +230,10 @@ def _fits(graph: KGArrays) -> Iterator[bool]:
     yield _ascends(graph.source_starts, graph.sources)
     yield _within(graph.sources["document"], documents)
     yield _within(graph.sources["note"], len(graph.notes))
-    for rows in (graph.mentions, graph.near):
-        if rows is not None:
-            yield rows.shape[0] == entities
-            yield _ascends(rows.starts, rows.columns, rows.values)
-            yield _within(rows.columns, rows.width)
+    rows = graph.mentions
+    yield rows.shape[0] == entities
+    yield _ascends(rows.starts, rows.columns, rows.values)
+    yield _within(rows.columns, rows.width)
     for vectors, count in (
         (graph.entity_vectors, entities),
         (graph.relation_vectors, relations),

@@ -61,23 +61,15 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def read_lists(
-    transaction: Transaction,
-    database: Database,
-    state: GraphState,
-    now: GraphSettings,
-    before: SavedGraph | None = None,
+    transaction: Transaction, database: Database, state: GraphState, now: GraphSettings
 ) -> Mapping[int, bytes] | None:
-    """Return the stored lists of nearest names; None if a graph with the settings `now` cannot use them.
-
-    Args:
-        before: the last graph, if it is in memory or in the cache.
-    """
+    """Return the stored lists of nearest names; None if a graph with the settings `now` cannot use them."""
     was = state.settings
     if now.embedder is None:
         return None if was.embedder else {}
     if was.embedder != now.embedder or was.equivalence != now.equivalence:
         return None
-    return near_of(before) if before else read_near(transaction, database)
+    return read_near(transaction, database)
 
 
 def near_of(saved: SavedGraph) -> dict[int, bytes]:
@@ -240,7 +232,7 @@ def open_graph(
                 f"no knowledge graph at {database.where}: build one with `ras-agent kg build`"
             )
         edits = read_edits(transaction, database)
-        saved = at_hand(state, cache)
+        saved = _at_hand(state, cache)
         work = None if saved else Work.published(transaction, database, state)
     if saved is None:
         assert work
@@ -401,7 +393,7 @@ def _hold(stamp: int, saved: SavedGraph) -> None:
         _held.pop(next(iter(_held)), None)
 
 
-def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
+def _at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
     """Return the arrays of the last graph, from the cache or from memory; None if they have to be built. Damaged files
     are deleted.
     """

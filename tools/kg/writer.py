@@ -311,8 +311,7 @@ class KGWriter:
             if same and state.published and not about - held(about):
                 return True
             reading = facts.read_facts(transaction, database)
-            before = make.at_hand(state, self.index.cache)
-            near = make.read_lists(transaction, database, state, settings, before)
+            near = make.read_lists(transaction, database, state, settings)
         self._report("assembling", 0, len(reading.found.documents))
         unused = reading.unused_names()
         work = make.Work(database, settings, reading, wanted, near)

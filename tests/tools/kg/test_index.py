@@ -283,8 +283,6 @@ def test_a_graph_in_memory_is_made_by_who_writes_and_not_by_who_opens_it(
         ("entities_starts", lambda array: array + 3),
         ("documents_text", lambda array: array[:-1]),
         ("relation_keys_starts", lambda array: array[:0]),
-        ("near_columns", lambda array: array - 9),
-        ("near_starts", lambda array: array[1:]),
         ("entity_vectors", lambda array: array[1:]),
     ],
 )

@@ -412,6 +412,12 @@ class KGIndex:
         return self.arrays.mentions.row_sizes()
 
     @cached_property
+    def degrees(self) -> Ints:
+        """Return the number of edges of each entity, shape (N,); a loop counts twice."""
+        ends = self.edges[:, [0, 2]].ravel()
+        return np.bincount(ends, minlength=len(self.entities))
+
+    @cached_property
     def documents_to_entities(self) -> SparseRows:
         """Return how often each document names each entity, as a sparse matrix (D, N): the transpose of `mentions`."""
         mentions = self.arrays.mentions

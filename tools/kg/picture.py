@@ -25,14 +25,8 @@ _NAMED = 6  # how many passages the panel of an entity lists
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
     """Return the numbers of the `limit` entities with the most edges, ascending."""
-    most = np.argsort(-_degree(graph), kind="stable")[:limit]
+    most = np.argsort(-graph.degrees, kind="stable")[:limit]
     return np.sort(most)
-
-
-def _degree(graph: KGIndex) -> Ints:
-    """Return the number of edges of each entity, (N,); a loop counts twice."""
-    ends = graph.edges[:, [0, 2]].ravel()
-    return np.bincount(ends, minlength=len(graph.entities))
 
 
 def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
@@ -40,7 +34,6 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
 
     The nearest are taken first and, at equal distance, those with the most edges.
     """
-    degree = _degree(graph)
     found = list(dict.fromkeys(start))[:limit]
     last = found
     while last and len(found) < limit:
@@ -48,7 +41,7 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
         for entity in last:
             reached.update(graph.neighbours(entity).tolist())
         reached.difference_update(found)
-        ranked = sorted(reached, key=lambda entity: (-degree[entity], entity))
+        ranked = sorted(reached, key=lambda entity: (-graph.degrees[entity], entity))
         last = ranked[: limit - len(found)]
         found += last
     return np.array(sorted(found), dtype=np.int64)

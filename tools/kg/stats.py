@@ -26,9 +26,8 @@ def counts(graph: KGIndex, best: int = 5) -> dict[str, Any]:
         best: the number of best connected entities to list. Dates, times and other figures are left out.
     """
     manifest = graph.manifest
-    ends = graph.edges[:, [0, 2]].ravel()
-    degree = np.bincount(ends, minlength=len(graph.entities))
-    named = islice(_best_connected(graph, degree), best)
+    degree = graph.degrees
+    named = islice(_best_connected(graph), best)
     others = Counter(node.type for node in graph.others.nodes)
     return {
         "passages": manifest.documents,
@@ -53,8 +52,9 @@ def counts(graph: KGIndex, best: int = 5) -> dict[str, Any]:
     }
 
 
-def _best_connected(graph: KGIndex, degree: Ints) -> Iterator[tuple[str, int]]:
+def _best_connected(graph: KGIndex) -> Iterator[tuple[str, int]]:
     """Yield the entities with edges that name something, the best connected first, and their numbers of edges."""
+    degree = graph.degrees
     for entity in np.argsort(-degree, kind="stable").tolist():
         name = graph.entities[entity]
         if degree[entity] and not is_value(name):

@@ -95,18 +95,13 @@ def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if size <= SMALL and not is_whole(path):
         raise ValueError("its bytes are not those that were written")
-    about = _header(mapped, path)[0].get(_METADATA, {})
-    return _arrays_in(mapped, path), {
-        str(name): str(text) for name, text in about.items()
-    }
-
-
-def _arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
-    header, start = _header(mapped, path)
+    start = 8 + int.from_bytes(mapped[:8], "little")
+    header = json.loads(mapped[8:start]) if start <= len(mapped) else None
+    if not isinstance(header, dict):
+        raise ValueError(f"{path} is damaged")
+    about = header.pop(_METADATA, {})
     arrays = {}
     for name, said in header.items():
-        if name == _METADATA:
-            continue
         begin, end = said["data_offsets"]
         dtype = np.dtype(_TYPES[said["dtype"]])
         shape = tuple(map(int, said["shape"]))
@@ -114,7 +109,7 @@ def _arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
         if end - begin != count * dtype.itemsize or begin < 0 or count < 0:
             raise ValueError(f"{path} is damaged")
         arrays[name] = np.frombuffer(mapped, dtype, count, start + begin).reshape(shape)
-    return arrays
+    return arrays, {str(name): str(text) for name, text in about.items()}
 
 
 def write_sum(path: Path) -> None:
@@ -127,15 +122,6 @@ def is_whole(path: Path) -> bool:
     sums = path.with_name(f"{path.name}.sum")
     expected = int(sums.read_bytes())
     return expected == zlib.crc32(path.read_bytes())
-
-
-def _header(mapped: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header, and the offset at which the arrays begin."""
-    start = 8 + int.from_bytes(mapped[:8], "little")
-    header = json.loads(mapped[8:start]) if start <= len(mapped) else None
-    if not isinstance(header, dict):
-        raise ValueError(f"{path} is damaged")
-    return header, start
 
 
 def _write_sum(path: Path, crc: int) -> None:

@@ -28,10 +28,8 @@ from ras_agent.tools.index.passages import hashes
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
 from ras_agent.tools.kg.arrays import (
-    Edges,
     KGArrays,
     SparseRows,
-    StringTable,
     Vectors,
 )
 from ras_agent.tools.kg.assemble import (
@@ -85,6 +83,35 @@ class KGIndex:
         self.others = others or OtherNodes()
         self._embedder = embedder
         self._edits = edits
+        self.entities = arrays.entities
+        """The N names of the entities, in ascending order of their canonical keys."""
+        self.keys: Sequence[str] = arrays.keys
+        """The canonical keys of the entities, ascending."""
+        self.relations = arrays.relations
+        """The names of the R relations; the last one is the equivalence relation."""
+        self.equivalence_relation = len(arrays.relations) - 1
+        """The number of the equivalence relation, R - 1."""
+        self.edges = arrays.edges
+        """The edges, (E, 3) int32: head, relation and tail. The facts come first, then the equivalences; no
+        inverses.
+        """
+        self.facts = range(arrays.facts)
+        """The numbers of the edges that are facts."""
+        self.equivalences = range(arrays.facts, len(arrays.edges))
+        """The numbers of the edges that are equivalences.
+
+        Each pair occurs once, with the lower number as its head; imported equivalences keep their directions.
+        """
+        self.similarities = arrays.similarities
+        """The cosine of each edge in `equivalences`, in the same order."""
+        self.mentions = arrays.mentions
+        """How often each document names each entity, as a sparse matrix (N, D)."""
+        self.documents = arrays.documents
+        """The ids of the D passages that were read, ascending."""
+        self.entity_vectors = arrays.entity_vectors
+        """(N, d) unit vectors of the entities, or None without an embedder."""
+        self.relation_vectors = arrays.relation_vectors
+        """(R, d) unit vectors of the relations, or None without an embedder."""
 
     @classmethod
     def open(
@@ -190,71 +217,6 @@ class KGIndex:
     def where(self) -> str:
         """Return the path or address of the graph's index, as commands take it; "INDEX" for a graph in memory."""
         return self.database.where if self.database else "INDEX"
-
-    @property
-    def entities(self) -> StringTable:
-        """Return the N names of the entities, in ascending order of their canonical keys."""
-        return self.arrays.entities
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """Return the canonical keys of the entities, ascending."""
-        return self.arrays.keys
-
-    @property
-    def relations(self) -> StringTable:
-        """Return the names of the R relations; the last one is the equivalence relation."""
-        return self.arrays.relations
-
-    @property
-    def equivalence_relation(self) -> int:
-        """Return the number of the equivalence relation, R - 1."""
-        return len(self.arrays.relations) - 1
-
-    @property
-    def edges(self) -> Edges:
-        """Return the edges, (E, 3) int32: head, relation and tail. The facts come first, then the equivalences; no
-        inverses.
-        """
-        return self.arrays.edges
-
-    @property
-    def facts(self) -> range:
-        """Return the numbers of the edges that are facts."""
-        return range(self.arrays.facts)
-
-    @property
-    def equivalences(self) -> range:
-        """Return the numbers of the edges that are equivalences.
-
-        Each pair occurs once, with the lower number as its head; imported equivalences keep their directions.
-        """
-        return range(self.arrays.facts, len(self.arrays.edges))
-
-    @property
-    def similarities(self) -> npt.NDArray[np.float32]:
-        """Return the cosine of each edge in `equivalences`, in the same order."""
-        return self.arrays.similarities
-
-    @property
-    def mentions(self) -> SparseRows:
-        """Return how often each document names each entity, as a sparse matrix (N, D)."""
-        return self.arrays.mentions
-
-    @property
-    def documents(self) -> StringTable:
-        """Return the ids of the D passages that were read, ascending."""
-        return self.arrays.documents
-
-    @property
-    def entity_vectors(self) -> Vectors | None:
-        """Return (N, d) unit vectors of the entities, or None without an embedder."""
-        return self.arrays.entity_vectors
-
-    @property
-    def relation_vectors(self) -> Vectors | None:
-        """Return (R, d) unit vectors of the relations, or None without an embedder."""
-        return self.arrays.relation_vectors
 
     @property
     def fingerprint(self) -> str:

@@ -113,7 +113,6 @@ def add_triples(
                     f"{place} already has a file {name}, from {before}: rename the new file, or delete the stored one, "
                     f"`ras-agent kg delete {as_argument(place)} {as_argument(name)}`"
                 )
-        before_edits = len(writer.edits())
         with store.database.writing():
             deleted = store.upsert(passages, whole_documents=True).deleted
             writer.put(
@@ -126,7 +125,7 @@ def add_triples(
             )
         store.committed()
         graph = writer.write()
-    gone = before_edits - len(graph.edits)
+        gone = writer.edits_gone
     return KGReport(graph, 0, len(passages), 0, deleted, (), tuple(skipped), gone)
 
 

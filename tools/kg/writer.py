@@ -91,8 +91,7 @@ class KGWriter:
         self._database = index.database
         self._embedder = embedder
         self._on_progress = on_progress
-        self.edits_gone = 0
-        """How many edits of persons were dropped because the texts that they rested on were deleted"""
+        self._edits_before = len(self.edits())
 
     def read_index(self, extract: Extract, reader: str) -> ReadReport:
         """Read the facts of the index's passages, as `read` does, and delete those of passages that left the index.
@@ -251,6 +250,11 @@ class KGWriter:
         with self._database.reading() as transaction:
             return edit_rows.read_edits(transaction, self._database)
 
+    @property
+    def edits_gone(self) -> int:
+        """Return how many edits of persons were dropped because the texts that they rested on were deleted."""
+        return self._edits_before - len(self.edits())
+
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
         """Import edges that no document states. They replace the stored ones."""
         with self._changing() as (transaction, _):
@@ -266,10 +270,7 @@ class KGWriter:
         facts.
         """
         with self._changing() as (transaction, _):
-            before = len(self.edits())
-            erased = erase_read(transaction, self._database, passage_ids, self._held())
-            self.edits_gone += before - len(self.edits())
-        return erased
+            return erase_read(transaction, self._database, passage_ids, self._held())
 
     def known(self) -> dict[str, PassageRecord]:
         """Return the records of all passages that have stored facts, by passage id."""
@@ -336,7 +337,6 @@ class KGWriter:
             stamp = transaction.graph.publish(settings.to_json())
             facts.erase_unused(transaction, database, unused)
             make.save_made(self.index.cache, stamp, made)
-        self.edits_gone += len(wanted) - len(stay)
         self._report("writing", count, count)
         return True
 

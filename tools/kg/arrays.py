@@ -49,26 +49,10 @@ class StringTable(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Store `strings` in their order."""
-        strings = list(strings)
-        text = "".join(strings).encode(*_HOW)
-        table = cls._joined(text, strings)
-        if table.starts[-1] != len(text):
-            # lengths are in characters, and some characters take several bytes: find the byte at which each one begins
-            is_first = (table.text & 0xC0) != 0x80
-            begins = np.append(np.flatnonzero(is_first), len(text))
-            table.starts = begins[table.starts]
-        return table
-
-    @classmethod
-    def of_bytes(cls, strings: Sequence[bytes]) -> Self:
-        """Store strings that are already encoded, as returned by `encoded`."""
-        return cls._joined(b"".join(strings), strings)
-
-    @classmethod
-    def _joined(cls, text: bytes, parts: Sequence[str] | Sequence[bytes]) -> Self:
-        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-        data = np.frombuffer(text, dtype=np.uint8)
-        return cls(data, offsets_of(sizes))
+        encoded = [string.encode(*_HOW) for string in strings]
+        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        return cls(text, offsets_of(sizes))
 
     def __len__(self) -> int:
         return len(self.starts) - 1

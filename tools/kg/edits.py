@@ -239,8 +239,8 @@ class _Replay:
         names = self._found.names.joined(StringTable.of(self._added))
         keys = None
         if not self._exact:
-            added = list(map(self._key, self._added))
-            keys = self._keys.joined(StringTable.of_bytes(added))
+            added = map(canonical_key, self._added)
+            keys = self._keys.joined(StringTable.of(added))
         facts = np.concatenate([self._other_facts, self._facts])
         mentions = np.concatenate([self._other_mentions, self._mentions])
         return Occurrences(

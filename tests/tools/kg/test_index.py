@@ -358,7 +358,6 @@ def test_strings_are_taken_by_their_numbers_and_joined(
         strings[number] for number in numbers
     ]
     assert list(table.joined(StringTable.of(["é", ""]))) == [*strings, "é", ""]
-    assert list(StringTable.of_bytes(table.encoded())) == strings
 
 
 def test_more_strings_are_taken_than_are_moved_at_once() -> None:

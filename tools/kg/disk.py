@@ -81,7 +81,7 @@ class SavedGraph(NamedTuple):
     manifest: KGManifest
     names: Ints = np.empty(0, np.int64)
     """(N + R,), the number of each entity's and then of each relation's name; -1 for a name without a number. Empty
-    for a graph that was never in a database.
+    for a graph from a file.
     """
 
 
@@ -91,7 +91,7 @@ def write_graph(path: Path, graph: SavedGraph) -> None:
     about = {_ABOUT: json.dumps(asdict(graph.manifest), ensure_ascii=False)}
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_arrays(fresh, {**_parts(graph.arrays), "names": graph.names}, about)
+        write_arrays(fresh, _parts(graph.arrays), about)
         os.replace(
             fresh.with_name(f"{fresh.name}.sum"), path.with_name(f"{path.name}.sum")
         )
@@ -132,7 +132,7 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
             raise ValueError(
                 f"it does not hold the {manifest.facts} facts that its manifest states"
             )
-        return SavedGraph(graph, manifest, arrays["names"])
+        return SavedGraph(graph, manifest)
     except FileNotFoundError:
         raise IndexNotFound(f"no knowledge graph at {path}: {remedy}") from None
     except DAMAGE as error:

@@ -25,7 +25,6 @@ from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import (
-    EQUIVALENT,
     Occurrences,
     assemble,
     with_equivalences,
@@ -122,7 +121,7 @@ def make_graph(
         report: receives the stage, the number of its finished steps, and the number of all its steps.
 
     Returns:
-        The graph. A name that has no number yet has the number -1.
+        The graph. A name without a number in `reading` has the number -1.
     """
     how = settings.equivalence
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
@@ -130,13 +129,10 @@ def make_graph(
     if texts is not None:
         texts = texts[assembled.documents]
     graph = replace(assembled.graph, texts=texts)
-    # names that occur only in edits have no number yet, and the equivalence relation may have none either
+    # names that occur only in edits have no number yet; the equivalence relation, numbered -1, gets the last one
     known = np.append(
         reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
     )
-    encoded = found.names.encoded()
-    if EQUIVALENT.encode() in encoded:
-        known[-1] = known[encoded.index(EQUIVALENT.encode())]
     numbers = known[np.concatenate([assembled.entities, assembled.relations])]
     if settings.embedder is not None:
         count = len(graph.entities)

@@ -242,7 +242,7 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     """Save the arrays of the last published graph, unless they are saved already, and delete the arrays of earlier
     ones.
 
-    If a vector is missing and the embedder cannot be loaded, nothing is saved; the arrays are then built when the
+    If a vector is missing and its embedder cannot be loaded, nothing is saved; the arrays are then built when the
     graph is opened.
     """
     with database.reading() as transaction:
@@ -252,11 +252,9 @@ def keep_graph(database: Database, cache: Path | None) -> None:
         if state and missing:
             work = Work.published(transaction, database, state)
     made = None
-    if work and state:
-        try:
+    if work:
+        with suppress(RasError):
             made = work.made()
-        except _NoEmbedder:
-            made = None
     if made is None and (cache is None or not (cache / CACHE).exists()):
         return
     with database.writing() as transaction:
@@ -305,10 +303,6 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-class _NoEmbedder(RasError):
-    """Reports that a vector is missing and that the graph's embedder cannot be loaded by its name."""
-
-
 class Work(NamedTuple):
     """Holds everything that a graph is made from, as read in one transaction."""
 
@@ -330,15 +324,12 @@ class Work(NamedTuple):
         return cls(database, state.settings, reading, edits, near)
 
     def made(self, embedder: Embedder | None = None) -> SavedGraph:
-        """Make the published graph. Raises _NoEmbedder if a vector is missing and its embedder cannot be loaded."""
+        """Make the published graph. Raises RasError if a vector is missing and its embedder cannot be loaded."""
 
         def load(identity: EmbedderIdentity) -> Embedder:
-            try:
-                return embedder or reopened_embedder(
-                    identity.name, identity.dimension, self.database.where
-                )
-            except RasError as error:
-                raise _NoEmbedder(str(error)) from error
+            return embedder or reopened_embedder(
+                identity.name, identity.dimension, self.database.where
+            )
 
         # stored edits name only passages that still exist
         made, _ = self.made_with(load, set)

@@ -6,7 +6,6 @@ import re
 from bisect import bisect, insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from math import inf
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ Mentions = Callable[[str], Sequence[str]]
 
 _WORD = re.compile(r"[^\W_]+(?:[-–'’.&/][^\W_]+)*\.?")
 _LONGEST = 8
+_KNOWN = 1024  # questions whose links are kept
 # errors of a linker that end the search: a mistake in the settings, a missing reply in a replay, or a limit
 _NOT_LEFT_OUT = (SettingsError, MissingExtra, ReplayMiss, BudgetExceeded)
 _QUOTES = frozenset('"“”')
@@ -113,9 +113,11 @@ class EntityLinker:
         how = linking or Linking()
         if isinstance(how.linker, LinkerOfGraph):
             how = replace(how, linker=how.linker.over(graph, self.embedder))
-        self._linking = how
-        self._find = _Finder(graph, self.embedder, self._linking, mentions)
-        self._known = lru_cache(1024)(partial(self._find, linker=self._linking.linker))
+        self._how = how
+        self._mentions = mentions
+        self._vectors: Floats | None = None
+        # not a cache around a method, which would keep the graph in memory beyond the linker
+        self._known: dict[str, tuple[LinkedEntity, ...]] = {}
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
         """Return the entities of all names in the question; of each name, the likeliest comes first.
@@ -123,40 +125,27 @@ class EntityLinker:
         If no entity is found, the whole question is linked like a name. If the linker of the settings fails, the
         question is linked without it, and the failure is noted in the run's ledger.
         """
+        known = self._known.get(question)
+        if known is not None:
+            return known
         try:
-            return self._known(question)
+            links = self._find(question, self._how.linker)
         except LinkerFailed as failure:
             current_ledger().note(str(failure), role="linker")
-        return self._find(question, None)
+            return self._find(question, None)
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[question] = links
+        return links
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
         """Return the nodes that the settings give for this question, names by type, or {}."""
-        starts = self._linking.starts or {}
+        starts = self._how.starts or {}
         return starts.get(question, {})
 
-
-class _Finder:
-    """Links questions without a cache. The cache refers only to this object, so both are freed with the linker."""
-
-    def __init__(
-        self,
-        graph: KGIndex,
-        embedder: Embedder | None,
-        how: Linking,
-        mentions: Mentions | None,
-    ) -> None:
-        self.graph = graph
-        self.embedder = embedder
-        self._how = how
-        self._mentions = mentions
-        self._vectors: Floats | None = None
-
-    def __call__(
-        self, question: str, linker: Linker | None
-    ) -> tuple[LinkedEntity, ...]:
+    def _find(self, question: str, linker: Linker | None) -> tuple[LinkedEntity, ...]:
         exact: dict[int, LinkedEntity] = {}
-        starts = (self._how.starts or {}).get(question, {})
-        for kind, names in starts.items():
+        for kind, names in self.starts(question).items():
             if kind != DOCUMENT:
                 self._put_nodes(exact, names)
         if exact:

@@ -228,28 +228,20 @@ class PostgresDatabase(OneWriter):
     def _lent(self) -> Iterator[Connection[Any]]:
         """Lend a connection that the server has not closed, and that was opened after the server was last silent."""
         with self.named_errors(), ExitStack() as held:
+            from psycopg_pool import PoolTimeout
+
             while True:
                 pool = self._opened()
-                connection: Any = held.enter_context(self._taken(pool))
+                try:
+                    connection: Any = held.enter_context(pool.connection())
+                except PoolTimeout:
+                    self._check_answers(pool)
+                    raise
                 if not (connection.opened_before or _was_ended(connection)):
                     break
                 connection.close()
                 held.close()
                 self._check_answers(pool)
-            yield connection
-
-    @contextmanager
-    def _taken(
-        self, pool: ConnectionPool[Connection[Any]]
-    ) -> Iterator[Connection[Any]]:
-        from psycopg_pool import PoolTimeout
-
-        with ExitStack() as held:
-            try:
-                connection = held.enter_context(pool.connection())
-            except PoolTimeout:
-                self._check_answers(pool)
-                raise
             yield connection
 
     def _check_answers(self, pool: ConnectionPool[Connection[Any]]) -> None:

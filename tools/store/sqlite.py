@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakSet, finalize
@@ -154,14 +154,12 @@ class SqliteDatabase(OneWriter):
             yield
             return
         lock = writer_lock(self.folder / LOCKS[what], wait=False)
-        try:
-            lock.__enter__()
-        except BlockingIOError as error:
-            raise busy(self.folder, what) from error
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock)
+            except BlockingIOError as error:
+                raise busy(self.folder, what) from error
             yield
-        finally:
-            lock.__exit__(None, None, None)
 
     def state(self) -> object:
         """Return a value that changes with every commit of another connection, and when the file is created again."""

@@ -141,4 +141,4 @@ def test_a_graph_is_written_and_forgets_what_is_deleted(
         names = transaction.names.numbers_of(["Bell", "Leith", "was born in"])
         assert list(names) == ["Leith"]
         vectors = transaction.vectors.near()
-    assert len(vectors[0]) == 2
+    assert len(vectors) == 2

@@ -24,7 +24,7 @@ from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.graph_state import read_graph_state
-from ras_agent.tools.kg.notes import NoteColumns, note_columns, note_in
+from ras_agent.tools.kg.notes import note_columns, note_in
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import read_near
@@ -231,7 +231,7 @@ def _read_notes(
     """
     for number, place, *noted in transaction.facts.noted():
         try:
-            note = note_in(NoteColumns(*noted))
+            note = note_in(*noted)
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             problem = f"the attributes of a fact in reading {number:,} are not JSON"
             raise damaged(database, problem) from error

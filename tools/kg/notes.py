@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ras_agent.contracts.records import Attributes, Source, Triple, all_attributes
 from ras_agent.question_graph.merge import shared_attributes
@@ -56,35 +56,24 @@ def noted(triple: Triple, notes: Sequence[str]) -> Triple:
 # ---- in rows
 
 
-class NoteColumns(NamedTuple):
-    """Holds the columns of the table `kg_facts` that store a note; schema.py describes them."""
-
-    attributes: str | None = None
-    valid_from: str | None = None
-    valid_until: str | None = None
-    source: str | None = None
-
-
-_NO_NOTE = NoteColumns()
-
-
-def note_columns(triple: Triple, source: Source) -> NoteColumns:
-    """Return the note about a place where a fact was read, as columns of its row."""
+def note_columns(triple: Triple, source: Source) -> tuple[str | None, ...]:
+    """Return the note about a place where a fact was read, as the last four columns of a FactRow."""
     fact = dict(all_attributes(triple))
-    more = _more(source)
-    if not fact and not more:
-        return _NO_NOTE
     valid_from = _taken_date(fact, "valid_from")
     valid_until = _taken_date(fact, "valid_until")
-    return NoteColumns(_dumped(fact), valid_from, valid_until, _dumped(more))
+    return _dumped(fact), valid_from, valid_until, _dumped(_more(source))
 
 
-def note_in(columns: NoteColumns) -> str:
+def note_in(
+    attributes: str | None,
+    valid_from: str | None,
+    valid_until: str | None,
+    source: str | None,
+) -> str:
     """Return the note in the columns of a row. Raises ValueError or AttributeError if they are damaged."""
-    fact = json.loads(columns.attributes or "{}")
-    more = json.loads(columns.source or "{}")
-    dates = {"valid_from": columns.valid_from, "valid_until": columns.valid_until}
-    for key, date in dates.items():
+    fact = json.loads(attributes or "{}")
+    more = json.loads(source or "{}")
+    for key, date in (("valid_from", valid_from), ("valid_until", valid_until)):
         if date is not None:
             fact[key] = date
     return _note(fact, more)

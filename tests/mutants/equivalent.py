@@ -53,14 +53,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if not before or how.kind == IMPORTED:",
             "if not before and how.kind == IMPORTED:",
         ): "an imported graph has no lists, and without lists all names are compared anew",
-        (
-            "left = np.flatnonzero(~known & (names >= 0))",
-            "left = np.flatnonzero(~known & (names >= -1))",
-        ): "no vector is stored under the number -1",
-        (
-            "vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))",
-            "vectors = Numbered(np.empty(0, np.int64), np.empty(( 1, 0), np.float16))",
-        ): "a row that no number leads to is never taken",
     },
     "tools/kg/page_rank.py": {
         (

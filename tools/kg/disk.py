@@ -115,7 +115,8 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
             raise ValueError("it is not a graph that this ras-agent reads")
         manifest = KGManifest.from_dict(json.loads(about[_ABOUT]))
         graph = _graph(arrays)
-        _check(graph)
+        if not all(_fits(graph)):
+            raise ValueError("its arrays do not fit together")
         counted = (
             len(graph.documents),
             len(graph.entities),
@@ -205,14 +206,11 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
     return KGArrays(**fields, mentions=mentions, sources=sources)
 
 
-def _check(graph: KGArrays) -> None:
-    """Raise ValueError if a number points outside its array. Reads everything except texts and vectors."""
-    if not all(_fits(graph)):
-        raise ValueError("its arrays do not fit together")
-
-
 def _fits(graph: KGArrays) -> Iterator[bool]:
-    """Yield whether the arrays fit, check by check; each check relies on those before it."""
+    """Yield whether no number points outside its array, check by check; each check relies on those before it.
+
+    Everything except texts and vectors is read.
+    """
     entities = len(graph.entities)
     relations = len(graph.relations)
     documents = len(graph.documents)

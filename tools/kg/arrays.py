@@ -25,7 +25,6 @@ note."""
 
 # text may hold lone surrogates, which plain UTF-8 cannot
 _HOW = ("utf-8", "surrogatepass")
-_AT_ONCE = 65_536  # how many strings are copied at once
 _AnyInts = npt.NDArray[np.integer[Any]]
 
 
@@ -49,7 +48,10 @@ class StringTable(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Store `strings` in their order."""
-        encoded = [string.encode(*_HOW) for string in strings]
+        return cls._of_encoded([string.encode(*_HOW) for string in strings])
+
+    @classmethod
+    def _of_encoded(cls, encoded: Sequence[bytes]) -> Self:
         sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         return cls(text, offsets_of(sizes))
@@ -84,19 +86,8 @@ class StringTable(Sequence[str]):
 
     def take(self, numbers: _AnyInts) -> Self:
         """Return a table of the strings with these numbers (n,), in that order."""
-        sizes = np.diff(self.starts)[numbers]
-        starts = offsets_of(sizes)
-        text = np.empty(starts[-1], dtype=np.uint8)
-        shifts = self.starts[:-1][numbers] - starts[:-1]
-        # in batches: an index of all bytes would take eight times the memory of the text
-        for first in range(0, len(numbers), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            begin = starts[first]
-            end = starts[: first + _AT_ONCE + 1][-1]
-            places = np.arange(begin, end)
-            places += np.repeat(shifts[some], sizes[some])
-            text[begin:end] = self.text[places]
-        return type(self)(text, starts)
+        strings = self.encoded()
+        return self._of_encoded([strings[number] for number in numbers.tolist()])
 
     def joined(self, other: StringTable) -> Self:
         """Return a table of these strings followed by those of `other`."""

@@ -360,7 +360,7 @@ def test_strings_are_taken_by_their_numbers_and_joined(
     assert list(table.joined(StringTable.of(["é", ""]))) == [*strings, "é", ""]
 
 
-def test_more_strings_are_taken_than_are_moved_at_once() -> None:
+def test_many_strings_are_taken() -> None:
     table = StringTable.of(map(str, range(70_000)))
     assert list(table.take(np.arange(69_999, -1, -1))) == [
         str(number) for number in range(69_999, -1, -1)

@@ -15,10 +15,7 @@ import numpy as np
 from ras_agent.config.address import Address, as_argument, place_of
 from ras_agent.contracts.errors import IngestError
 from ras_agent.contracts.records import Failure, Passage
-from ras_agent.running.protocols import Embedder
-from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.documents import Skipped
-from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import Compact, PassageIndex
@@ -27,7 +24,12 @@ from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
-from ras_agent.tools.kg.writer import KGProgress, open_writer
+from ras_agent.tools.kg.writer import (
+    KGProgress,
+    known_embedder,
+    open_passages,
+    open_writer,
+)
 from ras_agent.tools.store.journal import open_journal
 
 _T = TypeVar("_T")
@@ -100,7 +102,7 @@ def add_triples(
         )
     store = open_passages(place, embedder)
     if KGIndex.exists(store):
-        embedder = _known(KGIndex.open(store).manifest.embedder, embedder)
+        embedder = known_embedder(KGIndex.open(store).manifest.embedder, embedder)
     with open_writer(
         store, graph_embedder(store, embedder), None, on_progress
     ) as writer:
@@ -197,28 +199,6 @@ def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
         else:
             good.append(item)
     return good
-
-
-def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
-    """Open the index at a place, or create it there. `embedder` is for a new index, or replaces one that cannot be
-    loaded.
-    """
-    if not PassageIndex.exists(place):
-        return PassageIndex.create(place, embedder or None)
-    index = PassageIndex.open(place)
-    given = _known(index.snapshot.manifest.embedder, embedder)
-    return PassageIndex.open(place, given) if given else index
-
-
-def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
-    """Return `embedder` if it is an object with the name and dimension in `identity`, otherwise None.
-
-    The name alone may not be enough to load such an embedder.
-    """
-    if not embedder or isinstance(embedder, str):
-        return None
-    given = resolve_embedder(embedder)
-    return given if identity == EmbedderIdentity(given.name, given.dimension) else None
 
 
 def graph_embedder(passages: PassageIndex, chosen: object) -> object:

@@ -402,7 +402,9 @@ def open_writer(
     Raises:
         IngestError: another process is writing.
     """
-    passages = index if isinstance(index, PassageIndex) else _opened(place_of(index))
+    passages = (
+        index if isinstance(index, PassageIndex) else open_passages(place_of(index))
+    )
     database = passages.database
     with database.alone("graph"):
         with database.writing() as transaction:
@@ -433,12 +435,28 @@ def open_writer(
         yield KGWriter(passages, settings, resolved, on_progress)
 
 
-def _opened(place: Path | Address) -> PassageIndex:
-    return (
-        PassageIndex.open(place)
-        if PassageIndex.exists(place)
-        else PassageIndex.create(place)
-    )
+def open_passages(place: Path | Address, embedder: object = None) -> PassageIndex:
+    """Open the index at a place, or create it there. `embedder` is for a new index, or replaces one that cannot be
+    loaded.
+    """
+    if not PassageIndex.exists(place):
+        return PassageIndex.create(place, embedder or None)
+    index = PassageIndex.open(place)
+    given = known_embedder(index.snapshot.manifest.embedder, embedder)
+    return PassageIndex.open(place, given) if given else index
+
+
+def known_embedder(
+    identity: EmbedderIdentity | None, embedder: object
+) -> Embedder | None:
+    """Return `embedder` if it is an object with the name and dimension in `identity`, otherwise None.
+
+    The name alone may not be enough to load such an embedder.
+    """
+    if not embedder or isinstance(embedder, str):
+        return None
+    given = resolve_embedder(embedder)
+    return given if identity == EmbedderIdentity(given.name, given.dimension) else None
 
 
 def _record(passage: Passage, reader: str) -> PassageRecord:

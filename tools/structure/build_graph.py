@@ -19,7 +19,6 @@ from ras_agent.tools.kg.build import (
     KGReport,
     OnProgress,
     graph_embedder,
-    open_passages,
     regular_file,
     usable,
 )
@@ -28,7 +27,7 @@ from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.passage_facts import ImportedFacts, match_facts
-from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.kg.writer import open_passages, open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 from ras_agent.tools.structure.fallback import ExtractorWithFallback
 from ras_agent.tools.structure.schema import with_schema

@@ -17,6 +17,7 @@ from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.fact_links import FactLinker
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking
+from ras_agent.tools.kg.text_vectors import maker_of
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -104,7 +105,8 @@ def test_the_facts_vectors_are_stored_and_made_once(place: Path) -> None:
 def test_the_vector_of_a_fact_goes_with_its_passage(place: Path) -> None:
     linked(place, Words())
     index = PassageIndex.open(place, embedder=Words())
-    stored = "SELECT count(*) FROM kg_texts"
+    maker = maker_of("facts", Words().name)
+    stored = f"SELECT count(*) FROM kg_texts WHERE maker = {maker}"
     with index.database.reading() as connection:
         (before,) = connection.execute(stored).fetchone()
     delete_documents(place, ["leith"])

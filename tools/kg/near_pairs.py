@@ -16,12 +16,15 @@ import numpy.typing as npt
 from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.tools.kg.arrays import Vectors
 
-ROWS, COLUMNS = 512, 16_384  # a block of products is 32 MB
+# a block of products is 32 MB
+ROWS = 512
+COLUMNS = 16_384
 _SHORT = 127  # components of a shortened vector, in addition to the length of the rest
 _MANY = 2048  # number of rows from which shortening the vectors pays
 _GATHERED = 8192  # how many pairs of vectors are copied at once
 _PROBES = 24
-_ROUNDS, _SAMPLE = 4, 32  # rounds of k-means, and vectors sampled per cluster
+_ROUNDS = 4  # of k-means
+_SAMPLE = 32  # vectors per cluster
 # Products of the same two vectors differ in the last bits from block to block. Rounded to multiples of this step,
 # they are equal.
 STEP = np.float32(2**-10)

@@ -60,27 +60,19 @@ class OtherNodes:
 
         A node depends on the entities and documents to which links connect it, over any number of steps.
         """
-        before = _joined(self.links, self.ends())
-        links = [
-            link
-            for link in self.links
-            if link.source not in gone and link.target not in gone
-        ]
-        lost = before - _joined(links, self.ends().difference(gone))
-        return type(self)(
-            {node: about for node, about in self.nodes.items() if node not in lost},
-            tuple(
-                link
-                for link in links
-                if link.source not in lost and link.target not in lost
-            ),
-            {
-                name: about
-                for name, about in self.about.items()
-                if Node(ENTITY, name) not in gone
-            },
-            self.relations,
-        )
+        ends = self.ends()
+        before = _joined(self.links, ends)
+        links = _links_without(self.links, gone)
+        lost = before - _joined(links, ends.difference(gone))
+        nodes = dict(self.nodes)
+        for node in lost:
+            nodes.pop(node, None)
+        about = dict(self.about)
+        for node in gone:
+            if node.type == ENTITY:
+                about.pop(node.name, None)
+        left = tuple(_links_without(links, lost))
+        return type(self)(nodes, left, about, self.relations)
 
     def to_json(self) -> str:
         """Return the nodes as JSON that `from_json` reads."""
@@ -112,6 +104,15 @@ def node_text(attributes: Attributes, **first: str) -> str:
     return "\n".join(
         f"{key}: {value}" for key, value in pairs if value is not None
     ).strip()
+
+
+def _links_without(links: Iterable[Link], gone: Collection[Node]) -> list[Link]:
+    """Return the links of which neither end is gone."""
+    left = []
+    for link in links:
+        if link.source not in gone and link.target not in gone:
+            left.append(link)
+    return left
 
 
 def _joined(links: Iterable[Link], ends: Iterable[Node]) -> set[Node]:

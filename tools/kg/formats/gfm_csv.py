@@ -105,10 +105,8 @@ def write_gfm_csv(
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
-    others, document_nodes = (
-        graph.others,
-        [Node(DOCUMENT, name) for name in graph.documents],
-    )
+    others = graph.others
+    document_nodes = [Node(DOCUMENT, name) for name in graph.documents]
     name_of = {node: _untaken(node, taken) for node in (*document_nodes, *others.nodes)}
     documents = [name_of[node] for node in document_nodes]
 
@@ -125,10 +123,9 @@ def write_gfm_csv(
         ):
             about = {"id": passage_id}
             if passages:
-                about |= {
-                    "title": passages[number].title,
-                    "content": passages[number].text,
-                }
+                passage = passages[number]
+                about["title"] = passage.title
+                about["content"] = passage.text
             yield name, DOCUMENT, _json(about)
 
     def edges() -> Iterator[tuple[str, ...]]:
@@ -153,18 +150,16 @@ def write_gfm_csv(
                 _json({"similarity": round(similarity, 4)}),
             )
         for link in others.links:
-            source, target = (
-                name_of.get(end, end.name) for end in (link.source, link.target)
-            )
+            source = name_of.get(link.source, link.source.name)
+            target = name_of.get(link.target, link.target.name)
             yield source, link.relation, target, "{}"
         joined = {(link.source, link.target) for link in others.links}
         for entity, name in enumerate(graph.entities):
-            columns, counts = (
-                graph.mentions.row(entity),
-                graph.mentions.row_values(entity),
-            )
-            for document, count in zip(columns.tolist(), counts.tolist(), strict=True):
-                if (Node(ENTITY, name), node := document_nodes[document]) not in joined:
+            columns = graph.mentions.row(entity).tolist()
+            counts = graph.mentions.row_values(entity).tolist()
+            for document, count in zip(columns, counts, strict=True):
+                node = document_nodes[document]
+                if (Node(ENTITY, name), node) not in joined:
                     yield name, MENTIONED, name_of[node], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
@@ -223,17 +218,15 @@ def read_gfm_files(
     of_type = {node.key: node.type for node in nodes}
     links: list[Link] = []
     found = _Edges(documents, problems)
-    left_out: Counter[str] = Counter()
+    left_out = 0
     for row, place in _read(tables / "edges.csv"):
         source = row["source"]
         relation = row["relation"]
         target = row["target"]
         details = _attributes(row["attributes"], place)
-        types = of_type.get(source), of_type.get(target)
+        types = (of_type.get(source), of_type.get(target))
         if exact and (None in types or relation not in relations):
-            left_out[
-                "whose ends or relation are in no table, which gfm-rag leaves out"
-            ] += 1
+            left_out += 1
             continue
         ends = (
             names.get(source, source),
@@ -241,29 +234,29 @@ def read_gfm_files(
             names.get(target, target),
         )
         if exact and types != (ENTITY, ENTITY):
-            links.append(
-                Link(
-                    Node(str(types[0]), ends[0]), ends[1], Node(str(types[1]), ends[2])
-                )
-            )
+            head = Node(str(types[0]), ends[0])
+            tail = Node(str(types[1]), ends[2])
+            links.append(Link(head, ends[1], tail))
             if types != (ENTITY, DOCUMENT):
                 continue
         if source in documents or target in documents:
-            if source not in documents or target not in documents:
-                entity, document = (
-                    (ends[2], source) if source in documents else (ends[0], target)
-                )
-                found.mention(document, entity, details.get("count", 1), place)
+            count = details.get("count", 1)
+            if target not in documents:
+                found.mention(source, ends[2], count, place)
+            elif source not in documents:
+                found.mention(target, ends[0], count, place)
         else:
             if not all(end.strip() if exact else canonical_key(end) for end in ends):
                 raise IngestError(
                     f"{place}: the source, relation or target is blank: fill it in"
                 )
             found.edge(ends, relation == EQUIVALENT, details, place)
-    for reason, count in left_out.most_common():
-        problems.append(
-            Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False)
+    if left_out:
+        reason = (
+            f"{left_out:,} edges whose ends or relation are in no table, which gfm-rag leaves "
+            "out"
         )
+        problems.append(Skipped(str(tables / "edges.csv"), reason, error=False))
     facts, edges = found.by_document()
     others = OtherNodes()
     if exact:

@@ -48,7 +48,8 @@ class StringTable(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Store `strings` in their order."""
-        return cls._of_encoded([string.encode(*_HOW) for string in strings])
+        # a damaged database may hold something else, which is a TypeError here
+        return cls._of_encoded([str.encode(string, *_HOW) for string in strings])
 
     @classmethod
     def _of_encoded(cls, encoded: Sequence[bytes]) -> Self:

@@ -197,14 +197,8 @@ class _PartOfMatrix(BM25Matrix):
     def having(self, term: str) -> npt.NDArray[np.int32]:
         """Return the passages that contain a term, ascending."""
         having = self._whole.having(term)
-        places = np.searchsorted(self._chosen, having).clip(max=max(self.size - 1, 0))
-        there = (
-            self._chosen[places] == having
-            if self.size
-            else np.zeros(len(having), dtype=np.bool_)
-        )
-        held: npt.NDArray[np.int32] = places[there].astype(np.int32)
-        return held
+        places = np.flatnonzero(np.isin(self._chosen, having))
+        return places.astype(np.int32)
 
     def of_rows(self, rows: Ints) -> BM25Matrix:
         """Return the matrix of some of these passages."""

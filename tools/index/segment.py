@@ -64,14 +64,9 @@ class Segment:
     def __len__(self) -> int:
         return len(self.columns["cell"])
 
-    def slots_of(self, cells: Ints) -> Ints:
-        """Return the slots of those of `cells` that are in this segment."""
-        own = self.columns["cell"]
-        mine = cells[(cells >= self.first) & (cells < self.end)]
-        slots = own.searchsorted(mine)
-        there = slots < len(own)
-        there[there] = own[slots[there]] == mine[there]
-        return slots[there]
+    def is_among(self, cells: Ints) -> npt.NDArray[np.bool_]:
+        """Return for each slot whether its cell is among `cells`."""
+        return np.isin(self.columns["cell"], cells)
 
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
         """Return the index of the vectors, numbered by slot: the saved one, or else one built from the vectors that
@@ -87,10 +82,6 @@ class Segment:
         if self._vectors is None and self.folder is not None:
             self._vectors = _load_vectors(self.folder / _VECTORS, len(self))
         return self._vectors
-
-    def take_vectors(self, other: VectorIndex) -> None:
-        """Use `other` as the index of the vectors."""
-        self._vectors = other
 
     def save(self, cache: Path) -> None:
         """Write the segment to a separate folder in `cache`. If this is interrupted, there is no such folder."""
@@ -158,8 +149,8 @@ def from_rows(
 def joined(
     segments: Sequence[Segment],
     dead: Ints,
-    settings: VectorSettings | None = None,
-    read: ReadVectors | None = None,
+    settings: VectorSettings | None,
+    read: ReadVectors,
 ) -> Segment:
     """Join consecutive segments into one, without dead cells.
 
@@ -168,13 +159,10 @@ def joined(
 
     Args:
         dead: the cells of deleted passages.
-        settings, read: how vectors are searched, and a function that reads those of cells.
+        settings: how vectors are searched; None for an index without vectors.
+        read: reads the vectors of cells.
     """
-    living = []
-    for one in segments:
-        mask = np.ones(len(one), dtype=bool)
-        mask[one.slots_of(dead)] = False
-        living.append(mask)
+    living = [~one.is_among(dead) for one in segments]
     moves = []
     base = 0
     for mask in living:
@@ -199,23 +187,16 @@ def joined(
         for name in ("terms", "fields")
     )
     whole = Segment(segments[0].first, segments[-1].end, columns, terms, fields)
-    at_hand = (
-        [one.vectors_at_hand() for one in segments]
-        if settings is not None and read is not None
-        else []
-    )
-    if (
-        settings is not None
-        and read is not None
-        and any(one is not None for one in at_hand)
-    ):
-        vectors = [
-            made.vectors()[mask]
-            if made is not None
-            else read(one.columns["cell"][mask])
-            for one, made, mask in zip(segments, at_hand, living, strict=True)
-        ]
-        whole.take_vectors(VectorIndex.build(np.concatenate(vectors), settings))
+    if settings is None or not any(one.vectors_at_hand() for one in segments):
+        return whole
+    vectors = []
+    for one, mask in zip(segments, living, strict=True):
+        made = one.vectors_at_hand()
+        if made is None:
+            vectors.append(read(one.columns["cell"][mask]))
+        else:
+            vectors.append(made.vectors()[mask])
+    whole._vectors = VectorIndex.build(np.concatenate(vectors), settings)
     return whole
 
 

@@ -146,7 +146,6 @@ class Snapshot:
         self._lock = Lock()
         self._matrix: BM25Matrix | None = None
         self._vectors: VectorIndex | None = None
-        self.order = self._order()
 
     def with_segments(self, segments: Sequence[Segment]) -> Snapshot:
         """Return the same passages with other segments, or this snapshot if the segments are the same."""
@@ -156,11 +155,10 @@ class Snapshot:
             self.database, self.state, segments, self.dead, self.values, self.tokeniser
         )
 
-    def _order(self) -> Ints | None:
+    @cached_property
+    def order(self) -> Ints | None:
         """Return the slot of each passage in corpus order, or None if all slots are passages in that order."""
-        living = np.ones(self._slot_count, dtype=bool)
-        for base, segment in self._based():
-            living[base + segment.slots_of(self.dead)] = False
+        living = ~np.isin(self._slots("cell"), self.dead)
         places = self._slots("place")
         if living.all() and (places[1:] > places[:-1]).all():
             return None
@@ -168,19 +166,16 @@ class Snapshot:
         order = np.argsort(places[slots], kind="stable")
         return slots[order]
 
-    @property
-    def _slot_count(self) -> int:
-        return int(self._bases[-1])
-
     def _based(self) -> Iterator[tuple[int, Segment]]:
         """Yield the slot at which each segment begins, and the segment."""
         return zip(self._bases[:-1].tolist(), self.segments, strict=True)
 
     def _row_of_slot(self) -> Ints:
         """Return the row of the passage in each slot, -1 for a slot whose passage is deleted or not shown."""
+        slots = int(self._bases[-1])
         if self.order is None:
-            return np.arange(self._slot_count)
-        rows = np.full(self._slot_count, -1, dtype=np.int64)
+            return np.arange(slots)
+        rows = np.full(slots, -1, dtype=np.int64)
         rows[self.order] = np.arange(len(self.order))
         return rows
 
@@ -250,14 +245,17 @@ class Snapshot:
                     "Settings(embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
-                rows = self._row_of_slot()
-                parts = []
-                for base, segment in self._based():
-                    if len(segment):
-                        part = segment.vectors(self.manifest.vectors, self.read_vectors)
-                        parts.append((part, rows[base : base + len(segment)]))
-                self._vectors = JoinedVectors(embedder.dimension, parts)
+                self._vectors = self._joined_vectors(embedder.dimension)
             return self._vectors
+
+    def _joined_vectors(self, dimension: int) -> VectorIndex:
+        rows = self._row_of_slot()
+        parts = []
+        for base, segment in self._based():
+            if len(segment):
+                part = segment.vectors(self.manifest.vectors, self.read_vectors)
+                parts.append((part, rows[base : base + len(segment)]))
+        return JoinedVectors(dimension, parts)
 
     def read_vectors(self, cells: Ints) -> Floats:
         """Return the vectors of cells, (len(cells), dimension), with zeros for a cell whose passage is gone."""
@@ -343,17 +341,14 @@ class PartOfSnapshot(Snapshot):
 
     def __init__(self, whole: Snapshot, rows: Ints) -> None:
         """Take the whole snapshot and the rows to show, ascending."""
-        self.database = whole.database
-        self.state = whole.state
-        self.segments = whole.segments
-        self.dead = whole.dead
-        self.values = whole.values
-        self.tokeniser = whole.tokeniser
-        self.manifest = whole.manifest
-        self._bases = whole._bases
-        self._lock = Lock()
-        self._matrix = None
-        self._vectors = None
+        super().__init__(
+            whole.database,
+            whole.state,
+            whole.segments,
+            whole.dead,
+            whole.values,
+            whole.tokeniser,
+        )
         self.order = rows if whole.order is None else whole.order[rows]
         self._whole = whole
         self._rows = rows
@@ -362,21 +357,13 @@ class PartOfSnapshot(Snapshot):
         """Return the BM25 matrix, with a row for each passage."""
         return self._whole.bm25().of_rows(self._rows)
 
-    def vectors(self) -> VectorIndex:
-        """Return the vector index, whose numbers are the rows of passages. Raises IndexMismatch for an index without
-        vectors.
-        """
-        whole = self._whole.vectors()
-        with self._lock:
-            if self._vectors is None:
-                is_exact = self.manifest.vectors.kind == "flat"
-                if is_exact or len(self._rows) > _FEW:
-                    self._vectors = whole.of_rows(self._rows)
-                else:
-                    # an approximate search may visit too few vectors to find any of a small part
-                    vectors = self.read_vectors(self.column("cell"))
-                    self._vectors = VectorIndex.build(vectors, VectorSettings())
-            return self._vectors
+    def _joined_vectors(self, dimension: int) -> VectorIndex:
+        is_exact = self.manifest.vectors.kind == "flat"
+        if is_exact or len(self._rows) > _FEW:
+            return super()._joined_vectors(dimension)
+        # an approximate search may visit too few vectors to find any of a small part
+        vectors = self.read_vectors(self.column("cell"))
+        return VectorIndex.build(vectors, VectorSettings())
 
 
 def take_snapshot(

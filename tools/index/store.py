@@ -462,7 +462,7 @@ class PassageIndex:
         for number, one in enumerate(segments):
             # deleted passages are never saved; without a cache, segments are not made again just to drop them
             saves = self.cache is not None and (one.folder is None or remains)
-            if saves and len(one.slots_of(now.dead)):
+            if saves and one.is_among(now.dead).any():
                 segments[number] = segment.joined(
                     [one], now.dead, settings, now.read_vectors
                 )

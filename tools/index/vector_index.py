@@ -207,7 +207,6 @@ class JoinedVectors(VectorIndex):
                 self._parts.append((part, rows))
             elif len(chosen):
                 self._parts.append((part.of_rows(chosen), rows[chosen]))
-        self._whole = tuple(parts)
 
     @property
     def count(self) -> int:
@@ -218,19 +217,6 @@ class JoinedVectors(VectorIndex):
     def dimension(self) -> int:
         """Return the number of components of a vector."""
         return self._dimension
-
-    def of_rows(self, rows: Ints) -> VectorIndex:
-        """Return an index of the vectors in `rows` (ascending); their new numbers are their positions in `rows`."""
-        chosen = []
-        for part, numbers in self._whole:
-            places = rows.searchsorted(numbers).clip(max=max(len(rows) - 1, 0))
-            there = (
-                rows[places] == numbers
-                if len(rows)
-                else np.zeros(len(numbers), dtype=bool)
-            )
-            chosen.append((part, np.where(there, places, -1)))
-        return JoinedVectors(self._dimension, chosen)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
         products = [np.empty(0, np.float32)]

@@ -125,8 +125,8 @@ def test_a_cell_that_is_gone_has_no_slot() -> None:
     one = made(4, TEXTS, gone=(5, 8))
     assert one.columns["cell"].tolist() == [4, 6, 7]
     assert having(one, "blue") == {}
-    assert one.slots_of(np.array([0, 3, 4, 5, 7, 8, 9, 12])).tolist() == [0, 2]
-    assert made(4, TEXTS, gone=(4, 5, 6, 7, 8)).slots_of(np.array([4])).tolist() == []
+    among = one.is_among(np.array([0, 3, 4, 5, 7, 8, 9, 12]))
+    assert among.tolist() == [True, False, True]
 
 
 def test_saved_and_opened_it_is_the_same(saved: Segment, tmp_path: Path) -> None:
@@ -253,6 +253,7 @@ def test_joined_segments_are_as_if_they_were_made_at_once() -> None:
         [made(4, TEXTS[:2]), made(6, TEXTS[2:4]), made(8, TEXTS[4:])],
         np.array([], np.int64),
         None,
+        never,
     )
     check(whole)
     assert whole.folder is None
@@ -260,7 +261,7 @@ def test_joined_segments_are_as_if_they_were_made_at_once() -> None:
 
 def test_joined_over_dead_cells_the_others_keep_their_order() -> None:
     parts = [made(4, TEXTS[:3]), made(7, TEXTS[3:])]
-    whole = joined(parts, np.array([3, 4, 8, 20]), None)
+    whole = joined(parts, np.array([3, 4, 8, 20]), None, never)
     assert (whole.first, whole.end) == (4, 9)
     assert whole.columns["cell"].tolist() == [5, 6, 7]
     assert (having(whole, "red"), having(whole, "fish"), having(whole, "sky")) == (

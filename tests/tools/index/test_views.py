@@ -13,7 +13,7 @@ from ras_agent.contracts.errors import FilterError
 from ras_agent.contracts.records import Passage
 from ras_agent.tools.index import passages as passages_module
 from ras_agent.tools.index import snapshot as snapshot_module
-from ras_agent.tools.index.snapshot import Snapshot
+from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorSettings
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -326,9 +326,7 @@ def test_vectors_of_a_view_are_found_as_an_index_of_them_alone_finds_them(
 
 def test_no_rows_have_no_vectors(hash_embedder: Any) -> None:
     index = PassageIndex.in_memory(PASSAGES, hash_embedder)
-    numbers, products = (
-        index.snapshot.vectors()
-        .of_rows(np.empty(0, np.int64))
-        .search(hash_embedder.embed(["a"])[0], 3)
-    )
+    view = PartOfSnapshot(index.snapshot, np.empty(0, np.int64))
+    query = hash_embedder.embed(["a"])[0]
+    numbers, products = view.vectors().search(query, 3)
     assert (len(numbers), len(products)) == (0, 0)

@@ -101,7 +101,7 @@ from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.tags import without_tags
-from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
+from ras_agent.tools.index.text_files import Converted, NotText, not_unicode, parse_line
 from ras_agent.tools.index.text_tables import records_of, tables_in
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.workbooks import shown_number
@@ -507,7 +507,10 @@ READERS = {
     ),
     "read_mail": TextReader(
         _any(
-            lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str)
+            lambda text: read_mail(
+                f"From: a\n\n{text}".encode("utf-8", "replace"),
+                lambda page: Converted(page.decode()),
+            )
         ),
         "tools.index.mail",
     ),

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.contracts.errors import IndexMismatch
+from ras_agent.running.recent import RecentResults
 from ras_agent.tools.index.passages import term_hash, terms_of
 from ras_agent.tools.index.postings import Postings, Slots
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -113,8 +114,9 @@ class BM25Matrix:
             rows = np.full(self._slots, -1, dtype=np.int32)
             rows[order] = np.arange(self.size)
             self._row_of_slot = rows
-        self._weights: dict[str, tuple[Slots, Floats]] = {}
-        self._cached = 0
+        self._columns = RecentResults[str, tuple[Slots, Floats]](
+            _MOST_CACHED, lambda column: len(column[0])
+        )
 
     def scores(self, terms: Iterable[str]) -> Floats:
         """Return the BM25 score of every passage, shape (size,); exactly 0 for a passage without any of the terms.
@@ -142,14 +144,7 @@ class BM25Matrix:
         return _PartOfMatrix(self, rows)
 
     def _column(self, term: str) -> tuple[Slots, Floats]:
-        column = self._weights.get(term)
-        if column is None:
-            column = self._weigh(term)
-            if self._cached > _MOST_CACHED:
-                self._weights = {}
-                self._cached = 0
-            self._weights[term] = column
-            self._cached += len(column[0])
+        (column,) = self._columns.of([term], lambda _: [self._weigh(term)])
         return column
 
     def _weigh(self, term: str) -> tuple[Slots, Floats]:

@@ -67,7 +67,10 @@ def put(
     database = snapshot.database
     known = rows_of_ids(transaction, database, [passage.id for passage in given])
     if known and not replace_existing:
-        raise _already_there(next(one.id for one in given if one.id in known))
+        first = next(one.id for one in given if one.id in known)
+        raise ValueError(
+            f"passage id {first!r} is already in the index: `upsert` replaces it"
+        )
     fresh = [
         passage
         for passage in given
@@ -121,13 +124,6 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
                 f"two passages have the id {passage.id!r}: give each passage its own id"
             )
         seen.add(passage.id)
-
-
-def _already_there(passage_id: str) -> ValueError:
-    """Return the error for adding a passage whose id is already stored."""
-    return ValueError(
-        f"passage id {passage_id!r} is already in the index: `upsert` replaces it"
-    )
 
 
 def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:

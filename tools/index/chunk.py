@@ -89,12 +89,14 @@ def passages_of(
     has_facts = STATED in document.metadata
     tables = [] if stays or has_facts else tables_in(text)
     if tables:
-        pieces = _TableCutter(document, chunking).pieces(tables)
+        pieces = _pieces_with_tables(document, tables, chunking)
         yield from _numbered(document, pieces)
         return
     one_page = len(set(document.pages)) <= 1
     whole = (len(text) <= chunking.size and one_page) or stays
-    spans = [(0, len(text))] if whole else _spans_of_pages(document, chunking)
+    spans = [(0, len(text))]
+    if not whole:
+        spans = list(_spans_of_prose(document, 0, len(text), chunking))
     if len(spans) == 1:
         start, end = spans[0]
         piece = _Piece(start, text[start:end], document.metadata)
@@ -138,47 +140,31 @@ def _below_headings(document: Document, pieces: Iterable[_Piece]) -> Iterator[_P
         yield replace(piece, headings=tuple(others))
 
 
-class _TableCutter:
-    """Cuts a document that holds tables."""
+def _pieces_with_tables(
+    document: Document, tables: Sequence[TextTable], chunking: Chunking
+) -> Iterator[_Piece]:
+    """Yield the text around tables and the tables in their written form, and after these each row separately."""
 
-    def __init__(self, document: Document, chunking: Chunking) -> None:
-        self._document = document
-        self._text = document.text
-        self._chunking = chunking
+    def prose(first: int, last: int) -> Iterator[_Piece]:
+        for start, end in _spans_of_prose(document, first, last, chunking):
+            yield _Piece(start, document.text[start:end], document.metadata)
 
-    def pieces(self, tables: Sequence[TextTable]) -> Iterator[_Piece]:
-        """Yield the text around the tables and the tables in their written form, and after these each row
-        separately."""
-        rows: list[_Piece] = []
-        end = 0
-        for number, table in enumerate(tables, start=1):
-            start = headings_above(self._text, end, table.start)
-            yield from self._prose(end, start)
-            table = replace(table, start=start)
-            cut = _CutTable(self._document, table, number, self._chunking.size)
-            for part in cut.parts():
-                if isinstance(part, _Piece):
-                    yield part
-                else:
-                    yield from self._prose(*part)
-            rows.extend(cut.rows())
-            end = table.end
-        yield from self._prose(end, len(self._text))
-        yield from rows
-
-    def _prose(self, first: int, last: int) -> Iterator[_Piece]:
-        """Yield the pieces of a text between tables, each within one page."""
-        pages = sorted(set(self._document.pages))
-        within = [page for page in pages if first < page < last]
-        borders = [first, *within, last]
-        for begin, after in pairwise(borders):
-            between = self._text[begin:after]
-            for start, end in chunk_spans(between, self._chunking):
-                yield _Piece(
-                    start=begin + start,
-                    text=between[start:end],
-                    about=self._document.metadata,
-                )
+    rows: list[_Piece] = []
+    end = 0
+    for number, table in enumerate(tables, start=1):
+        start = headings_above(document.text, end, table.start)
+        yield from prose(end, start)
+        table = replace(table, start=start)
+        cut = _CutTable(document, table, number, chunking.size)
+        for part in cut.parts():
+            if isinstance(part, _Piece):
+                yield part
+            else:
+                yield from prose(*part)
+        rows.extend(cut.rows())
+        end = table.end
+    yield from prose(end, len(document.text))
+    yield from rows
 
 
 class _CutTable:
@@ -276,15 +262,16 @@ class _CutTable:
         return about
 
 
-def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
-    """Return the spans of a document's pieces, each within one page, so that it can be cited by that page."""
-    text = document.text
-    starts = document.pages or (0,)
-    return [
-        (begin + start, begin + end)
-        for begin, after in zip(starts, (*starts[1:], len(text)), strict=True)
-        for start, end in chunk_spans(text[begin:after], chunking)
-    ]
+def _spans_of_prose(
+    document: Document, first: int, last: int, chunking: Chunking
+) -> Iterator[Span]:
+    """Yield the spans of the pieces of a part of a document, each within one page, so that it can be cited by that
+    page."""
+    pages = sorted(set(document.pages))
+    within = [page for page in pages if first < page < last]
+    for begin, after in pairwise([first, *within, last]):
+        for start, end in chunk_spans(document.text[begin:after], chunking):
+            yield begin + start, begin + end
 
 
 def piece_number(passage: Passage) -> int:

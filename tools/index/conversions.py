@@ -17,7 +17,7 @@ from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
 from secrets import token_hex
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from ras_agent.contracts.errors import MissingExtra
 from ras_agent.text.titles import is_title
@@ -48,7 +48,7 @@ from ras_agent.tools.index.text_files import (
     not_unicode,
 )
 from ras_agent.tools.index.text_tables import written_table
-from ras_agent.tools.index.word_files import prepare_word, without_large_tables
+from ras_agent.tools.index.word_files import prepare_word
 from ras_agent.tools.index.workbooks import read_workbook
 
 LARGEST_PAGE = 1 << 23
@@ -256,10 +256,6 @@ class _Pages:
         found = HtmlConverter().convert_string(prepared, **_STYLE)
         return written_out(_with_tables(found.markdown, tables))
 
-    def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
-        """Convert a page, with the interface of the library."""
-        return self.convert_string(decoded_page(file.read()))
-
     def convert_string(self, page: str, **style: Any) -> Any:
         """Convert a page, with the interface of the library."""
         from markitdown import DocumentConverterResult
@@ -317,19 +313,30 @@ def _number_long_lists(soup: Any) -> None:
 
 def _docx(data: bytes) -> Converted:
     check_archive(data, may_define=False)
-    data, unseen = prepare_word(data)
-    data, tables = without_large_tables(data, _LARGE_TABLE)
-    from markitdown import StreamInfo
-    from markitdown.converters import DocxConverter
-
-    library: Any = cast("Any", DocxConverter)()
-    library._html_converter = pages = _Pages()
-    found = library.convert(BytesIO(data), StreamInfo(), style_map=_WORD_STYLES)
-    whole = _with_tables(_tidy(found.markdown), tables)
+    word = prepare_word(data, _LARGE_TABLE)
+    pages = _Pages()
+    markdown = _by_library("DocxConverter", word.data, pages, style_map=_WORD_STYLES)
+    whole = _with_tables(_tidy(markdown), word.tables)
     text = written_out(whole)
-    return Converted(
-        text=text, title=first_heading(text), left_out=unseen + pages.left_out
-    )
+    left_out = word.left_out + pages.left_out
+    return Converted(text=text, title=first_heading(text), left_out=left_out)
+
+
+def _by_library(
+    name: str, data: bytes, html_converter: object = None, **style: Any
+) -> str:
+    """Return the Markdown that a converter of the library makes of a file.
+
+    Args:
+        html_converter: converts the pages inside the file in place of the library's converter.
+    """
+    from markitdown import StreamInfo, converters
+
+    library: Any = getattr(converters, name)()
+    if html_converter is not None:
+        library._html_converter = html_converter
+    found = library.convert(BytesIO(data), StreamInfo(), **style)
+    return str(found.markdown)
 
 
 def _with_tables(text: str, tables: Mapping[str, str]) -> str:
@@ -342,35 +349,22 @@ def _with_tables(text: str, tables: Mapping[str, str]) -> str:
 
 def _pptx(data: bytes) -> Converted:
     check_archive(data, may_define=False)
-    from markitdown import StreamInfo
-    from markitdown.converters import PptxConverter
-
     data, unseen = prepare_slides(data)
-    library: Any = cast("Any", PptxConverter)()
-    found = library.convert(BytesIO(data), StreamInfo(), **_STYLE)
-    return replace(_slides(written_out(found.markdown)), left_out=unseen)
-
-
-def _slides(markdown: str) -> Converted:
+    markdown = written_out(_by_library("PptxConverter", data, **_STYLE))
     without_pictures = _PICTURE.sub("", markdown)
     parts = _SLIDE.split(without_pictures)
     slides = [_tidy(part) for part in parts[1:]]
     paged = _paged(slides, "")
-    return replace(paged, title=first_heading(paged.text))
+    return replace(paged, title=first_heading(paged.text), left_out=unseen)
 
 
 def _epub(data: bytes) -> Converted:
     check_archive(data, may_define=True)
-    from markitdown import StreamInfo
-    from markitdown.converters import EpubConverter
-
     if reason := _encryption(data):
         raise NotText(reason)
-    library: Any = cast("Any", EpubConverter)()
-    pages = _Pages()
-    library._html_converter = _Chapters(pages)
-    found = library.convert(BytesIO(data), StreamInfo())
-    return replace(_book(found.markdown), left_out=pages.left_out)
+    chapters = _Chapters()
+    markdown = _by_library("EpubConverter", data, chapters)
+    return replace(_book(markdown), left_out=chapters.left_out)
 
 
 def _encryption(data: bytes) -> str:
@@ -393,13 +387,13 @@ def _encryption(data: bytes) -> str:
     return ""
 
 
-class _Chapters:
+class _Chapters(_Pages):
     """Converts a book's chapters. A chapter that occurs again is converted only once, and the length of the text is
     limited.
     """
 
-    def __init__(self, library: Any) -> None:
-        self._library = library
+    def __init__(self) -> None:
+        super().__init__()
         self._known: dict[bytes, Any] = {}
         self._characters = 0
 
@@ -408,15 +402,15 @@ class _Chapters:
         data = file.read()
         name = sha256(data).digest()
         if name not in self._known:
-            self._known[name] = self._read(data, about)
+            self._known[name] = self._converted(data, about)
         found = self._known[name]
         self._characters += len(found.markdown)
         check_length(self._characters)
         return found
 
-    def _read(self, data: bytes, about: Any) -> Any:
+    def _converted(self, data: bytes, about: Any) -> Any:
         try:
-            return self._library.convert(BytesIO(data), about)
+            return self.convert_string(decoded_page(data))
         except NotText as error:
             name = name_of(getattr(about, "filename", None) or "a chapter")
             remedy = "the book is encrypted or damaged; ask for a copy without DRM"
@@ -457,24 +451,7 @@ def _odt(data: bytes) -> Converted:
 
 
 def _mail(data: bytes) -> Converted:
-    left_out: Counter[str] = Counter()
-
-    def from_html(page: bytes) -> str:
-        found = _html(page)
-        left_out.update(found.left_out)
-        return found.text
-
-    mail = read_mail(data, from_html)
-    if not (mail.own or mail.quoted or mail.attachments):
-        raise NotText("holds no text", empty=True)
-    return Converted(
-        text=mail.own,
-        title=mail.subject,
-        metadata=mail.about,
-        left_out=left_out,
-        quoted=mail.quoted,
-        attachments=mail.attachments,
-    )
+    return read_mail(data, _html)
 
 
 _LIBRARIES = {

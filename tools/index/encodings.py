@@ -9,13 +9,14 @@ import codecs
 
 from ras_agent.tools.index.text_files import CONVERT, NotText, check_text
 
-_MARKS = (
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
+# byte order marks; XML without one begins with "<", which is written with a NUL in UTF-16
+_STARTS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
 )
-# XML without a byte order mark begins with "<", which is written with a NUL in UTF-16
-_XML_STARTS = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
 # in the standard, these encodings have more characters than Python's codecs of the same names
 _WIDER = {
     "shift_jis": "cp932",
@@ -34,17 +35,20 @@ def decoded_page(data: bytes) -> str:
     Raises NotText for bytes that are neither UTF-8 nor in the encoding that the page declares, and for bytes that are
     not text.
     """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return _checked(data[len(mark) :].decode(encoding, "replace"))
-    for start, encoding in _XML_STARTS:
+    text = _decoded(data)
+    check_text(text)
+    return text
+
+
+def _decoded(data: bytes) -> str:
+    for start, encoding in _STARTS:
         if data.startswith(start):
-            return _checked(data.decode(encoding, "replace"))
+            return data.decode(encoding, "replace")
     has_escapes = any(escape in data for escape in _ESCAPES)
     if has_escapes and _declared(data) == _STATEFUL:
-        return _checked(data.decode(_STATEFUL, "replace"))
+        return data.decode(_STATEFUL, "replace")
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         declared = _declared(data)
         if not declared:
@@ -52,13 +56,7 @@ def decoded_page(data: bytes) -> str:
                 f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "
                 f"{CONVERT}"
             ) from error
-        text = data.decode(declared, "replace")
-    return _checked(text)
-
-
-def _checked(text: str) -> str:
-    check_text(text)
-    return text
+        return data.decode(declared, "replace")
 
 
 def _declared(data: bytes) -> str:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -47,11 +48,11 @@ from ras_agent.tools.index.identity import (
     take_over_moved,
 )
 from ras_agent.tools.index.language import check_language
-from ras_agent.tools.index.load import SUFFIXES, Convert, load
+from ras_agent.tools.index.load import SUFFIXES, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import Compact, PassageIndex, database_at
-from ras_agent.tools.index.text_files import path_of
+from ras_agent.tools.index.text_files import Convert, path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
 from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
@@ -204,18 +205,18 @@ def ingest(
 
     given = read_metadata(metadata or {})
     sees = Vision(vision) if vision else None
+    run = partial(
+        _IngestRun,
+        chunking=chunking,
+        fields=rules,
+        metadata=given,
+        strict=strict,
+        ocr=ocr,
+        vision=sees,
+    )
     if strict:
         with _journal(place) as journal:
-            _IngestRun(
-                None,
-                journal,
-                chunking,
-                rules,
-                given,
-                strict=True,
-                ocr=ocr,
-                vision=sees,
-            ).take(found, prune=prune, forget=forget)
+            run(None, journal).take(found, prune=prune, forget=forget)
     if known or not found:
         index = PassageIndex.open(place, embedder)
         check_language(index, language)
@@ -227,18 +228,8 @@ def ingest(
         if not index.is_finished():
             index.finish(compact)  # this run may find nothing to do
         with index.batch(compact):
-            run = _IngestRun(
-                index,
-                journal,
-                chunking,
-                rules,
-                given,
-                strict=strict,
-                ocr=ocr,
-                vision=sees,
-                on_progress=on_progress,
-            )
-            return run.take(found, prune=prune, forget=forget)
+            writing = run(index, journal, on_progress=on_progress)
+            return writing.take(found, prune=prune, forget=forget)
 
 
 def _text_patterns(place: Path | Address) -> tuple[str, ...]:

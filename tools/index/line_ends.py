@@ -133,26 +133,15 @@ class _WordsOf:
             return False
         if min(len(before), len(after)) < _SHORTEST:
             return False
-        common = _common_english()
-        return before in common and after in common
+        ranks = [_english().get(part, _COMMON) for part in (before, after)]
+        return max(ranks) < _COMMON
 
 
 @cache
-def _english() -> frozenset[str]:
-    """Return the English words in the vocabulary of the packaged reader."""
-    return frozenset(_vocabulary())
-
-
-@cache
-def _common_english() -> frozenset[str]:
-    """Return the most frequent English words, which come first in the vocabulary."""
-    return frozenset(_vocabulary()[:_COMMON])
-
-
-@cache
-def _vocabulary() -> list[str]:
+def _english() -> dict[str, int]:
+    """Return the English words in the vocabulary of the packaged reader, with their ranks: the most frequent is 0."""
     text = (files("ras_agent.data") / "reader_vocab.txt").read_text(encoding="utf-8")
-    return text.split()
+    return {word: rank for rank, word in enumerate(text.split())}
 
 
 def _joined_over_pages(pages: list[str], words: _WordsOf) -> list[str]:

@@ -21,6 +21,7 @@ from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.records import load_csv, load_json, load_jsonl, of_sheets
 from ras_agent.tools.index.tags import without_tags
 from ras_agent.tools.index.text_files import (
+    Convert,
     Converted,
     FileContent,
     NotText,
@@ -37,8 +38,6 @@ _ASCII_WORD = re.compile(r"[!-~]+")
 _LONGEST_WORD = 1000
 
 _Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
-Convert = Callable[[FileContent, OnRead], Converted]
-"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`."""
 
 
 def load(
@@ -97,9 +96,8 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
         return
     seen = without_tags(document.text, document.pages)
     if seen.hidden:
-        parts = "1 part" if seen.hidden == 1 else f"{seen.hidden:,} parts"
-        reason = f"text that no reader sees is left out: {parts} of tag characters"
         yield replace(document, text=seen.text, pages=seen.pages)
+        reason = _of_unseen_parts(seen.hidden, "of tag characters")
         yield Skipped(document.place, reason, error=False)
     else:
         yield document
@@ -204,9 +202,13 @@ def _left_out(counts: Mapping[str, int], label: str) -> Iterator[Skipped]:
                 "program"
             )
         else:
-            parts = "1 part" if count == 1 else f"{count:,} parts"
-            said = f"text that no reader sees is left out: {parts} {reason}"
+            said = _of_unseen_parts(count, reason)
         yield Skipped(label, said, error=False)
+
+
+def _of_unseen_parts(count: int, kind: str) -> str:
+    parts = "1 part" if count == 1 else f"{count:,} parts"
+    return f"text that no reader sees is left out: {parts} {kind}"
 
 
 def _load_plain(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
-from ras_agent.tools.index.text_files import NotText, check_text
+from ras_agent.tools.index.text_files import Converted, NotText, check_text
 
 _INTRODUCES = re.compile(
     r"(?i)(?:on .{4,200} wrote:|am .{4,200} schrieb .{0,100}:|le .{4,200} a écrit ?:"
@@ -39,24 +38,14 @@ class _ShortHeaders(policy.EmailPolicy):
         return super().header_fetch_parse(name, value[:_LONGEST_HEADER])
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """Holds an e-mail."""
+def read_mail(data: bytes, from_html: Callable[[bytes], Converted]) -> Converted:
+    """Return the e-mail in a file: the writer's own words and, without quotation marks, the earlier mails that it
+    quotes.
 
-    subject: str
-    own: str
-    """The writer's own words."""
-    quoted: str
-    """The earlier mails that it quotes, without quotation marks."""
-    about: dict[str, Any]
-    attachments: tuple[str, ...]
-
-
-def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
-    """Return the e-mail in a file. Raises NotText for a file that is not an e-mail, and any error of `from_html`.
+    Raises NotText for a file that is not an e-mail, and any error of `from_html`.
 
     Args:
-        from_html: returns the text of a page, for a mail that has only HTML.
+        from_html: converts a page, for a mail that has only HTML.
     """
     parser = BytesParser(EmailMessage, policy=_ShortHeaders())
     message = cast(EmailMessage, parser.parsebytes(data))
@@ -64,22 +53,25 @@ def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
     if not about:
         raise NotText("not an e-mail: it has neither sender nor date")
     body = message.get_body(preferencelist=("plain", "html"))
-    text = ""
+    found = Converted("")
     if body is not None:
-        text = _content(body)
+        found = Converted(_content(body))
         if body.get_content_type() == "text/html":
-            text = from_html(text.encode())
-    check_text(text)
-    own, quoted = _parted(text)
+            found = from_html(found.text.encode())
+    check_text(found.text)
+    own, quoted = _parted(found.text)
     names = [
         part.get_filename() or part.get_content_type()
         for part in message.iter_attachments()
     ]
-    return Mail(
-        subject=str(message.get("subject", "")).strip(),
-        own=own,
+    if not (own or quoted or names):
+        raise NotText("holds no text", empty=True)
+    return Converted(
+        text=own,
+        title=str(message.get("subject", "")).strip(),
+        metadata=about,
+        left_out=found.left_out,
         quoted=quoted,
-        about=about,
         attachments=tuple(names),
     )
 

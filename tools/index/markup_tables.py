@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from textwrap import dedent
+from typing import NamedTuple
 
 from ras_agent.tools.index.text_tables import written_table
 
@@ -31,25 +32,45 @@ _MOST_LINES = 1000
 Rows = list[list[str]]
 
 
+class _Found(NamedTuple):
+    """Holds the number of the line after a table, and the table's rows, [] if there is no table."""
+
+    end: int
+    rows: Rows
+    title: str = ""
+
+
 def with_tables_of_rst(text: str) -> str:
     """Return a reStructuredText with its tables as Markdown: drawn ones, and those of csv-table and list-table."""
     lines = text.splitlines()
+
+    def read(number: int, above: list[str]) -> _Found:
+        directive = _DIRECTIVE.fullmatch(lines[number])
+        if directive is None:
+            return _drawn(lines, number)
+        end = _end_of_indented(lines, number, len(directive[1]))
+        rows = _rows_of_directive(directive[2], lines[number + 1 : end])
+        return _Found(end, rows, directive[3].strip())
+
+    return _with_tables(lines, read)
+
+
+def _with_tables(lines: Sequence[str], read: Callable[[int, list[str]], _Found]) -> str:
+    """Return lines with their tables as Markdown.
+
+    Args:
+        read: finds the table that begins at a line; it may take lines that belong to the table from those above.
+    """
     made: list[str] = []
     number = 0
     while number < len(lines):
-        directive = _DIRECTIVE.fullmatch(lines[number])
-        if directive:
-            end = _end_of_indented(lines, number, len(directive[1]))
-            rows = _rows_of_directive(directive[2], lines[number + 1 : end])
+        table = read(number, made)
+        if table.rows:
+            made += _as_block(table.title, table.rows)
+            number = table.end
         else:
-            end, rows = _drawn(lines, number)
-        if not rows:
             made.append(lines[number])
             number += 1
-            continue
-        title = directive[3].strip() if directive else ""
-        made += _as_block(title, rows)
-        number = end
     return "\n".join(made) + "\n"
 
 
@@ -86,7 +107,7 @@ def _rows_of_directive(kind: str, block: Sequence[str]) -> Rows:
         options[option[1]] = option[2]
     body = dedent("\n".join(block[first:])).strip("\n").split("\n")
     if kind == "table":
-        _, rows = _drawn(body, 0)
+        rows = _drawn(body, 0).rows
     elif kind == "csv-table":
         rows = _rows_of_csv(body, options.get("delim", ","))
         if options.get("header"):
@@ -121,21 +142,21 @@ def _rows_of_list(lines: Sequence[str]) -> Rows:
     return rows
 
 
-def _drawn(lines: Sequence[str], number: int) -> tuple[int, Rows]:
-    """Return the number of the line after a drawn table that begins at a line, and its rows, [] if there is none."""
+def _drawn(lines: Sequence[str], number: int) -> _Found:
+    """Return the drawn table that begins at a line."""
     if number >= len(lines):
-        return number, []
+        return _Found(number, [])
     if _GRID.fullmatch(lines[number]):
         end = number
         while end < len(lines) and lines[end].lstrip().startswith(("+", "|")):
             end += 1
-        return end, _rows_of_grid(lines[number:end])
+        return _Found(end, _rows_of_grid(lines[number:end]))
     if _SIMPLE.fullmatch(lines[number]):
         borders = _borders(lines, number)
         if len(borders) > 1:
             end = borders[min(len(borders), 3) - 1] + 1
-            return end, _rows_of_simple(lines[number:end])
-    return number, []
+            return _Found(end, _rows_of_simple(lines[number:end]))
+    return _Found(number, [])
 
 
 def _borders(lines: Sequence[str], number: int) -> list[int]:
@@ -210,34 +231,26 @@ def _rows_of_simple(lines: Sequence[str]) -> Rows:
 def with_tables_of_asciidoc(text: str) -> str:
     """Return an AsciiDoc text with its tables as Markdown, whose cells begin with bars or are CSV."""
     lines = text.splitlines()
-    made: list[str] = []
     last = {line.strip(): at for at, line in enumerate(lines)}
-    number = 0
-    while number < len(lines):
+
+    def read(number: int, above: list[str]) -> _Found:
+        mark = lines[number].strip()
         begin = _BLOCK.fullmatch(lines[number])
-        if begin and last[lines[number].strip()] == number:
-            begin = None  # a block without an end
+        if begin is None or last[mark] == number:  # a block without an end
+            return _Found(number, [])
         end = number + 1
-        while (
-            begin and end < len(lines) and lines[end].strip() != lines[number].strip()
-        ):
+        while lines[end].strip() != mark:
             end += 1
-        rows: Rows = []
-        if begin and end < len(lines):
-            attributes = ""
-            if made and _ATTRIBUTES.fullmatch(made[-1]):
-                attributes = made.pop()
-            rows = _rows_of_block(begin[1], attributes, lines[number + 1 : end])
-        if not rows:
-            made.append(lines[number])
-            number += 1
-            continue
+        attributes = ""
+        if above and _ATTRIBUTES.fullmatch(above[-1]):
+            attributes = above.pop()
+        rows = _rows_of_block(begin[1], attributes, lines[number + 1 : end])
         title = ""
-        if made and made[-1].startswith(".") and made[-1][1:2].strip(". "):
-            title = made.pop()[1:]
-        made += _as_block(title, rows)
-        number = end + 1
-    return "\n".join(made) + "\n"
+        if rows and above and above[-1][:1] == "." and above[-1][1:2].strip(". "):
+            title = above.pop()[1:]
+        return _Found(end + 1, rows, title)
+
+    return _with_tables(lines, read)
 
 
 def _rows_of_block(sign: str, attributes: str, lines: Sequence[str]) -> Rows:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 from ras_agent.tools.index.text_files import (
+    Convert,
     Converted,
     FileContent,
     HeldFile,
@@ -21,9 +22,7 @@ _SECONDS = 300
 """The time in which a page must be read."""
 
 
-def with_ocr(
-    command: Sequence[str], convert: Callable[[FileContent, OnRead], Converted]
-) -> Callable[[FileContent, OnRead], Converted]:
+def with_ocr(command: Sequence[str], convert: Convert) -> Convert:
     """Return a conversion in which a program reads the pages of a PDF that have no text.
 
     The program is run directly, without a shell. The conversion raises NotText if the program fails.

@@ -37,7 +37,6 @@ _WHITE = re.compile(
     r"rgba?\(\s*+25[3-5](?:\s*+,\s*+|\s++)25[3-5](?:\s*+,\s*+|\s++)25[3-5]\s*+(?:,\s*+1(?:\.0++)?\s*+)?\)"
 )
 _OF_A_LETTER = {
-    "": 16.0,
     "px": 1.0,
     "pt": 1.3,
     "em": 16.0,
@@ -100,10 +99,10 @@ def hides(style: Declarations) -> bool:
         return True
     filtered = _FILTERED.search(style.get("filter", ""))
     share = filtered[1] if filtered else style.get("opacity", "")
-    opacity = _pixels(share, 1.0)
+    opacity = _pixels(share)
     if opacity is not None and opacity <= 0.05:
         return True
-    size = _pixels(style.get("font-size", ""), 16.0)
+    size = _pixels(style.get("font-size", ""))
     if size is not None and size < _SMALLEST:
         return True
     colour = style.get("-webkit-text-fill-color", style.get("color", ""))
@@ -112,19 +111,12 @@ def hides(style: Declarations) -> bool:
     return _is_off_page(style) or _is_cut_off(style)
 
 
-def _pixels(value: str, unit: float) -> float | None:
-    """Return a length in pixels, or None if the value is not a length.
-
-    Args:
-        unit: the unit of a number without one.
-    """
+def _pixels(value: str) -> float | None:
+    """Return a length in pixels, or None if the value is not a length; a number without a unit is in pixels."""
     match = _NUMBER.fullmatch(value)
     if match is None:
         return None
-    number = float(match[1])
-    if not match[2]:
-        return number * unit if unit == 1.0 else number
-    return number * _OF_A_LETTER.get(match[2], 1.0)
+    return float(match[1]) * _OF_A_LETTER.get(match[2], 1.0)
 
 
 def _is_off_page(style: Declarations) -> bool:
@@ -133,7 +125,7 @@ def _is_off_page(style: Declarations) -> bool:
         moved += ["left", "top", "right", "bottom", "inset"]
     for name in moved:
         first = style.get(name, "").partition(" ")[0]
-        distance = _pixels(first, 1.0)
+        distance = _pixels(first)
         if distance is not None and distance <= _FAR:
             return True
     return _TURNED_AWAY.search(style.get("transform", "")) is not None
@@ -147,7 +139,7 @@ def _is_cut_off(style: Declarations) -> bool:
     if not style.get("overflow", "").startswith(("hidden", "clip")):
         return False
     for name in ("width", "height", "max-width", "max-height"):
-        size = _pixels(style.get(name, ""), 1.0)
+        size = _pixels(style.get(name, ""))
         if size is not None and size <= 1:
             return True
     return False
@@ -316,7 +308,7 @@ def level_of(style: Declarations) -> int:
     place = style.get("vertical-align", "")
     if place in _LEVELS:
         return _LEVELS[place]
-    height = _pixels(place, 1.0)
+    height = _pixels(place)
     if not height:
         return 0
     return 1 if height > 0 else -1

@@ -18,7 +18,6 @@ from ras_agent.tools.index.pdf_plane import (
     Matrix,
     holds,
     matrix_of,
-    moved,
     numbers,
     place_of,
     times,
@@ -319,7 +318,7 @@ class Stream:
                 self._follow_path(values, operator)
 
     def _next_line(self, x: float, y: float) -> None:
-        step = moved(x, y)
+        step = (1.0, 0.0, 0.0, 1.0, x, y)
         self._line = times(step, self._line)
         self._text = self._line
 

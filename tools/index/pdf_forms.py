@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ras_agent.tools.index.line_ends import in_one_line
+from ras_agent.tools.index.pdf_drawing import entry_of
+
 _DEEPEST = 20
 """The maximum depth of fields within fields, whose names are joined."""
 _HIDDEN = 2
@@ -20,14 +23,14 @@ def fields_of_page(page: Any) -> str:
 
 
 def _filled(page: Any) -> Iterator[str]:
-    annotations = _object(page.get("/Annots"))
+    annotations = entry_of(page, "/Annots")
     if not isinstance(annotations, list):
         return
     for reference in annotations:
-        field = _object(reference)
-        if not isinstance(field, dict) or field.get("/Subtype") != "/Widget":
+        field = reference.get_object()
+        if entry_of(field, "/Subtype") != "/Widget":
             continue
-        flags = _object(field.get("/F", 0))
+        flags = entry_of(field, "/F")
         if isinstance(flags, int) and flags & _HIDDEN:
             continue
         kind = _inherited(field, "/Ff")
@@ -39,28 +42,22 @@ def _filled(page: Any) -> Iterator[str]:
             yield f"{name}: {value.removeprefix('/')}"
 
 
-def _object(value: Any) -> Any:
-    """Return the object that a reference leads to."""
-    resolve = getattr(value, "get_object", None)
-    return value if resolve is None else resolve()
-
-
 def _lineage(field: Any) -> Iterator[Any]:
     """Yield a field, and the fields that contain it."""
     for _ in range(_DEEPEST):
         if not isinstance(field, dict):
             return
         yield field
-        field = _object(field.get("/Parent"))
+        field = entry_of(field, "/Parent")
 
 
 def _name(field: Any) -> str:
     """Return the description of a field that readers see, or otherwise its name."""
-    shown = _object(_inherited(field, "/TU"))
+    shown = _inherited(field, "/TU")
     if shown:
-        return _one_line(shown)
+        return in_one_line(str(shown))
     parts = [str(one["/T"]) for one in _lineage(field) if "/T" in one]
-    return _one_line(".".join(reversed(parts)))
+    return in_one_line(".".join(reversed(parts)))
 
 
 def _inherited(field: Any, key: str) -> Any:
@@ -71,11 +68,6 @@ def _inherited(field: Any, key: str) -> Any:
 
 
 def _value(value: Any) -> str:
-    found = _object(value)
-    if isinstance(found, list):
-        return ", ".join(map(_one_line, found))
-    return "" if found is None else _one_line(found)
-
-
-def _one_line(value: Any) -> str:
-    return " ".join(str(value).split())
+    if isinstance(value, list):
+        return ", ".join(in_one_line(str(item)) for item in value)
+    return "" if value is None else in_one_line(str(value))

@@ -34,11 +34,6 @@ def times(first: Matrix, second: Matrix) -> Matrix:
     return (*across, *up, *origin)
 
 
-def moved(x: float, y: float) -> Matrix:
-    """Return the matrix that moves the origin to a point."""
-    return (1.0, 0.0, 0.0, 1.0, x, y)
-
-
 def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
     """Return the point to which a matrix moves a point."""
     across, up = _turned(matrix, x, y)

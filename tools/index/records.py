@@ -200,7 +200,7 @@ def load_json(
                 )
                 continue
             record = _with_all_columns(values, fields, place)
-        yield from _from_value(record, fields, label, number, place)
+        yield from _from_value(record, fields, f"{label}:{number}", place)
 
 
 def _value_of(text: str) -> Any:
@@ -296,30 +296,30 @@ def load_jsonl(
     lines = read_lines(path, on_read)
     first = next(lines, "")
     if _begins_list(first):
-        yield from _from_array(first + "".join(lines), fields, label)
+        records = _parsed(first + "".join(lines), label)
+        if isinstance(records, Skipped):
+            yield records
+        else:
+            yield from _from_list(records, fields, f"{label}:", label)
         return
     if first.strip() == "{":
-        text = first + "".join(lines)
-        yield from _from_objects(text, fields, label)
+        parts = _OBJECT_END.split(first + "".join(lines))
+        objects = (
+            _parsed(part, f"{label} record {number}")
+            for number, part in enumerate(parts, start=1)
+        )
+        yield from _from_list(objects, fields, f"{label}:", label)
         return
     for number, line in enumerate(chain([first], lines), start=1):
-        if line.strip():
-            yield from _from_line(line.strip(), fields, label, number)
-
-
-def _from_objects(
-    text: str, fields: Fields, label: str
-) -> Iterator[Document | Skipped]:
-    """Yield the documents of objects that take several lines each and follow one another."""
-    parts = _OBJECT_END.split(text)
-    for number, part in enumerate(parts, start=1):
-        place = f"{label} record {number}"
-        try:
-            record = parse_line(part)
-        except ValueError as error:
-            yield Skipped(place, str(error))
+        if not line.strip():
             continue
-        yield from _from_value(record, fields, label, number, place)
+        place = f"{label} line {number}"
+        value = _parsed(line.strip().removesuffix(","), place)
+        is_list = isinstance(value, list) and value != []
+        if is_list and all(isinstance(item, dict) for item in value):
+            yield from _from_list(value, fields, f"{label}:{number}.", place)
+        else:
+            yield from _from_value(value, fields, f"{label}:{number}", place)
 
 
 def _begins_list(line: str) -> bool:
@@ -328,53 +328,42 @@ def _begins_list(line: str) -> bool:
     return begun == "[" or (begun.startswith("[") and begun.endswith(","))
 
 
-def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Skipped]:
+def _parsed(text: str, place: str) -> Any:
+    """Return the value of a text in JSON, or a Skipped if it has none."""
     if reason := not_unicode(text):
-        yield Skipped(label, reason)
-        return
+        return Skipped(place, reason)
     try:
-        records = parse_line(text)
+        return parse_line(text)
     except ValueError as error:
-        yield Skipped(label, str(error))
-        return
+        return Skipped(place, str(error))
+
+
+def _from_list(
+    records: Iterable[object], fields: Fields, begin: str, place: str
+) -> Iterator[Document | Skipped]:
+    """Yield the documents of listed records.
+
+    Args:
+        begin: the beginning of their ids.
+        place: the place of the list.
+    """
     for number, record in enumerate(records, start=1):
         yield from _from_value(
-            record, fields, label, number, f"{label} record {number}"
+            record, fields, f"{begin}{number}", f"{place} record {number}"
         )
 
 
-def _from_line(
-    line: str, fields: Fields, label: str, number: int
-) -> Iterator[Document | Skipped]:
-    place = f"{label} line {number}"
-    if reason := not_unicode(line):
-        yield Skipped(place, reason)
-        return
-    try:
-        value = parse_line(line.removesuffix(","))
-    except ValueError as error:
-        yield Skipped(place, str(error))
-        return
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, dict) for item in value)
-    ):
-        for item_number, item in enumerate(value, start=1):
-            yield from _from_value(
-                item,
-                fields,
-                label,
-                f"{number}.{item_number}",
-                f"{place} record {item_number}",
-            )
-        return
-    yield from _from_value(value, fields, label, number, place)
-
-
 def _from_value(
-    record: object, fields: Fields, label: str, number: int | str, place: str
+    record: object, fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
+    """Yield the document of a value that should be a record; a Skipped is yielded unchanged.
+
+    Args:
+        name: the document's id, if the record has none.
+    """
+    if isinstance(record, Skipped):
+        yield record
+        return
     if not isinstance(record, dict):
         yield Skipped(
             place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}'
@@ -387,7 +376,7 @@ def _from_value(
     if fields.text not in record:
         names = _usual_names(list(record), fields)
         record = dict(zip(names, record.values(), strict=True))
-    yield from _from_record(record, fields, f"{label}:{number}", place)
+    yield from _from_record(record, fields, name, place)
 
 
 def load_csv(

@@ -38,9 +38,6 @@ _VECTORS = "vectors"
 _IDENTITY = 3 * 8
 """The number of bytes of the keys of a row that are the hashes of id, document and text."""
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
-_COLUMN_TYPES = {
-    name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS
-}
 
 ReadVectors = Callable[[Ints], Floats]
 
@@ -108,10 +105,7 @@ class Segment:
             self.folder = None
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        arrays = {
-            name: np.asarray(self.columns[name], dtype)
-            for name, dtype in _COLUMN_TYPES.items()
-        }
+        arrays = dict(self.columns)
         for name, postings in (("terms", self.terms), ("fields", self.fields)):
             arrays |= {
                 f"{name}.{part}": array for part, array in postings._asdict().items()
@@ -234,46 +228,44 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
         columns = {name: arrays[name] for name in COLUMNS}
         terms = Postings(*(arrays[f"terms.{part}"] for part in Postings._fields))
         fields = Postings(*(arrays[f"fields.{part}"] for part in Postings._fields))
-        _check(columns, terms, fields, first, end)
+        saved = Segment(first, end, columns, terms, fields, folder)
+        _check(saved)
         if len(terms.slots) < array_file.SMALL // 4:
-            _check_slots(len(columns["cell"]), terms, fields)
+            _check_slots(saved)
     except array_file.DAMAGE:
         return None
-    return Segment(first, end, columns, terms, fields, folder)
+    return saved
 
 
 def check_saved(cache: Path) -> list[tuple[Path, str]]:
     """Read all saved segments. Returns each file with its problem, "" for an undamaged file."""
-    told = []
+    problems = []
     for first, ends in sorted(saved_segments(cache).items()):
         for end in ends:
             path = cache / f"cells-{first}-{end}" / _ARRAYS
-            problem = ""
-            try:
-                if not array_file.is_whole(path):
-                    problem = "its bytes are not those that were written"
-            except (OSError, ValueError) as error:
-                problem = str(error)
-            if not problem and load(cache, first, end) is None:
+            whole = load(cache, first, end)
+            problem = _damage_of(path)
+            if not problem and whole is None:
                 problem = "its parts do not fit together"
-            told.append((path, problem))
+            problems.append((path, problem))
             vectors = path.with_name(_VECTORS)
-            if os.path.lexists(vectors):
-                told.append((vectors, _problem_of(vectors, load(cache, first, end))))
-    return told
+            if not os.path.lexists(vectors):
+                continue
+            problem = _damage_of(vectors)
+            is_known = whole is not None and not problem
+            if is_known and _load_vectors(vectors, len(whole or ())) is None:
+                problem = "it cannot be read"
+            problems.append((vectors, problem))
+    return problems
 
 
-def _problem_of(vectors: Path, whole: Segment | None) -> str:
+def _damage_of(path: Path) -> str:
+    """Return why a saved file is not as it was written, or "" if it is."""
     try:
-        if not array_file.is_whole(vectors):
-            return "its bytes are not those that were written"
+        is_whole = array_file.is_whole(path)
     except (OSError, ValueError) as error:
         return str(error)
-    return (
-        "it cannot be read"
-        if whole is not None and _load_vectors(vectors, len(whole)) is None
-        else ""
-    )
+    return "" if is_whole else "its bytes are not those that were written"
 
 
 def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
@@ -285,31 +277,25 @@ def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _check(
-    columns: Mapping[str, npt.NDArray[Any]],
-    terms: Postings,
-    fields: Postings,
-    first: int,
-    end: int,
-) -> None:
+def _check(saved: Segment) -> None:
     """Raise ValueError for arrays that do not fit together."""
-    count = len(columns["cell"])
-    if any(len(column) != count for column in columns.values()):
+    count = len(saved)
+    if any(len(column) != count for column in saved.columns.values()):
         raise ValueError("its columns have different lengths")
-    cells = columns["cell"]
-    if count and not first <= int(cells[0]) <= int(cells[-1]) < end:
+    cells = saved.columns["cell"]
+    if count and not saved.first <= int(cells[0]) <= int(cells[-1]) < saved.end:
         raise ValueError("it holds other cells than its folder's name states")
-    for one in (terms, fields):
+    for one in (saved.terms, saved.fields):
         sizes = {len(one.slots), len(one.counts), int(one.starts[-1])}
         if len(one.starts) != len(one.keys) + 1 or len(sizes) > 1:
             raise ValueError("its postings do not fit together")
 
 
-def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
-    for one in (terms, fields):
+def _check_slots(saved: Segment) -> None:
+    for one in (saved.terms, saved.fields):
         lowest = one.slots.min(initial=0)
         highest = one.slots.max(initial=-1)
-        if lowest < 0 or highest >= count:
+        if lowest < 0 or highest >= len(saved):
             raise ValueError("its postings name slots that do not exist")
 
 

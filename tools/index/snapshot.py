@@ -28,7 +28,13 @@ from ras_agent.tools.index.passages import (
     read_passages,
     read_vectors,
 )
-from ras_agent.tools.index.segment import Segment, from_rows, load, saved_segments
+from ras_agent.tools.index.segment import (
+    Segment,
+    from_rows,
+    joined,
+    load,
+    saved_segments,
+)
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import (
     JoinedVectors,
@@ -72,9 +78,6 @@ def read_state(transaction: Transaction, database: Database) -> State:
         raise IndexMismatch(f"{where} is damaged ({error}): {anew}") from error
 
 
-_NAMES = ("id", "document_id")
-
-
 class FieldValues:
     """Holds values of passages by cell, read when a filter first asks for the prefix of an id or the order of a field.
 
@@ -98,7 +101,7 @@ class FieldValues:
                 # a running transaction may still write another passage to this cell
                 if passage is None:
                     continue
-                for name in _NAMES:
+                for name in _COLUMN_OF:
                     self._by_key.setdefault(name, {})[cell] = [getattr(passage, name)]
                 values: list[Any] = texts_of(passage, key)
                 if condition.is_ordered:
@@ -154,6 +157,11 @@ class Snapshot:
         return Snapshot(
             self.database, self.state, segments, self.dead, self.values, self.tokeniser
         )
+
+    def joined(self, segments: Sequence[Segment]) -> Segment:
+        """Return consecutive segments joined into one, without deleted passages."""
+        settings = self.manifest.vectors if self.manifest.embedder else None
+        return joined(segments, self.dead, settings, self.read_vectors)
 
     @cached_property
     def order(self) -> Ints | None:
@@ -436,7 +444,7 @@ def _longest(
 ) -> Segment | None:
     """Return the longest segment that begins at cell `first`, in memory or saved, or None if there is none."""
     here = at_hand.get(first)
-    for end in saved.get(first, ()) if cache else ():
+    for end in saved.get(first, ()):
         if end > cells or (here is not None and end <= here.end):
             continue
         assert cache

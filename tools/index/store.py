@@ -30,7 +30,7 @@ from ras_agent.tools.index import segment
 from ras_agent.tools.index.attached import all_attached
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes, delete, put
-from ras_agent.tools.index.manifest_embedder import (
+from ras_agent.tools.index.manifest import (
     begin_manifest,
     check_embedder,
     remembered_embedder,
@@ -314,17 +314,7 @@ class PassageIndex:
 
     def add(self, passages: Iterable[Passage]) -> Changes:
         """Append passages. Raises ValueError for an id that is given twice or already stored; then nothing is added."""
-        batch = list(passages)
-        return self._write(
-            lambda transaction, now: put(
-                transaction,
-                now,
-                batch,
-                self._writing_embedder(),
-                replace_existing=False,
-                whole_documents=False,
-            )
-        )
+        return self._put(passages, replace_existing=False, whole_documents=False)
 
     def upsert(
         self, passages: Iterable[Passage], *, whole_documents: bool = False
@@ -336,15 +326,15 @@ class PassageIndex:
             whole_documents: whether the passages are complete documents, so that other stored passages of these are
                 deleted.
         """
+        return self._put(
+            passages, replace_existing=True, whole_documents=whole_documents
+        )
+
+    def _put(self, passages: Iterable[Passage], **how: bool) -> Changes:
         batch = list(passages)
         return self._write(
             lambda transaction, now: put(
-                transaction,
-                now,
-                batch,
-                self._writing_embedder(),
-                replace_existing=True,
-                whole_documents=whole_documents,
+                transaction, now, batch, self._writing_embedder(), **how
             )
         )
 
@@ -457,15 +447,12 @@ class PassageIndex:
         now = self._take()
         for one in now.segments:
             one.look()
-        settings = _vector_settings(now)
         segments = _joined(now)
         for number, one in enumerate(segments):
             # deleted passages are never saved; without a cache, segments are not made again just to drop them
             saves = self.cache is not None and (one.folder is None or remains)
             if saves and one.is_among(now.dead).any():
-                segments[number] = segment.joined(
-                    [one], now.dead, settings, now.read_vectors
-                )
+                segments[number] = now.joined([one])
         self.snapshot = self._committed = now.with_segments(segments)
         if self.cache is None:
             return
@@ -476,8 +463,8 @@ class PassageIndex:
             if one.folder is None and len(one) >= segment.SAVED_FROM
         ]
         for one in fresh:
-            if settings is not None:
-                one.vectors(settings, now.read_vectors)
+            if now.manifest.embedder:
+                one.vectors(now.manifest.vectors, now.read_vectors)
             one.save(folder)
         if fresh or remains:
             segment.clear_away(folder, segments)
@@ -511,17 +498,8 @@ def _joined(snapshot: Snapshot) -> list[Segment]:
     segments = list(snapshot.segments)
     start = segment.too_small(segments)
     if start < len(segments):
-        settings = _vector_settings(snapshot)
-        segments[start:] = [
-            segment.joined(
-                segments[start:], snapshot.dead, settings, snapshot.read_vectors
-            )
-        ]
+        segments[start:] = [snapshot.joined(segments[start:])]
     return segments
-
-
-def _vector_settings(snapshot: Snapshot) -> VectorSettings | None:
-    return snapshot.manifest.vectors if snapshot.manifest.embedder else None
 
 
 def _check_free(path: Path) -> None:

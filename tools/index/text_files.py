@@ -99,6 +99,10 @@ class NotText(Exception):
         self.pages = pages
 
 
+Convert = Callable[[FileContent, OnRead], Converted]
+"""Returns the text of a file that is not a text file; see `conversions.convert`."""
+
+
 def name_of(path: Path | str) -> str:
     """Return the path of a file as UTF-8, whatever the locale's encoding is.
 

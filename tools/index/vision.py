@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -11,7 +10,13 @@ from typing import Any
 from ras_agent.contracts.errors import RasError
 from ras_agent.running.calling import StillRunning, call
 from ras_agent.running.recent import RecentResults
-from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead
+from ras_agent.tools.index.text_files import (
+    Convert,
+    Converted,
+    FileContent,
+    NotText,
+    OnRead,
+)
 
 PICTURES = {
     ".png": ("image/png", b"\x89PNG"),
@@ -50,9 +55,7 @@ class Vision:
         return text
 
 
-def with_vision(
-    vision: Vision, convert: Callable[[FileContent, OnRead], Converted]
-) -> Callable[[FileContent, OnRead], Converted]:
+def with_vision(vision: Vision, convert: Convert) -> Convert:
     """Return a conversion in which a model describes pictures; other files are converted by `convert`.
 
     The conversion raises NotText for a file that is not a picture or is too large, and if the model returns no

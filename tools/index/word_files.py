@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from ras_agent.tools.index.archives import parsed_xml, with_parts
 from ras_agent.tools.index.looks import DEEPEST, OFF, Look, take_out
@@ -30,9 +30,27 @@ _MOST_COLUMNS = 63  # the maximum number of columns in a Word table
 _LEVELS = {"superscript": RAISED, "subscript": LOWERED}
 
 
-def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
-    """Return a Word file as its converter should read it, and the number of parts that are left out, by reason."""
+class PreparedWord(NamedTuple):
+    """Holds a Word file as its converter should read it."""
+
+    data: bytes
+    left_out: Counter[str]
+    """The number of parts that are left out, by reason."""
+    tables: dict[str, str]
+    """The large tables as Markdown, by the marks in their places."""
+
+
+def prepare_word(data: bytes, large: int) -> PreparedWord:
+    """Return a Word file as its converter should read it.
+
+    A mark stands in place of each large table: the library takes a quarter of a millisecond for each cell, which is
+    nearly all of the time for such a table.
+
+    Args:
+        large: the number of cells from which a table is large.
+    """
     left_out: Counter[str] = Counter()
+    tables: dict[str, str] = {}
     parts: dict[str, bytes] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -40,18 +58,30 @@ def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
         if _STYLES in names:
             styles = _styles(archive.read(_STYLES))
         for name in _PARTS:
-            if name in names:
-                content = archive.read(name)
-                parts[name] = _prepared_part(content, styles, left_out)
-    return with_parts(data, parts), left_out
+            if name not in names:
+                continue
+            root = parsed_xml(archive.read(name))
+            _prepare_part(root, styles, left_out)
+            cells = sum(1 for _ in root.iter("{*}tc"))
+            if name == _BODY and cells >= large:
+                parts[name] = _with_marks(root, tables, large)
+            else:
+                parts[name] = _written(root)
+    return PreparedWord(with_parts(data, parts), left_out, tables)
 
 
-def _prepared_part(
-    content: bytes, styles: Mapping[str, Look], left_out: Counter[str]
-) -> bytes:
+def _written(root: Any) -> bytes:
     import lxml.etree as etree
 
-    root = parsed_xml(content)
+    written: bytes = etree.tostring(
+        root, encoding="UTF-8", xml_declaration=True, standalone=True
+    )
+    return written
+
+
+def _prepare_part(
+    root: Any, styles: Mapping[str, Look], left_out: Counter[str]
+) -> None:
     has_ground = root.find(f"{_WORD}background") is not None
     for moved in list(root.iter(f"{_WORD}moveTo")):
         moved.tag = f"{_WORD}ins"
@@ -71,10 +101,6 @@ def _prepared_part(
             take_out(run, look.reason, left_out)
         elif look.level:
             last.mark(run, look.level)
-    written = etree.tostring(
-        root, encoding="UTF-8", xml_declaration=True, standalone=True
-    )
-    return bytes(written)
 
 
 def _complete_row(row: Any, left_out: Counter[str]) -> None:
@@ -251,30 +277,10 @@ class _LastMarked:
         self._level = level
 
 
-def without_large_tables(data: bytes, least: int) -> tuple[bytes, dict[str, str]]:
-    """Return a Word file with a mark in place of each large table, and the tables as Markdown, by their marks.
-
-    The library takes a quarter of a millisecond for each cell, which is nearly all of the time for a large table.
-
-    Args:
-        least: the number of cells from which a table is large.
-    """
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        if _BODY not in archive.namelist():
-            return data, {}
-        content = archive.read(_BODY)
-    if content.count(b":tc>") < least:
-        return data, {}
-    tables: dict[str, str] = {}
-    content = _with_marks(content, tables, least)
-    return with_parts(data, {_BODY: content}), tables
-
-
-def _with_marks(content: bytes, tables: dict[str, str], least: int) -> bytes:
+def _with_marks(document: Any, tables: dict[str, str], least: int) -> bytes:
     """Return the body of a Word file with marks in place of its large tables, which are added to `tables`."""
     import lxml.etree as etree
 
-    document = parsed_xml(content)
     seed = token_hex(8)
     parts: list[bytes] = []
     for part in document.find("{*}body"):

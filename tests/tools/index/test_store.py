@@ -23,12 +23,13 @@ from ras_agent.contracts.errors import (
     UnknownName,
 )
 from ras_agent.contracts.records import Passage
-from ras_agent.tools.index import manifest_embedder, segment
+from ras_agent.tools.index import manifest, segment
 from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes
 from ras_agent.tools.index.passages import hash_of, indexed_text
 from ras_agent.tools.index.segment import Segment
+from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
@@ -904,7 +905,7 @@ def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(
     "at",
     [
         (segment, "clear_away"),
-        (segment, "joined"),
+        (Snapshot, "joined"),
         (Segment, "save"),
         (array_file, "write_arrays"),
         (SqliteDatabase, "compact"),
@@ -974,7 +975,7 @@ def hashes_of(passage: Passage) -> list[bytes]:
 
 @saving
 @pytest.mark.parametrize(
-    "at", [(array_file, "write_arrays"), (VectorIndex, "save"), (segment, "joined")]
+    "at", [(array_file, "write_arrays"), (VectorIndex, "save"), (Snapshot, "joined")]
 )
 def test_a_killed_addition_is_there_and_the_next_write_saves_its_segment(
     at: tuple[Any, str],
@@ -1645,7 +1646,7 @@ def test_an_embedder_that_has_changed_under_its_name_is_refused(
         name, dimension = hash_embedder.name, hash_embedder.dimension + 1
 
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
-    monkeypatch.setattr(manifest_embedder, "reopened_embedder", lambda *_: Wider())
+    monkeypatch.setattr(manifest, "reopened_embedder", lambda *_: Wider())
     with pytest.raises(IndexMismatch, match="was built with embedder"):
         _ = PassageIndex.open(tmp_path / "index").embedder
 

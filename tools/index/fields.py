@@ -61,41 +61,60 @@ def fields_of(rules: FieldRules, inner: str) -> Fields:
     return next(fitting, USUAL_FIELDS)
 
 
-class RememberedFields:
-    """Stores and returns the rules by which the folders and files that a user named are read."""
+class Remembered:
+    """Stores and returns how the folders and files that a user named are read, and the metadata that they were given."""
 
-    def __init__(self, journal: Journal, given: FieldRules) -> None:
-        """Take the journal, which stores the rules, and the rules given for this run."""
+    def __init__(
+        self, journal: Journal, fields: FieldRules, metadata: Mapping[str, Any]
+    ) -> None:
+        """Take the journal, which stores both, and the rules and metadata given for this run."""
         self._journal = journal
-        self._given = dict(given)
+        self._rules = dict(fields)
+        self._metadata = dict(metadata)
+        self._known: dict[Path, dict[str, Any]] = {}
 
     def remember(self, root: Path) -> None:
-        """Store the given rules for `root` and everything in it, before its present rules."""
-        if self._given:
-            known = {
-                pattern: one
-                for pattern, one in self._known(root).items()
-                if pattern not in self._given
-            }
-            rules = {**self._given, **known}
+        """Store the given rules for `root` and everything in it, before its present rules, and the given metadata;
+        its other metadata is kept."""
+        if self._rules:
+            rules = {**self._rules}
+            for pattern, fields in self._rules_at(root).items():
+                rules.setdefault(pattern, fields)
             # always last: it is for the files that no other pattern matches
             if ALL_FILES in rules:
                 rules[ALL_FILES] = rules.pop(ALL_FILES)
-            self._journal.put_note(
-                "fields",
-                root,
-                json.dumps({name: asdict(fields) for name, fields in rules.items()}),
-            )
+            written = {name: asdict(fields) for name, fields in rules.items()}
+            self._journal.put_note("fields", root, json.dumps(written))
+        if self._metadata:
+            values = {**self._metadata_at(root), **self._metadata}
+            self._known[root] = values
+            self._journal.put_note("metadata", root, json.dumps(values))
 
-    def of(self, root: Path, inner: str) -> Fields:
+    def fields_of(self, root: Path, inner: str) -> Fields:
         """Return the fields of a file by the rules of its source, else of the nearest folder above that has rules."""
-        return fields_of(self._known(root), inner or root.name)
+        return fields_of(self._rules_at(root), inner or root.name)
 
-    def _known(self, root: Path) -> dict[str, Fields]:
+    def metadata_of(self, place: Path) -> dict[str, Any]:
+        """Return the metadata fields of a file: its own and those of the folders that contain it, of which the nearest
+        counts.
+        """
+        found: dict[str, Any] = {}
+        for path in (*reversed(place.parents), place):
+            found |= self._metadata_at(path)
+        return without_none(found)
+
+    def _rules_at(self, root: Path) -> dict[str, Fields]:
         for path in (root, *root.parents):
             if stored := self._journal.note_at("fields", path):
                 return stored_rules(stored)
         return {}
+
+    def _metadata_at(self, path: Path) -> dict[str, Any]:
+        """Return the metadata given to this folder or file itself; a field that was removed has the value None."""
+        if path not in self._known:
+            stored = self._journal.note_at("metadata", path)
+            self._known[path] = json.loads(stored or "{}")
+        return self._known[path]
 
 
 def text_patterns(rules: Iterable[FieldRules]) -> tuple[str, ...]:
@@ -112,37 +131,3 @@ def stored_rules(text: str) -> dict[str, Fields]:
     """Return the rules that the journal stores as JSON."""
     found = json.loads(text)
     return {pattern: Fields(**fields) for pattern, fields in found.items()}
-
-
-class GivenMetadata:
-    """Stores and returns the metadata that a user gave to the folders and files that they named."""
-
-    def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
-        """Take the journal, which stores the metadata, and the metadata given for this run."""
-        self._journal = journal
-        self._given = dict(given)
-        self._known: dict[Path, dict[str, Any]] = {}
-
-    def remember(self, root: Path) -> None:
-        """Store the given fields for `root`; its other fields are kept."""
-        if self._given:
-            values = {**self.at(root), **self._given}
-            self._known[root] = values
-            self._journal.put_note("metadata", root, json.dumps(values))
-
-    def of(self, place: Path) -> dict[str, Any]:
-        """Return the metadata fields of a file: its own and those of the folders that contain it, of which the nearest
-        counts.
-        """
-        found: dict[str, Any] = {}
-        for path in (*reversed(place.parents), place):
-            found |= self.at(path)
-        return without_none(found)
-
-    def at(self, path: Path) -> dict[str, Any]:
-        """Return the metadata given to this folder or file itself; a field that was removed has the value None."""
-        if path not in self._known:
-            self._known[path] = json.loads(
-                self._journal.note_at("metadata", path) or "{}"
-            )
-        return self._known[path]

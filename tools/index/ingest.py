@@ -33,8 +33,7 @@ from ras_agent.tools.index.fields import (
     TEXT,
     FieldRules,
     Fields,
-    GivenMetadata,
-    RememberedFields,
+    Remembered,
     stored_rules,
     text_patterns,
 )
@@ -309,8 +308,7 @@ class _IngestRun:
         self._journal = journal
         self._chunking = chunking
         self._strict = strict
-        self._fields = RememberedFields(journal, fields)
-        self._given = GivenMetadata(journal, metadata)
+        self._remembered = Remembered(journal, fields, metadata)
         self._metadata = dict[str, Any]()
         self._on_progress = on_progress
         self._way = ""
@@ -347,8 +345,7 @@ class _IngestRun:
             self._journal.drop_empty_sources()
         moved = take_over_moved(files, self._journal)
         for root in {file.root for file in files}:
-            self._fields.remember(root)
-            self._given.remember(root)
+            self._remembered.remember(root)
         known_roots = self._journal.sources()
         new = any(
             file.root not in known_roots and not self._journal.file_at(file.place)
@@ -397,8 +394,8 @@ class _IngestRun:
         label = label_of(file, self._journal)
         self._file = label
         began = self._bytes
-        fields = self._fields.of(file.root, file.inner)
-        self._metadata = self._given.of(file.place)
+        fields = self._remembered.fields_of(file.root, file.inner)
+        self._metadata = self._remembered.metadata_of(file.place)
         self._apart = file.apart
         self._way = json.dumps([READING, asdict(self._chunking), asdict(fields)])
         if self._metadata:

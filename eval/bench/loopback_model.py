@@ -27,7 +27,6 @@ import json
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +34,8 @@ from functools import partial
 from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
+
+from aiohttp import web
 
 from ras_agent.contracts.marks import (
     ANSWER,
@@ -51,6 +52,7 @@ from ras_agent.contracts.marks import (
 )
 
 _FACTS_A_PASSAGE = 4
+_LONGEST = 2**30  # of a request, in bytes
 _SUBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|")
 _OBJECT = re.compile(rf"\| {OBJECT} ([^)]+)\)")
 _PASSAGE = re.compile(
@@ -114,13 +116,12 @@ def answer(prompt: str) -> str:
 
 
 _ROLES: dict[str, Callable[[str], str]] = {
-    **{
-        "planner": plan,
-        "explorer": explore,
-        "extractor": extract,
-        "scribe": partial(extract, count=10),
-    },
-    **{"reasoner": reason, "answerer": answer},
+    "planner": plan,
+    "explorer": explore,
+    "extractor": extract,
+    "scribe": partial(extract, count=10),
+    "reasoner": reason,
+    "answerer": answer,
 }
 
 
@@ -129,8 +130,8 @@ def _number(text: str) -> int:
 
 
 @dataclass
-class _Ledger:
-    """Counts the requests on all connections."""
+class _Server:
+    """Answers the requests of all clients, and counts them."""
 
     latency: float
     window: int | None = None
@@ -143,118 +144,65 @@ class _Ledger:
     answers_left: int | None = None
     prompts: set[bytes] = field(default_factory=set)
 
-    def counts(self) -> dict[str, int]:
+    def application(self) -> web.Application:
+        """Return the application with the paths that the module's docstring lists."""
+        application = web.Application(client_max_size=_LONGEST)
+        routes = application.router
+        routes.add_get("/counts", self.counts)
+        routes.add_put("/gate", self.gate)
+        if self.window and not self.vague:
+            routes.add_get("/v1/models", self.models)
+        routes.add_post("/{path:.*}", self.complete)
+        return application
+
+    async def counts(self, request: web.Request) -> web.Response:
         counted = {}
         for name in ("received", "answered", "repeated", "refused", "longest"):
             counted[name] = getattr(self, name)
-        return counted
+        return web.json_response(counted)
 
+    async def gate(self, request: web.Request) -> web.Response:
+        content = await request.json()
+        self.answers_left = content["answer"]
+        return await self.counts(request)
 
-class _Connection(asyncio.Protocol):
-    """Serves one connection. To be fast it speaks only the part of HTTP/1.1 that a chat client needs."""
+    async def models(self, request: web.Request) -> web.Response:
+        model = {"id": "loopback", "max_model_len": self.window}
+        return web.json_response({"object": "list", "data": [model]})
 
-    def __init__(self, ledger: _Ledger) -> None:
-        self._ledger = ledger
-        self._buffer = b""
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head = self._buffer[:end]
-            length = 0
-            for line in head.split(b"\r\n")[1:]:
-                name, _, value = line.partition(b":")
-                if name.lower() == b"content-length":
-                    length = int(value)
-            if len(self._buffer) < end + 4 + length:
-                return
-            body = self._buffer[end + 4 : end + 4 + length]
-            self._buffer = self._buffer[end + 4 + length :]
-            self._serve(head.split(b" ", 2)[:2], body)
-
-    def _serve(self, line: list[bytes], body: bytes) -> None:
-        ledger = self._ledger
-        if line == [b"GET", b"/counts"]:
-            self._send(ledger.counts())
-        elif line == [b"PUT", b"/gate"]:
-            ledger.answers_left = json.loads(body)["answer"]
-            self._send(ledger.counts())
-        elif line == [b"GET", b"/v1/models"] and ledger.window and not ledger.vague:
-            self._send(
-                {
-                    "object": "list",
-                    "data": [{"id": "loopback", "max_model_len": ledger.window}],
-                }
-            )
-        elif line[0] == b"POST":
-            ledger.received += 1
-            key = hashlib.sha256(body).digest()
-            ledger.repeated += key in ledger.prompts
-            if ledger.answers_left is not None:
-                if ledger.answers_left == 0:
-                    return  # the request never gets a reply
-                ledger.answers_left -= 1
-            asyncio.get_running_loop().call_later(
-                ledger.latency, self._reply, key, body
-            )
-        else:
-            self._send(
-                {
-                    "error": {
-                        "message": "unknown path",
-                        "type": "loopback",
-                        "code": None,
-                    }
-                },
-                b"404 Not Found",
-            )
-
-    def _reply(self, key: bytes, body: bytes) -> None:
-        if self._transport.is_closing():
-            return
-        request = json.loads(body)
-        prompt = sum(
-            map(tokens, (str(turn["content"]) for turn in request["messages"]))
-        )
-        if refusal := self._refusal(
-            prompt,
-            request.get("max_tokens") or request.get("max_completion_tokens") or 0,
-        ):
-            self._ledger.refused += 1
-            self._send(
-                {"error": {"message": refusal, "type": "BadRequestError", "code": 400}},
-                b"400 Bad Request",
-            )
-            return
-        self._ledger.longest = max(self._ledger.longest, prompt)
-        self._ledger.prompts.add(key)
-        self._ledger.answered += 1
-        self._send(completion(request))
+    async def complete(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        key = hashlib.sha256(body).digest()
+        self.received += 1
+        self.repeated += key in self.prompts
+        if self.answers_left is not None:
+            if self.answers_left == 0:
+                await asyncio.Event().wait()  # the request never gets a reply
+            self.answers_left -= 1
+        await asyncio.sleep(self.latency)
+        asked = json.loads(body)
+        prompt = sum(tokens(str(turn["content"])) for turn in asked["messages"])
+        reply = asked.get("max_tokens") or asked.get("max_completion_tokens") or 0
+        refusal = self._refusal(prompt, reply)
+        if refusal:
+            self.refused += 1
+            error = {"message": refusal, "type": "BadRequestError", "code": 400}
+            return web.json_response({"error": error}, status=400)
+        self.longest = max(self.longest, prompt)
+        self.prompts.add(key)
+        self.answered += 1
+        return web.json_response(completion(asked))
 
     def _refusal(self, prompt: int, reply: int) -> str:
         """Return a vLLM server's error for a prompt that does not fit into the window; "" if it fits."""
-        window = self._ledger.window
-        if window is None or prompt + max(reply, 1) <= window:
+        if self.window is None or prompt + max(reply, 1) <= self.window:
             return ""
-        if self._ledger.vague:
+        if self.vague:
             return "Input is too long for requested model."
         return (
-            f"This model's maximum context length is {window} tokens. However, you requested {reply} output tokens and "
-            f"your prompt contains {prompt} input tokens. Please reduce the length of the input prompt."
+            f"This model's maximum context length is {self.window} tokens. However, you requested {reply} output tokens "
+            f"and your prompt contains {prompt} input tokens. Please reduce the length of the input prompt."
         )
-
-    def _send(self, value: Any, status: bytes = b"200 OK") -> None:
-        data = json.dumps(value).encode()
-        head = (
-            b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-            % (status, len(data))
-        )
-        self._transport.write(head + data)
 
 
 def tokens(text: str) -> int:
@@ -271,12 +219,10 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
     )
     output_tokens = len(reply.split())
     return {
-        **{
-            "id": "c1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": request["model"],
-        },
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request["model"],
         "choices": [
             {
                 "index": 0,
@@ -355,22 +301,15 @@ def serving(
         process.stdin.close()
 
 
-async def _serve(latency: float, window: int | None, vague: bool) -> None:
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    ledger = _Ledger(latency, window, vague)
-    server = await loop.create_server(
-        lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024
+async def _serve(server: _Server) -> None:
+    # a client that leaves ends its handler, so that its request is not counted as answered
+    runner = web.AppRunner(
+        server.application(), access_log=None, handler_cancellation=True
     )
-    print(server.sockets[0].getsockname()[1], flush=True)
-
-    def wait_for_the_end() -> None:
-        sys.stdin.read()
-        loop.call_soon_threadsafe(ended.set)
-
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
-    await ended.wait()
-    server.close()
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -398,7 +337,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.core is not None:
         os.sched_setaffinity(0, (options.core,))
-    asyncio.run(_serve(options.latency, options.window, options.vague))
+    asyncio.run(_serve(_Server(options.latency, options.window, options.vague)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from ras_agent.eval.bench.retrieval import (
     synthetic_passages,
     synthetic_queries,
 )
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, median_row
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -85,21 +84,13 @@ def bench_rows(
             "FAISS, the peer of this benchmark, is not installed: pip install faiss-cpu"
         )
     for size in sizes:
-        ours, theirs = (
-            median(column) for column in zip(*_times(size, queries), strict=True)
-        )
-        yield BenchRow(
-            f"dense, {size:,} passages",
-            "ms",
-            1e3 * ours,
-            "FAISS, vector given",
-            1e3 * theirs,
-            at_most=2,
-        )
+        name = f"dense, {size:,} passages"
+        times = _times(size, queries)
+        yield median_row(name, "ms", "FAISS, vector given", times, at_most=2)
 
 
 def _times(size: int, queries: int) -> list[tuple[float, float]]:
-    """Return the seconds of each query, ours and FAISS's."""
+    """Return the milliseconds of each query, ours and FAISS's."""
     import faiss
 
     embedder = DrawnEmbedder()
@@ -118,12 +109,8 @@ def _times(size: int, queries: int) -> list[tuple[float, float]]:
         try:
             for text in synthetic_queries(queries):
                 vector = embedder.embed([text])
-                times.append(
-                    (
-                        fastest(retriever.retrieve, text, _K),
-                        fastest(bare.search, vector, _K),
-                    )
-                )
+                ours = fastest(retriever.retrieve, text, _K)
+                times.append((ours, fastest(bare.search, vector, _K)))
         finally:
             faiss.omp_set_num_threads(threads)
     return times

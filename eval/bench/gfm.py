@@ -9,7 +9,6 @@ entities, see lab/gfm-speed.md.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from itertools import product
 from statistics import fmean
@@ -20,9 +19,9 @@ import numpy.typing as npt
 
 from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.contracts.errors import needs_extra
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, processor_ms
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
-from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
+from ras_agent.tools.gfm.cached_rows import cache_rows
 from ras_agent.tools.gfm.cpu import FastGFM
 from ras_agent.tools.gfm.cpu_kernels import propagate
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
@@ -108,23 +107,20 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
         ):
             fast = FastGFM(network, graph)
             inputs = torch.from_numpy(graph.vectors)
-            ours = []
-            theirs = []
+            times = []
             for question, start in [
                 (questions[0], starts[0]),
                 *zip(questions, starts, strict=True),
             ]:
-                began = time.process_time()
-                fast.scores(question[None], [start])
-                ours.append(1e3 * (time.process_time() - began))
-                began = time.process_time()
+                mine = processor_ms(fast.scores, question[None], [start])
                 with torch.inference_mode():
-                    plain_pass(network, graph, inputs, question, start, None)
-                theirs.append(1e3 * (time.process_time() - began))
-            name = f"GFM of width {width}, {entities:,} entities"
-            cost, other = fmean(ours[1:]), fmean(theirs[1:])  # the first compiles
+                    whole = processor_ms(
+                        plain_pass, network, graph, inputs, question, start
+                    )
+                times.append((mine, whole))
+            cost, other = map(fmean, zip(*times[1:], strict=True))  # the first compiles
             yield BenchRow(
-                name,
+                f"GFM of width {width}, {entities:,} entities",
                 "ms of processor",
                 cost,
                 "whole graph",
@@ -170,7 +166,6 @@ def plain_pass(
     vectors: Tensor,
     question: Floats,
     start: GFMStart,
-    relation_states: list[CachedRows] | None,
 ) -> Floats:
     """Return the entities' scores as the published code computes them: one kernel for messages, then products
     over the whole graph.
@@ -187,17 +182,11 @@ def plain_pass(
     initial[torch.from_numpy(start.entities)] = (
         torch.from_numpy(start.weights)[:, None] * query
     )
-    inputs = None
-    if relation_states is None:
-        inputs = relation_inputs(weights, vectors)
+    inputs = relation_inputs(weights, vectors)
     everyone = np.arange(graph.entities)
     state = initial
     for layer in range(layer_count(weights)):
-        if inputs is not None:
-            states = cache_rows(project_relations(weights, layer, inputs), half=False)
-        else:
-            assert relation_states is not None
-            states = relation_states[layer]
+        states = cache_rows(project_relations(weights, layer, inputs), half=False)
         total = torch.empty_like(state)
         propagate(graph, everyone, everyone, state, states, total)
         state = update(weights, layer, state, total + initial)

@@ -16,16 +16,14 @@ from __future__ import annotations
 import json
 import random
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from statistics import median
 from typing import Any
 
 from ras_agent.contracts.errors import needs_extra
 from ras_agent.contracts.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.contracts.records import Passage, Source, Step, Triple
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, median_row, processor_ms
 from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.trace import Trace
@@ -34,6 +32,7 @@ from ras_agent.tools.structure.parse_triples import parse_triples
 Job = Callable[[], object]
 
 _HOPS = 5
+_WARM_UP = 2  # the first runs, which are not counted
 _AT_MOST = {"parse": 45.0, "merge": 3.0, "page": 8.0}
 _PLAIN = re.compile(
     rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([^)]*)\)"
@@ -47,19 +46,14 @@ def bench_rows(runs: int = 15, size: int = 100) -> Iterator[BenchRow]:
         MissingExtra: networkx is not installed.
     """
     for name, peer, ours, theirs in _jobs(size):
-        mine = []
-        of_peer = []
-        for number in range(-2, runs):  # the first two warm up
-            times = (_milliseconds(ours), _milliseconds(theirs))
-            if number >= 0:
-                mine.append(times[0])
-                of_peer.append(times[1])
-        yield BenchRow(
+        times = []
+        for _ in range(_WARM_UP + runs):
+            times.append((processor_ms(ours), processor_ms(theirs)))
+        yield median_row(
             f"{name}, {size} facts",
             "ms of processor",
-            median(mine),
             peer,
-            median(of_peer),
+            times[_WARM_UP:],
             at_most=_AT_MOST[name],
         )
 
@@ -85,12 +79,6 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
         ),
         ("page", "json.dumps", partial(trace_html, trace), partial(_dumped, trace)),
     ]
-
-
-def _milliseconds(call: Job) -> float:
-    began = time.process_time()
-    call()
-    return 1000 * (time.process_time() - began)
 
 
 def _facts(count: int) -> tuple[Triple, ...]:

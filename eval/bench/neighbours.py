@@ -21,10 +21,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
-from statistics import median
 
 from ras_agent.contracts.errors import SettingsError
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, median_row
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.graphs.resolve import create_agent
 from ras_agent.running.program import run_program
@@ -44,29 +43,18 @@ def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
 
     A figure is the median of `runs`; the three situations are measured in turn.
     """
-    idle: list[float] = []
-    busy: list[float] = []
-    bounded: list[float] = []
+    times: dict[str, list[tuple[float, float]]] = {}
     for _ in range(runs):
-        idle.append(_of_own_process())
+        idle = _of_own_process()
         with _busy_programs():
-            busy.append(_of_own_process())
+            pair = (_of_own_process(), idle)
+        times.setdefault("beside a busy process", []).append(pair)
         if _THREADS.exists():
-            bounded.append(_of_own_process(_ONE_PROCESSOR))
-    yield _row("offline answers beside a busy process", busy, idle)
-    if bounded:
-        yield _row("offline answers on one processor of several", bounded, idle)
-
-
-def _row(name: str, ours: list[float], idle: list[float]) -> BenchRow:
-    return BenchRow(
-        name=name,
-        unit="s of processor",
-        ours=median(ours),
-        peer=_IDLE,
-        theirs=median(idle),
-        at_most=_AT_MOST,
-    )
+            pair = (_of_own_process(_ONE_PROCESSOR), idle)
+            times.setdefault("on one processor of several", []).append(pair)
+    for place, pairs in times.items():
+        name = f"offline answers {place}"
+        yield median_row(name, "s of processor", _IDLE, pairs, _AT_MOST)
 
 
 @contextmanager

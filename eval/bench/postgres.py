@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 from ras_agent.config.address import Address
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
-from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.running.protocols import Retriever
+from ras_agent.eval.bench.rows import BenchRow, median_row, wall_ms
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 
@@ -47,24 +44,12 @@ def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
                 retrievers.append(retriever_over(index, "bm25"))
             times = []
             for query in synthetic_queries(queries):
-                times.append(tuple(_milliseconds(one, query) for one in retrievers))
+                files, server = (wall_ms(one.retrieve, query, _K) for one in retrievers)
+                times.append((server, files))
         finally:
             _drop(places[1])
-    files, server = (median(column) for column in zip(*times, strict=True))
-    yield BenchRow(
-        f"bm25 in PostgreSQL, {size:,} passages",
-        "ms",
-        server,
-        "the same in a folder",
-        files,
-        at_most=5,
-    )
-
-
-def _milliseconds(retriever: Retriever, query: str) -> float:
-    began = time.perf_counter()
-    retriever.retrieve(query, _K)
-    return 1e3 * (time.perf_counter() - began)
+    name = f"bm25 in PostgreSQL, {size:,} passages"
+    yield median_row(name, "ms", "the same in a folder", times, at_most=5)
 
 
 def _drop(address: Address) -> None:

@@ -39,7 +39,7 @@ import numpy as np
 
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import Passage
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, processor_ms, wall_ms
 from ras_agent.running.program import run_program
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.passages import indexed_text
@@ -241,12 +241,10 @@ def _build(size: int, queries: int, folder: Path) -> dict[str, Any]:
     seconds = 0.0
     with index.batch():
         while batch := list(islice(passages, _AT_ONCE)):
-            seconds += _processor_seconds(index.add, batch)
+            seconds += processor_ms(index.add, batch) / 1e3
         began = time.process_time()
-    return {
-        "index_seconds": seconds + time.process_time() - began,
-        "index_mb": _peak_mb(),
-    }
+    seconds += time.process_time() - began
+    return {"index_seconds": seconds, "index_mb": _peak_mb()}
 
 
 def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
@@ -281,7 +279,7 @@ def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
     return {
         "query_mb": peak,
         **_times(ours),
-        "bm25s_ms": 1e3 * median(theirs),
+        "bm25s_ms": median(theirs),
         **ratios,
     }
 
@@ -291,17 +289,12 @@ def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
     for passage in synthetic_passages(size):
         corpus.append(passage.text.split())
     bare = _bm25s()
-    seconds = _processor_seconds(lambda: bare.index(corpus, show_progress=False))
-    costs = {"index_seconds": seconds, "index_mb": _peak_mb()}
-    terms = [[text.split()] for text in synthetic_queries(queries)]
-    times = []
-    for query in terms:
-        times.append(
-            fastest(
-                lambda query: bare.retrieve(query, k=_K, show_progress=False), query
-            )
-        )
-    return {**costs, "query_mb": _peak_mb(), **_times(times)}
+    milliseconds = processor_ms(lambda: bare.index(corpus, show_progress=False))
+
+    def search(terms: list[str]) -> None:
+        bare.retrieve([terms], k=_K, show_progress=False)
+
+    return _costs(milliseconds, search, queries)
 
 
 def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
@@ -312,15 +305,21 @@ def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
         corpus.append(passage.text.split())
     began = time.process_time()
     model = BM25Okapi(corpus)
-    costs = {"index_seconds": time.process_time() - began, "index_mb": _peak_mb()}
-    terms = []
-    for text in synthetic_queries(min(queries, 50)):
-        terms.append(text.split())
-    times = []
-    for query in terms:
-        times.append(
-            fastest(lambda query: np.argsort(model.get_scores(query))[::-1][:_K], query)
-        )
+    milliseconds = 1e3 * (time.process_time() - began)
+
+    def search(terms: list[str]) -> None:
+        np.argsort(model.get_scores(terms))[::-1][:_K]
+
+    return _costs(milliseconds, search, min(queries, 50))
+
+
+def _costs(
+    milliseconds: float, search: Callable[[list[str]], None], queries: int
+) -> dict[str, Any]:
+    """Return the costs of a peer: of indexing, which took `milliseconds`, and of searching."""
+    costs = {"index_seconds": milliseconds / 1e3, "index_mb": _peak_mb()}
+    terms = [text.split() for text in synthetic_queries(queries)]
+    times = [fastest(search, query) for query in terms]
     return {**costs, "query_mb": _peak_mb(), **_times(times)}
 
 
@@ -340,27 +339,15 @@ def _bm25s() -> Any:
     return bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
 
 
-def _processor_seconds(call: Callable[..., Any], *arguments: Any) -> float:
-    began = time.process_time()
-    call(*arguments)
-    return time.process_time() - began
-
-
-def _seconds(call: Callable[..., Any], *arguments: Any) -> float:
-    began = time.perf_counter()
-    call(*arguments)
-    return time.perf_counter() - began
-
-
 def fastest(call: Callable[..., Any], *arguments: Any) -> float:
-    """Return the wall-clock seconds of the fastest of three calls."""
-    return min(_seconds(call, *arguments) for _ in range(3))
+    """Return the milliseconds by the clock of the fastest of three calls."""
+    return min(wall_ms(call, *arguments) for _ in range(3))
 
 
-def _times(seconds: Sequence[float]) -> dict[str, float]:
+def _times(milliseconds: Sequence[float]) -> dict[str, float]:
     return {
-        "median_ms": 1e3 * median(seconds),
-        "p95_ms": 1e3 * float(np.quantile(seconds, 0.95)),
+        "median_ms": median(milliseconds),
+        "p95_ms": float(np.quantile(milliseconds, 0.95)),
     }
 
 

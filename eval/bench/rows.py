@@ -5,12 +5,15 @@ earlier runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from ras_agent.contracts.errors import IngestError
+from ras_agent.eval.report.markdown import markdown_table
 
 REGRESSION = 0.2
 """How much worse than before a ratio must be to be marked, as a share."""
@@ -47,14 +50,9 @@ class BenchRow:
     @property
     def met(self) -> bool:
         """Tell whether the ratio meets the bar."""
-        low = 0.0
-        if self.at_least is not None:
-            low = self.at_least
-        if self.at_most is None:
-            high = float("inf")
-        else:
-            high = self.at_most
-        return low <= self.ratio <= high
+        if self.at_most is not None:
+            return self.ratio <= self.at_most
+        return self.ratio >= (self.at_least or 0.0)
 
     def worsening(self, before: float) -> float:
         """Return how much worse the ratio is than `before`, as a share: 0.25 for a quarter; negative if it is
@@ -63,6 +61,32 @@ class BenchRow:
         if self.at_least is None:
             return self.ratio / before - 1
         return before / self.ratio - 1
+
+
+def processor_ms(call: Callable[..., object], *arguments: Any) -> float:
+    """Return the milliseconds of processor time that a call takes."""
+    began = time.process_time()
+    call(*arguments)
+    return 1e3 * (time.process_time() - began)
+
+
+def wall_ms(call: Callable[..., object], *arguments: Any) -> float:
+    """Return the milliseconds by the clock that a call takes."""
+    began = time.perf_counter()
+    call(*arguments)
+    return 1e3 * (time.perf_counter() - began)
+
+
+def median_row(
+    name: str,
+    unit: str,
+    peer: str,
+    times: Iterable[tuple[float, float]],
+    at_most: float,
+) -> BenchRow:
+    """Return a row of the medians of our times and of the peer's, which `times` holds in pairs."""
+    ours, theirs = map(median, zip(*times, strict=True))
+    return BenchRow(name, unit, ours, peer, theirs, at_most=at_most)
 
 
 def earlier_ratios(path: Path) -> dict[str, float]:
@@ -101,7 +125,7 @@ def bench_table(
     Args:
         left_out: sentences about the parts that were not measured, which come first.
     """
-    lines = [_line(_HEADER), "|" + "---|" * len(_HEADER)]
+    lines = []
     remarks = [*left_out]
     for row in rows:
         marks = []
@@ -128,9 +152,9 @@ def bench_table(
             f"{row.theirs:.3g}",
             f"{row.ratio:.3g}",
         )
-        lines.append(_line((*cells, row.bar, shown, ", ".join(marks))))
+        lines.append((*cells, row.bar, shown, ", ".join(marks)))
     summary = remarks or ["Every bar is met, and no row is a fifth worse than before."]
-    return "\n".join([*lines, "", *summary])
+    return "\n".join([markdown_table(_HEADER, lines), "", *summary])
 
 
 def _records(path: Path) -> Iterator[dict[str, object]]:
@@ -146,7 +170,3 @@ def _records(path: Path) -> Iterator[dict[str, object]]:
             raise IngestError(message) from error
         if isinstance(record, dict):
             yield record
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

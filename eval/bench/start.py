@@ -11,10 +11,9 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from statistics import median
 from tempfile import TemporaryDirectory
 
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, median_row
 
 _RUNS = 7
 _BARE = ("-c", "pass")
@@ -63,8 +62,7 @@ def _row(
     for _ in range(runs + 1):
         pairs.append((_processor_ms(ours, compiled), _processor_ms(theirs, compiled)))
     # the first run reads the disk and compiles
-    mine, other = (median(column) for column in zip(*pairs[1:], strict=True))
-    return BenchRow(name, "ms of processor", mine, peer, other, at_most=at_most)
+    return median_row(name, "ms of processor", peer, pairs[1:], at_most)
 
 
 def _processor_ms(arguments: Sequence[str], compiled: str) -> float:

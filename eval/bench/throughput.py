@@ -24,7 +24,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import Passage
 from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.eval.bench.rows import BenchRow
@@ -48,16 +47,6 @@ _CALLS_A_QUESTION = 2
 _AT_LEAST = {32: 20.0, 128: 25.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Holds one measurement."""
-
-    concurrency: int
-    """The number of questions in flight; 0 for the sequential loop."""
-    a_second: float
-    """The questions answered per second."""
-
-
 def measure(
     rounds: int,
     ways: Iterable[int],
@@ -65,9 +54,9 @@ def measure(
     latency: float,
     questions: int,
     sequential: int,
-    apart: bool = False,
-) -> Iterator[Throughput]:
-    """Yield measurements of the sequential loop, then of evaluations with several questions in flight, round by round.
+) -> dict[int, list[float]]:
+    """Return the questions answered per second in each round, by the number of questions in flight; 0 stands for
+    the sequential loop.
 
     Args:
         rounds: The number of rounds.
@@ -75,11 +64,11 @@ def measure(
         latency: The seconds after which the model server replies.
         questions: The number of questions of an evaluation.
         sequential: The number of questions of the sequential loop.
-        apart: Whether this process is bound to its first core, and the model server to the second.
     """
     index = PassageIndex.in_memory(_passages())
+    rates: dict[int, list[float]] = {}
     with (
-        _cores(apart) as core,
+        _cores() as core,
         serving(latency, core=core) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
@@ -98,7 +87,8 @@ def measure(
                 seconds = _timed(
                     model, index, concurrency, batch[count:], batch[:count], out
                 )
-                yield Throughput(concurrency, count / seconds)
+                rates.setdefault(concurrency, []).append(count / seconds)
+    return rates
 
 
 def bench_rows(
@@ -110,34 +100,23 @@ def bench_rows(
         at_least: the bar for each number of questions in flight.
     """
     os.environ["NO_PROXY"] = "127.0.0.1"
-    apart = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
-    rows = list(
-        measure(rounds, at_least, latency=0.1, questions=128, sequential=6, apart=apart)
-    )
-    rates = {}
-    for count in (0, *at_least):
-        paces = [row.a_second for row in rows if row.concurrency == count]
-        rates[count] = median(paces)
+    rates = measure(rounds, at_least, latency=0.1, questions=128, sequential=6)
+    loop = median(rates[0])
     for count, bar in at_least.items():
         name = f"evaluation, {count} in flight"
-        yield BenchRow(
-            name, "questions/s", rates[count], "sequential loop", rates[0], at_least=bar
-        )
+        rate = median(rates[count])
+        yield BenchRow(name, "questions/s", rate, "sequential loop", loop, at_least=bar)
 
 
 @contextmanager
-def _cores(apart: bool) -> Iterator[int | None]:
-    """Bind this process to one core inside the block, and yield the number of another; None if they are not
-    kept apart.
-    """
-    if not apart:
+def _cores() -> Iterator[int | None]:
+    """Bind this process to one core inside the block, and yield the number of another; None if there is only one."""
+    cores = []
+    if hasattr(os, "sched_getaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
         yield None
         return
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        raise SettingsError(
-            f"--apart needs two cores, and this process may run on {len(cores)}; leave it out"
-        )
     os.sched_setaffinity(0, cores[:1])
     try:
         yield cores[1]

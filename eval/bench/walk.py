@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from statistics import median
+from functools import partial
 
 import numpy as np
 
 from ras_agent.contracts.errors import needs_extra
 from ras_agent.eval.bench.gfm import drawn_facts
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, median_row, processor_ms
 from ras_agent.tools.kg.page_rank import PageRank
 
 ENTITIES = 20_000
@@ -45,30 +44,19 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
             )
         )
     )
-    ours = []
-    theirs = []
+    times = []
     for seeds in np.random.default_rng(1).choice(pairs[:, 0], (_QUESTIONS, 3)):
         start = np.zeros(entities, np.float32)
         start[seeds] = 1
-        began = time.process_time()
-        walk.scores(start)
-        ours.append(1e3 * (time.process_time() - began))
         personal = dict.fromkeys(map(int, seeds), 1.0)
-        began = time.process_time()
-        rustworkx.pagerank(
+        other_walk = partial(
+            rustworkx.pagerank,
             network,
             alpha=_DAMPING,
             weight_fn=float,
             personalization=personal,
             dangling=personal,
         )
-        theirs.append(1e3 * (time.process_time() - began))
+        times.append((processor_ms(walk.scores, start), processor_ms(other_walk)))
     name = f"PageRank, {entities:,} entities"
-    yield BenchRow(
-        name,
-        "ms of processor",
-        median(ours),
-        "rustworkx.pagerank",
-        median(theirs),
-        at_most=0.5,
-    )
+    yield median_row(name, "ms of processor", "rustworkx.pagerank", times, at_most=0.5)

@@ -64,7 +64,11 @@ class QuestionRecord:
     @property
     def identity(self) -> str:
         """Return the record's id, or its number if it has no id."""
-        return self.text("id", "_id", default="") or str(self.number or "")
+        return self.identity_under("id", "_id")
+
+    def identity_under(self, *keys: str) -> str:
+        """Return the text under the first of `keys` that has a value, or else the record's number."""
+        return self.text(*keys, default="") or str(self.number or "")
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """Return the text, or a number as a text, under the first of `keys` that has a value, else `default`.
@@ -141,9 +145,12 @@ class QuestionRecord:
             )
         return int(digits)
 
-    def items(self, *keys: str) -> list[Any]:
-        """Return the list under the first of `keys` that has a value. It may be a text with a JSON list."""
-        value = unpacked(self._first(keys))
+    def items(self, *keys: str, default: Sequence[Any] | None = None) -> list[Any]:
+        """Return the list under the first of `keys` that has a value, else `default`.
+
+        The list may be given as JSON text. Without a default, a missing value raises an error.
+        """
+        value = unpacked(self._first(keys, default))
         if not isinstance(value, list | tuple):
             raise self.error(f"{keys[0]!r} should be a list, found {value!r:.80}")
         return list(value)
@@ -158,10 +165,12 @@ class QuestionRecord:
                 )
         return [list(map(str, item)) for item in items]
 
-    def objects(self, *keys: str) -> list[QuestionRecord]:
-        """Return the objects in the list under the first of `keys` that has a value, as records."""
+    def objects(
+        self, *keys: str, default: Sequence[Any] | None = None
+    ) -> list[QuestionRecord]:
+        """Return the objects in the list under the first of `keys` that has a value, else in `default`, as records."""
         records = []
-        for number, item in enumerate(self.items(*keys), 1):
+        for number, item in enumerate(self.items(*keys, default=default), 1):
             records.append(self.inside(item, f"{keys[0]} {number}", number))
         return records
 

@@ -22,20 +22,13 @@ def _read_asqa(record: QuestionRecord) -> Question:
     """Return a question with the annotators' long answers. `short_answers` has a set of answers for each
     interpretation.
     """
-    if "annotations" in record:
-        notes = record.objects("annotations")
-    else:
-        notes = []
+    notes = record.objects("annotations", default=())
     references = [note.text("long_answer") for note in notes] or list(
         record.texts("answer", "answers")
     )
-    if "qa_pairs" in record:
-        readings = record.objects("qa_pairs")
-    else:
-        readings = []
-    identity = record.text("sample_id", "id", default="")
+    readings = record.objects("qa_pairs", default=())
     return Question(
-        id=identity or str(record.number),
+        id=record.identity_under("sample_id", "id"),
         question=record.text("question", "ambiguous_question"),
         answers=tuple(dict.fromkeys(references)),
         contexts=given_passages(record, "docs", "passages", "ctxs"),
@@ -64,7 +57,7 @@ def _read_eli5(record: QuestionRecord) -> Question:
         question=record.text("question").replace("--T--", "").strip(),
         answers=record.texts("answer", "answers"),
         contexts=contexts,
-        metadata={"claims": list(record.texts("claims")) if "claims" in record else []},
+        metadata={"claims": list(record.texts("claims", default=()))},
     )
 
 

@@ -29,8 +29,7 @@ def _read(record: QuestionRecord) -> Question:
         pages.append(leaf.inside(leaf.data["evidence"], "evidence"))
         known = reference_text(leaf.data.get("answer"))
         asked.append({"question": leaf.text("question"), "answer": known})
-    if "necessary_evidence" in record:
-        pages += record.objects("necessary_evidence")
+    pages += record.objects("necessary_evidence", default=())
     metadata: dict[str, Any] = {"decomposition": asked}
     answers = []
     answer = record.data.get("answer")
@@ -50,7 +49,7 @@ def _read(record: QuestionRecord) -> Question:
 
 def _leaves(record: QuestionRecord) -> Iterator[QuestionRecord]:
     """Yield the sub-questions that are answered by a page, not by further sub-questions."""
-    for part in record.objects("decomposition") if "decomposition" in record else ():
+    for part in record.objects("decomposition", default=()):
         if part.data.get("evidence"):
             yield part
         yield from _leaves(part)

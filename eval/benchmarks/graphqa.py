@@ -66,17 +66,12 @@ def scene_graph(record: QuestionRecord) -> TextualGraph:
         thing = record.inside(objects.data[identity], f"object {identity}")
         attributes = thing.texts("attributes", default=())
         box = ", ".join(thing.text(side) for side in ("x", "y", "w", "h"))
-        parts = [
-            f"name: {thing.text('name')}",
-            f"attribute: {', '.join(attributes)}",
-            f"(x,y,w,h): ({box})",
-        ]
-        nodes.append(
-            "; ".join(
-                part for part in parts if attributes or not part.startswith("attribute")
-            )
-        )
-        for relation in thing.objects("relations") if "relations" in thing else ():
+        parts = [f"name: {thing.text('name')}"]
+        if attributes:
+            parts.append(f"attribute: {', '.join(attributes)}")
+        parts.append(f"(x,y,w,h): ({box})")
+        nodes.append("; ".join(parts))
+        for relation in thing.objects("relations", default=()):
             target = relation.text("object")
             if target not in places:
                 raise relation.error(
@@ -102,10 +97,9 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
         raise record.error(
             f"image {image!r} has no scene graph: put the file of scene graphs that has it into the questions' folder"
         )
-    identity = record.text("q_id", "question_id", KEY, default="")
     full = record.text("fullAnswer", "full_answer", default="")
     return Question(
-        id=identity or str(record.number),
+        id=record.identity_under("q_id", "question_id", KEY),
         question=record.text("question"),
         answers=(record.text("answer"),),
         metadata={
@@ -131,10 +125,9 @@ def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
             raise IngestError(
                 f"the folder {questions.parent} has no file of scene graphs, {' or '.join(_FILES)}; {SCENE_GRAPHS.source}"
             )
-        read = {}
+        read: dict[str, TextualGraph] = {}
         for file in files:
-            for image, graph in read_scene_graphs(file).items():
-                read[image] = graph
+            read |= read_scene_graphs(file)
         return read
 
     return lambda record: _read_scene(graphs(), record)

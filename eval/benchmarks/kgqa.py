@@ -81,12 +81,8 @@ def cwq_question(record: QuestionRecord) -> Question:
     """
     if "ID" not in record:
         return kgqa_question(record)
-    if "answers" in record:
-        answers = record.objects("answers")
-    else:
-        answers = []
     aliases = {}
-    for answer in answers:
+    for answer in record.objects("answers", default=()):
         if "answer" in answer:
             aliases[answer.text("answer")] = list(answer.texts("aliases", default=()))
     kind = record.text("compositionality_type", default="")
@@ -109,33 +105,26 @@ def grailqa_question(record: QuestionRecord) -> Question:
     """
     if "qid" not in record:
         return kgqa_question(record)
-    if "answer" in record:
-        answers = record.objects("answer")
-    else:
-        answers = []
-    query = None
+    answers = record.objects("answer", default=())
+    nodes: list[QuestionRecord] = []
+    edges: list[QuestionRecord] = []
     if "graph_query" in record:
         query = record.inside(record.data["graph_query"], "graph_query")
-    if query:
-        nodes = {node.text("nid"): node for node in query.objects("nodes")}
-    else:
-        nodes = {}
+        nodes = query.objects("nodes")
+        edges = query.objects("edges")
     names = {}
     starts = []
-    for number, node in nodes.items():
-        names[number] = node.text("friendly_name", "id")
+    for node in nodes:
+        name = node.text("friendly_name", "id")
+        names[node.text("nid")] = name
         if node.text("node_type") in ("entity", "literal"):
-            starts.append(names[number])
+            starts.append(name)
     triples = []
-    for edge in query.objects("edges") if query else ():
-        if {edge.text("start"), edge.text("end")} <= names.keys():
-            triples.append(
-                [
-                    names[edge.text("start")],
-                    edge.text("relation"),
-                    names[edge.text("end")],
-                ]
-            )
+    for edge in edges:
+        head = names.get(edge.text("start"))
+        tail = names.get(edge.text("end"))
+        if head is not None and tail is not None:
+            triples.append([head, edge.text("relation"), tail])
     return _official(
         record,
         record.text("qid"),

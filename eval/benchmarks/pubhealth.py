@@ -20,13 +20,10 @@ _HUB_LABELS = {"0": "false", "1": "mixture", "2": "true", "3": "unproven"}
 
 def _read(record: QuestionRecord) -> Question | None:
     """Return a claim with its verdict; None for a mixed, unproven or unlabelled claim, and for a truncated row."""
-    keys = []
-    for key in ("label", "output", "answer", "answers"):
-        if key in record:
-            keys.append(key)
     labels = []
     verdicts = set()
-    for text in record.texts(*keys, default=()):
+    key = record.first_key("label", "output", "answer", "answers")
+    for text in record.texts(key, default=()):
         label = text.strip().lower()
         word = _HUB_LABELS.get(label, label)
         labels.append(label)
@@ -39,9 +36,8 @@ def _read(record: QuestionRecord) -> Question | None:
             f"expected a label true or false, found {', '.join(labels) or 'none'}"
         )
     verdict = verdicts.pop()
-    claim_id = record.text("claim_id", "id", default="")
     return Question(
-        id=claim_id or str(record.number),
+        id=record.identity_under("claim_id", "id"),
         question=record.text("claim", "question"),
         answers=(verdict,),
         type=verdict,

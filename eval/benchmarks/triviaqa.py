@@ -14,10 +14,8 @@ def _read(record: QuestionRecord) -> Question:
     flat one.
     """
     aliases: tuple[str, ...]
-    if "Answer" in record or isinstance(record.data.get("answer"), dict):
-        key = "answer"
-        if "Answer" in record:
-            key = "Answer"
+    key = record.first_key("Answer", "answer")
+    if key == "Answer" or isinstance(record.data.get(key), dict):
         answer = record.inside(record.data[key], key)
         aliases = (answer.text("Value", "value"), *answer.texts("Aliases", "aliases"))
     else:
@@ -25,9 +23,8 @@ def _read(record: QuestionRecord) -> Question:
     metadata: dict[str, Any] = {}
     if "QuestionSource" in record:
         metadata["source"] = record.text("QuestionSource")
-    identity = record.text("QuestionId", "question_id", "q_id", "id", default="")
     return Question(
-        id=identity or str(record.number),
+        id=record.identity_under("QuestionId", "question_id", "q_id", "id"),
         question=record.text("Question", "question"),
         answers=tuple(dict.fromkeys(aliases)),
         contexts=given_passages(record, "ctxs"),

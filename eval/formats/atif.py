@@ -34,12 +34,7 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
     used: Counter[str] = Counter()
     for call in calls:
         used.update(call.usage)
-        prompt = list(call.prompt)
-        if prompt[: len(sent)] == sent:
-            new = prompt[len(sent) :]
-        else:
-            new = _without(prompt, sent)
-        for message in new:
+        for message in _without(list(call.prompt), sent):
             _add(steps, message, {})
         _add(
             steps,

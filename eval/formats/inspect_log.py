@@ -14,7 +14,8 @@ from typing import Any
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.exported import Exported, write_json
 from ras_agent.eval.formats.registry import Format, registered
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.prices import model_tokens
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.summarise import summed_usage
 
 _AGENT = "ras-agent"
@@ -66,7 +67,7 @@ def scorer_name(metric: str) -> str:
 
 def _mean_scores(results: Sequence[Result]) -> list[JSON]:
     scores = []
-    for metric, values in _by_metric(results).items():
+    for metric, values in score_columns(results).items():
         name = scorer_name(metric)
         mean = {"name": "mean", "value": fmean(values)}
         scores.append({"name": name, "scorer": name, "metrics": {"mean": mean}})
@@ -75,20 +76,9 @@ def _mean_scores(results: Sequence[Result]) -> list[JSON]:
 
 def _stats(run: Exported) -> JSON:
     """Return how many tokens each model used in the whole run."""
-    used = summed_usage(run.results)["by_model"]
-    usage = {}
-    for model, counts in used.items():
-        usage[model] = _usage(counts)
+    usage = _usage_by_model(summed_usage(run.results))
     started = str(run.manifest.get("started") or "")
     return {"started_at": started, "completed_at": "", "model_usage": usage}
-
-
-def _by_metric(results: Sequence[Result]) -> dict[str, list[float]]:
-    scores: dict[str, list[float]] = {}
-    for result in results:
-        for name, score in result.scores.items():
-            scores.setdefault(name, []).append(score)
-    return scores
 
 
 def _sample(result: Result) -> JSON:
@@ -113,10 +103,7 @@ def _sample(result: Result) -> JSON:
             "abstained": result.abstained,
         },
         "store": {f"{_AGENT}:trace": result.trace} if result.trace else {},
-        "model_usage": {
-            name: _usage(used)
-            for name, used in (result.usage.get("by_model") or {}).items()
-        },
+        "model_usage": _usage_by_model(result.usage),
         "total_time": result.seconds,
     }
     if result.error:
@@ -136,15 +123,16 @@ def _scores(result: Result) -> JSON:
     return scores
 
 
-def _usage(used: Mapping[str, int]) -> JSON:
-    read = used.get("input_tokens", 0)
-    written = used.get("output_tokens", 0)
-    return {
-        "input_tokens": read,
-        "output_tokens": written,
-        "total_tokens": read + written,
-        "input_tokens_cache_read": used.get("cached_tokens", 0),
-    }
+def _usage_by_model(usage: Mapping[str, Any]) -> JSON:
+    models = {}
+    for model, used in model_tokens(usage).items():
+        models[model] = {
+            "input_tokens": used.input,
+            "output_tokens": used.output,
+            "total_tokens": used.input + used.output,
+            "input_tokens_cache_read": used.cached,
+        }
+    return models
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

@@ -104,7 +104,7 @@ def _answers(record: QuestionRecord, key: str) -> tuple[str, ...]:
 
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
     """Raise IngestError for metadata that the properties of a Question or the metrics cannot read."""
-    for step in first.objects("decomposition") if "decomposition" in first else ():
+    for step in first.objects("decomposition", default=()):
         step.text("question")
         step.text("answer")
     read_grades(first.data, record.where)

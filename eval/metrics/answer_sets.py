@@ -5,7 +5,7 @@ recall, F1, hits.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ras_agent.eval.metrics.answers import f1_of, golden_match, normalise_answer
@@ -102,40 +102,18 @@ def split_answers(answer: str) -> list[str]:
     return list(answers)
 
 
-@answer_metric("answer_precision")
-def _answer_precision(answer: str, gold: Sequence[str]) -> float:
-    listed = split_answers(answer)
-    return answer_set_score(listed, gold).precision
+def _part_of_score(
+    rule: Callable[[Sequence[str], Sequence[str]], SetScore],
+    split: Callable[[str], list[str]],
+    part: str,
+) -> Callable[[str, Sequence[str]], float]:
+    """Return a function that splits an answer, and returns a part of its score by `rule`."""
 
+    def scored(answer: str, gold: Sequence[str]) -> float:
+        score = rule(split(answer), gold)
+        return float(getattr(score, part))
 
-@answer_metric("answer_recall")
-def _answer_recall(answer: str, gold: Sequence[str]) -> float:
-    listed = split_answers(answer)
-    return answer_set_score(listed, gold).recall
-
-
-@answer_metric("answer_f1")
-def _answer_f1(answer: str, gold: Sequence[str]) -> float:
-    listed = split_answers(answer)
-    return answer_set_score(listed, gold).f1
-
-
-@answer_metric("contained_f1")
-def _contained_f1(answer: str, gold: Sequence[str]) -> float:
-    parts = _parts(answer)
-    return contained_set_score(parts, gold).f1
-
-
-@answer_metric("contained_recall")
-def _contained_recall(answer: str, gold: Sequence[str]) -> float:
-    parts = _parts(answer)
-    return contained_set_score(parts, gold).recall
-
-
-@answer_metric("substring_f1")
-def _substring_f1(answer: str, gold: Sequence[str]) -> float:
-    listed = split_answers(answer)
-    return substring_set_score(listed, gold).f1
+    return scored
 
 
 @metric("hr", decides=50, cutoff="required")
@@ -159,6 +137,17 @@ def _parts(answer: str) -> list[str]:
     """Split a reply into answers at bars and line ends, as the published scripts do."""
     parts = re.split(r"[|\n]", answer)
     return list(filter(str.strip, parts))
+
+
+for _part in ("precision", "recall", "f1"):
+    answer_metric(f"answer_{_part}")(
+        _part_of_score(answer_set_score, split_answers, _part)
+    )
+for _part in ("f1", "recall"):
+    answer_metric(f"contained_{_part}")(
+        _part_of_score(contained_set_score, _parts, _part)
+    )
+answer_metric("substring_f1")(_part_of_score(substring_set_score, split_answers, "f1"))
 
 
 def _listed(outcome: Outcome) -> list[str]:

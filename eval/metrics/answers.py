@@ -48,11 +48,8 @@ def token_f1(prediction: str, golds: Iterable[str]) -> float:
     exact match scores.
     """
     predicted = normalise_answer(prediction)
-    best = 0.0
-    for gold in golds:
-        normal = normalise_answer(gold)
-        best = max(best, _closed_f1(predicted, normal))
-    return best
+    scores = (_closed_f1(predicted, normalise_answer(gold)) for gold in golds)
+    return max(scores, default=0.0)
 
 
 @answer_metric("squad_f1")
@@ -63,11 +60,8 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     answer has tokens.
     """
     predicted = normalise_answer(prediction)
-    best = 0.0
-    for gold in golds:
-        normal = normalise_answer(gold)
-        best = max(best, _open_f1(predicted, normal))
-    return best
+    scores = (_open_f1(predicted, normalise_answer(gold)) for gold in golds)
+    return max(scores, default=0.0)
 
 
 @answer_metric("golden_match", decides=20)
@@ -120,13 +114,23 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
     Sentences are split by this package's rules; ALCE uses NLTK's, which can split a text differently. Raises
     MissingExtra without the rouge-score package.
     """
-    predicted = _lines(prediction)
-    scorer = rouge_scorer("rougeLsum")
-    best = 0.0
-    for gold in references:
-        scored = scorer.score(_lines(gold), predicted)["rougeLsum"]
-        best = max(best, float(scored.fmeasure))
-    return best
+    return best_rouge("rougeLsum", _lines(prediction), map(_lines, references))
+
+
+def best_rouge(kind: str, prediction: str, references: Iterable[str]) -> float:
+    """Return the best F-measure over the references, in 0..1, by the rouge-score package, with stemming.
+
+    Args:
+        kind: "rouge1", "rougeL", "rougeLsum" ...
+        prediction: The text to score.
+        references: The texts to compare it with.
+
+    Raises:
+        MissingExtra: If the package is not installed.
+    """
+    scorer = rouge_scorer(kind)
+    scores = (scorer.score(gold, prediction)[kind].fmeasure for gold in references)
+    return float(max(scores, default=0.0))
 
 
 def _lines(text: str) -> str:

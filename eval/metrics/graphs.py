@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
-from ras_agent.eval.metrics.answers import common_words, rouge_scorer
+from ras_agent.eval.metrics.answers import best_rouge, common_words
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
@@ -85,11 +85,7 @@ def triple_rouge(
     Raises:
         MissingExtra: If the rouge-score package is not installed.
     """
-    prediction = _joined(predicted)
-    reference = _joined(gold)
-    scorer = rouge_scorer(kind)
-    scores = scorer.score(reference, prediction)
-    return float(scores[kind].fmeasure)
+    return best_rouge(kind, _joined(predicted), [_joined(gold)])
 
 
 def _joined(triples: Iterable[TripleTexts]) -> str:

@@ -78,11 +78,7 @@ def text_f1(prediction: str, golds: Iterable[str]) -> float:
     If the prediction or the gold answer is yes or no, only an exact match scores.
     """
     predicted = text_tokens(prediction)
-    best = 0.0
-    for gold in golds:
-        tokens = text_tokens(gold)
-        best = max(best, _f1(predicted, tokens))
-    return best
+    return max((_f1(predicted, text_tokens(gold)) for gold in golds), default=0.0)
 
 
 def _f1(predicted: list[str], gold: list[str]) -> float:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ras_agent.eval.metrics.answers import rouge_scorer
+from ras_agent.eval.metrics.answers import best_rouge
 from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.words import stem
@@ -185,10 +185,4 @@ def rouge_l(prediction: str, references: Sequence[str]) -> float:
     """
     if not prediction.strip():
         return 0.0
-    scorer = rouge_scorer("rougeL")
-    best = 0.0
-    for gold in references:
-        if gold.strip():
-            scored = scorer.score(gold, prediction)["rougeL"]
-            best = max(best, float(scored.fmeasure))
-    return best
+    return best_rouge("rougeL", prediction, filter(str.strip, references))

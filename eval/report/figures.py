@@ -19,6 +19,7 @@ from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.repeats import RepeatFigures, figures_of_repeats, merge_repeats
 from ras_agent.eval.run.result import Result, estimates, score_columns
+from ras_agent.eval.run.summarise import summed_usage
 from ras_agent.eval.run.verdicts import (
     RightAnswers,
     confidence_of,
@@ -233,7 +234,7 @@ def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     """Compute the figures of a run. `metric` decides whether an answer is right."""
     results = run.results
-    models = summed_tokens(model_tokens(result.usage) for result in results)
+    models = model_tokens(summed_usage(results))
     with_gold = [result for result in results if result.supporting]
     cost = cost_of(models, prices)
     asked = run.asked

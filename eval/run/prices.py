@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -95,28 +94,25 @@ class Prices:
 
 
 def load_prices(path: str | Path | None = None) -> Prices:
-    """Read the table of prices in a file; without a file, return the packaged table, which is empty.
+    """Read the table of prices in a file; without a file, return an empty table.
 
     Raises:
         SettingsError: the file is not a table of prices.
     """
-    shipped = files("ras_agent.eval.run").joinpath("prices.json")
-    where = str(path or "prices.json")
-    if path is not None:
-        text = Path(path).read_text("utf-8")
-    else:
-        text = shipped.read_text("utf-8")
+    if path is None:
+        return Prices()
+    text = Path(path).read_text("utf-8")
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise SettingsError(f"{where}: not JSON ({error}); correct the file") from error
+        raise SettingsError(f"{path}: not JSON ({error}); correct the file") from error
     if not isinstance(data, dict):
         raise SettingsError(
-            f'{where}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}'
+            f'{path}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}'
         )
     return Prices(
         {
-            model: _price(entry, f"{where}: {model}")
+            model: _price(entry, f"{path}: {model}")
             for model, entry in data.items()
             if model[:1] != "_"
         }
@@ -138,10 +134,7 @@ def _price(entry: Any, where: str) -> Price:
             raise SettingsError(
                 f"{where}: {kind}: expected a price of 0 or more, found {value!r}"
             )
-    if "cached" in entry:
-        cached = entry["cached"]
-    else:
-        cached = entry["input"]
+    cached = entry.get("cached", entry["input"])
     return Price(float(entry["input"]), float(entry["output"]), float(cached))
 
 

@@ -120,13 +120,7 @@ class Result:
 
     def to_dict(self) -> JSON:
         """Return the result as a line of results.jsonl."""
-        line = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, tuple):
-                value = list(value)
-            line[item.name] = value
-        return line
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

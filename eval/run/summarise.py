@@ -125,13 +125,10 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
     return dict(messages.most_common(_MOST_FAILURES))
 
 
-def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
+def cost_of_results(results: Sequence[Result], prices: Prices) -> Cost:
     """Return the cost of all calls of the results, including replayed ones."""
-    total = Cost()
-    for result in results:
-        tokens = model_tokens(result.usage)
-        total += cost_of(tokens, prices)
-    return total
+    usage = summed_usage(results)
+    return cost_of(model_tokens(usage), prices)
 
 
 def _scores(results: Iterable[Result]) -> dict[str, JSON]:

@@ -98,12 +98,12 @@ class Weights:
 
     def of(self, rows: Doubles) -> Doubles:
         """Return the probability of each row of `rows`, (n, d)."""
-        probabilities: Doubles = 1 / (1 + np.exp(-self._log_odds(rows)))
-        return probabilities
+        return _logistic(self.offset + rows @ self.columns)
 
-    def _log_odds(self, rows: Doubles) -> Doubles:
-        log_odds: Doubles = self.offset + rows @ self.columns
-        return np.clip(log_odds, -30, 30)
+
+def _logistic(log_odds: Doubles) -> Doubles:
+    probabilities: Doubles = 1 / (1 + np.exp(-np.clip(log_odds, -30, 30)))
+    return probabilities
 
 
 def fitted(rows: Doubles, right: Doubles) -> Weights:
@@ -123,7 +123,7 @@ def fitted(rows: Doubles, right: Doubles) -> Weights:
     penalty[0] = 1e-6  # nearly none on the offset: all answers may be right
     solution = np.zeros(design.shape[1])
     for _ in range(_ROUNDS):
-        likely = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))
+        likely = _logistic(design @ solution)
         slope = design.T @ (likely - right) + penalty * solution
         curvature = (design.T * (likely * (1 - likely))) @ design + np.diag(penalty)
         step = np.linalg.solve(curvature, slope)

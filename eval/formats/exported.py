@@ -181,6 +181,20 @@ def gold_of(result: Result) -> JSON:
     return {key: list(result.supporting)}
 
 
+def lines_of_results(
+    row_of: Callable[[Result], JSON],
+) -> Callable[[Exported, Path], list[Path]]:
+    """Return a function that writes the row of each result of a run as a line of JSON."""
+    return lambda run, path: write_lines(path, run.rows(row_of))
+
+
+def lines_of_calls(
+    row_of: Callable[[RoleCall], JSON],
+) -> Callable[[Exported, Path], list[Path]]:
+    """Return a function that writes the row of each call of a run as a line of JSON."""
+    return lambda run, path: write_lines(path, map(row_of, run.calls))
+
+
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
     """Write each row as a line of JSON, and return [path]. Characters that are not valid Unicode become "?"."""
     lines = []

@@ -10,11 +10,10 @@ retrieved passages, the answer and the scores are under `output`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ras_agent.contracts.records import JSON, Passage
-from ras_agent.eval.formats.exported import Exported, gold_of, passages_of, write_lines
+from ras_agent.eval.formats.exported import gold_of, lines_of_results, passages_of
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
     Question,
@@ -125,10 +124,6 @@ def row_of(result: Result) -> JSON:
     }
 
 
-def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, run.rows(row_of))
-
-
 FLASHRAG = registered(
     Format(
         name="flashrag",
@@ -138,6 +133,6 @@ FLASHRAG = registered(
         # with a text it is a plain passage
         passage=Look.of("id", "contents", without=("text",)),
         read_passages=read_passages,
-        write_results=_write,
+        write_results=lines_of_results(row_of),
     )
 )

@@ -8,10 +8,9 @@ text, title).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ras_agent.contracts.records import JSON, Passage
-from ras_agent.eval.formats.exported import Exported, gold_of, write_lines
+from ras_agent.eval.formats.exported import gold_of, lines_of_results
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import (
     REST,
@@ -175,10 +174,6 @@ def plain_row(result: Result) -> JSON:
     return row
 
 
-def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, run.rows(plain_row))
-
-
 PLAIN = registered(
     Format(
         name="jsonl",
@@ -188,6 +183,6 @@ PLAIN = registered(
         read_question=plain_question,
         passage=Look.of("text"),
         read_passages=plain_passage,
-        write_results=_write,
+        write_results=lines_of_results(plain_row),
     )
 )

@@ -6,12 +6,10 @@ prime-rl trains on all assistant turns, including those in the prompt.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
-from ras_agent.eval.formats.exported import Exported, write_lines
+from ras_agent.eval.formats.exported import lines_of_calls
 from ras_agent.eval.formats.registry import Format, registered
 
 
@@ -27,15 +25,11 @@ def row_of(call: RoleCall) -> JSON:
     return row | call.about
 
 
-def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, map(row_of, run.calls))
-
-
 PRIME = registered(
     Format(
         name="prime",
         title="prime-rl's rows of SFT",
-        write_calls=_write,
+        write_calls=lines_of_calls(row_of),
         trains_every_turn=True,
     )
 )

@@ -9,12 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ras_agent.contracts.records import JSON
-from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
+from ras_agent.eval.formats.exported import lines_of_results, passages_of
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
@@ -90,16 +88,12 @@ def row_of(result: Result) -> JSON:
     return row
 
 
-def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, run.rows(row_of))
-
-
 RAGAS = registered(
     Format(
         name="ragas",
         title="RAGAS rows",
         question=Look.of("user_input"),
         read_question=read_question,
-        write_results=_write,
+        write_results=lines_of_results(row_of),
     )
 )

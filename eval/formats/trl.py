@@ -7,12 +7,10 @@ SFTTrainer computes the loss only on the completion, so earlier assistant turns 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.formats.calls import RoleCall
-from ras_agent.eval.formats.exported import Exported, write_lines
+from ras_agent.eval.formats.exported import lines_of_calls
 from ras_agent.eval.formats.registry import Format, registered
 
 
@@ -29,12 +27,11 @@ def row_of(call: RoleCall) -> JSON:
     return row | call.about
 
 
-def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, map(row_of, run.calls))
-
-
 TRL = registered(
     Format(
-        name="trl", title="TRL's rows of SFT and DPO", write_calls=_write, pairs=True
+        name="trl",
+        title="TRL's rows of SFT and DPO",
+        write_calls=lines_of_calls(row_of),
+        pairs=True,
     )
 )

@@ -39,21 +39,20 @@ class ConfidenceFigures:
 
 
 def confidence_figures(
-    confidences: Sequence[float], right: Sequence[float], seed: int = 0
+    confidences: Sequence[float], right: Sequence[float]
 ) -> ConfidenceFigures | None:
     """Return the figures of a run's answers; None if there are no answers.
 
     Args:
         confidences: The confidence of each answer, from 0 to 1.
         right: 1 for each right answer, 0 for a wrong one.
-        seed: The seed of the bootstrap.
     """
     if not confidences:
         return None
     sure = np.asarray(confidences, dtype=np.float64)
     worth = np.asarray(right, dtype=np.float64)
-    error = _estimate(calibration_error, sure, worth, seed)
-    area = _estimate(area_under_risk, sure, worth, seed)
+    error = _estimate(calibration_error, sure, worth)
+    area = _estimate(area_under_risk, sure, worth)
     risks = risks_by_coverage(sure, worth)
     return ConfidenceFigures(len(sure), error, area, tuple(risks.tolist()))
 
@@ -120,12 +119,11 @@ def _estimate(
     measure: Callable[[Doubles, Doubles], float],
     sure: Doubles,
     worth: Doubles,
-    seed: int,
 ) -> Estimate:
     """Return a measure over all answers with its bootstrap interval, for which answers are drawn with
     replacement.
     """
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     n = len(sure)
     values = []
     for _ in range(_DRAWS):

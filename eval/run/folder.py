@@ -77,10 +77,7 @@ class RunFolder:
                 changes = differences(folder.manifest(), manifest)
                 if changes and folder._has_more_questions(changes, asked or {}):
                     counted = {name: manifest[name] for name in _QUESTIONS}
-                    replace_file(
-                        folder.manifest_path,
-                        _json({**folder.manifest(), **counted}, indent=2),
-                    )
+                    write_json(folder.manifest_path, {**folder.manifest(), **counted})
                 elif changes:
                     raise RunError(
                         f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with that "
@@ -88,7 +85,7 @@ class RunFolder:
                     )
                 folder._note_sitting(manifest)
             else:
-                replace_file(folder.manifest_path, _json(manifest, indent=2))
+                write_json(folder.manifest_path, manifest)
                 folder._is_new = True
         return folder
 
@@ -126,17 +123,11 @@ class RunFolder:
 
     def _check_content(self) -> None:
         """Raise RunError if the folder exists and holds something other than a run."""
-        half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
-        # listed only once: another process may begin the run at the same time
-        there = set(self.path.iterdir()) if self.path.is_dir() else set()
         if repeat_folders(self.path):
             raise RunError(
                 f"{self.path} holds repeats of a run: continue them with --repeat, or name another folder with --out"
             )
-        if self.manifest_path not in there and there - half_begun:
-            raise RunError(
-                f"{self.path} holds files but no manifest.json: it is not the folder of a run; name another folder"
-            )
+        check_content("run", self.manifest_path, {self.lock_path})
 
     def manifest(self) -> JSON:
         """Return the manifest, which describes task and agent.
@@ -144,23 +135,13 @@ class RunFolder:
         Raises:
             RunError: If the manifest is missing or cannot be read.
         """
-        try:
-            data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
-        except OSError as error:
-            repeats = repeat_folders(self.path)
-            if repeats:
-                raise RunError(
-                    f"{self.path} holds {len(repeats)} repeats of a run: name the folder of one, such as {repeats[0]}"
-                ) from error
+        repeats = repeat_folders(self.path)
+        if repeats and not self.manifest_path.exists():
             raise RunError(
-                f"{self.path} is not the folder of a run: {error.strerror}: {self.manifest_path.name}; "
-                "name a folder that `ras-agent eval --out FOLDER` wrote"
-            ) from error
-        except ValueError as error:
-            raise RunError(
-                f"{self.manifest_path}: not JSON ({error}); restore it from a copy, or begin a new run"
-            ) from error
-        return data
+                f"{self.path} holds {len(repeats)} repeats of a run: name the folder of one, such as {repeats[0]}"
+            )
+        remedy = "name a folder that `ras-agent eval --out FOLDER` wrote"
+        return read_description("run", self.manifest_path, remedy)
 
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
         """Add the current versions of packages and code to the manifest if they differ from those of the last
@@ -173,13 +154,9 @@ class RunFolder:
             if name in now and now[name] != last.get(name):
                 changed[name] = now[name]
         if changed:
-            noted = [
-                *(manifest.get("resumed") or ()),
-                {"started": now.get("started"), **changed},
-            ]
-            replace_file(
-                self.manifest_path, _json({**manifest, "resumed": noted}, indent=2)
-            )
+            noted = list(manifest.get("resumed") or ())
+            noted.append({"started": now.get("started"), **changed})
+            write_json(self.manifest_path, {**manifest, "resumed": noted})
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -263,8 +240,7 @@ class RunFolder:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace summary.json."""
-        text = _json(summary, indent=2)
-        replace_file(self.summary_path, text)
+        write_json(self.summary_path, summary)
 
     def _cut_off_half_a_line(self) -> None:
         if not self.results_path.exists():
@@ -286,6 +262,53 @@ def repeat_folders(path: Path) -> list[Path]:
         if number.isdecimal() and (folder / "manifest.json").exists():
             numbered[int(number)] = folder
     return [folder for _, folder in sorted(numbered.items())]
+
+
+def check_content(kind: str, described: Path, own: Collection[Path]) -> None:
+    """Raise RunError if a folder exists and holds something other than a run or a study.
+
+    Args:
+        kind: "run" or "study".
+        described: The file of the folder that describes the run or the study.
+        own: Files that may be there before it.
+    """
+    folder = described.parent
+    # listed only once: another process may begin at the same time
+    there = set(folder.iterdir()) if folder.is_dir() else set()
+    half_written = described.with_name(f"{described.name}.new")
+    if described not in there and there - {half_written, *own}:
+        raise RunError(
+            f"{folder} holds files but no {described.name}: it is not the folder of a {kind}; name another folder"
+        )
+
+
+def read_description(kind: str, described: Path, remedy: str) -> JSON:
+    """Return the content of the file that describes a run or a study.
+
+    Args:
+        kind: "run" or "study".
+        described: The file.
+        remedy: What the user can do if the file is missing.
+
+    Raises:
+        RunError: If the file is missing or cannot be read.
+    """
+    try:
+        data: JSON = json.loads(described.read_text("utf-8"))
+    except OSError as error:
+        raise RunError(
+            f"{described.parent} is not the folder of a {kind}: {error.strerror}: {described.name}; {remedy}"
+        ) from error
+    except ValueError as error:
+        raise RunError(
+            f"{described}: not JSON ({error}); restore it from a copy, or begin a new {kind}"
+        ) from error
+    return data
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace the content of a file by a value as JSON; see `_json`."""
+    replace_file(path, _json(value, indent=2) + b"\n")
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

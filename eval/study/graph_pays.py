@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from math import ceil, log2
 from pathlib import Path
@@ -30,7 +30,6 @@ from ras_agent.eval.significance import Comparison
 from ras_agent.eval.study.design import Design, Shown, extended, on_task
 from ras_agent.eval.study.tables import (
     RunRow,
-    Spent,
     Unit,
     compared,
     cost_cells,
@@ -49,30 +48,16 @@ _MOST_ERRORS = 0.02  # the share of a run's questions above which there is no ve
 
 
 @dataclass(frozen=True, slots=True)
-class GraphRow:
-    """Holds the run of one retriever."""
+class GraphRow(RunRow):
+    """Holds the run of one retriever.
 
-    run: RunRow
-    """If the retriever walks a graph, its difference is to the best run without a graph; otherwise it has none."""
-    graph: bool
+    If the retriever walks a graph, its difference is to the best run without a graph; otherwise it has none.
+    """
+
+    graph: bool = False
     """Whether the retriever walks a graph."""
     p: float | None = None
     """The p value of the difference, times the number of graph retrievers tried."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the retriever's run."""
-        return self.run.name
-
-    @property
-    def difference(self) -> Comparison | None:
-        """Return the difference to the best run without a graph; None for a run without a graph."""
-        return self.run.difference
-
-    @property
-    def spent(self) -> Spent:
-        """Return the cost of one question."""
-        return self.run.spent
 
 
 def graph_pays_design(
@@ -185,9 +170,7 @@ def _show(
     rows = rows_of(runs, metrics, headline, walking, prices)
     table = _table(rows, metrics, headline)
     sentence = verdict(rows, headline)
-    listed = []
-    for row in rows:
-        listed.append({**asdict(row.run), "graph": row.graph, "p": row.p})
+    listed = list(map(asdict, rows))
     figures = {"headline": headline, "rows": listed, "verdict": sentence}
     return Shown(f"{table}\n\n{sentence}\n", figures)
 
@@ -209,13 +192,14 @@ def rows_of(
     tried = sum(name in walking for name in runs)
     rows = []
     for row in compared(runs, metrics, headline, base, prices=prices):
-        if row.name not in walking:
-            rows.append(GraphRow(replace(row, difference=None), graph=False))
-            continue
-        p = None
-        if row.difference:
+        values = {item.name: getattr(row, item.name) for item in fields(row)}
+        graph_row = GraphRow(**values, graph=row.name in walking)
+        if not graph_row.graph:
+            graph_row = replace(graph_row, difference=None)
+        elif row.difference:
             p = min(1.0, tried * row.difference.permutation_p)
-        rows.append(GraphRow(row, graph=True, p=p))
+            graph_row = replace(graph_row, p=p)
+        rows.append(graph_row)
     return rows
 
 
@@ -229,8 +213,8 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
         return "No verdict: it takes a retriever with a graph and one without."
     failed = []
     for row in rows:
-        if row.run.errors > _MOST_ERRORS * row.run.n:
-            failed.append(f"{row.run.errors} of {row.run.n} with {row.name}")
+        if row.errors > _MOST_ERRORS * row.n:
+            failed.append(f"{row.errors} of {row.n} with {row.name}")
     if failed:
         return (
             f"No verdict: questions ended in an error, {', '.join(failed)}, which says nothing of a retriever; "
@@ -299,25 +283,25 @@ def _amount(value: float, unit: Unit) -> str:
 
 
 def _estimated(row: GraphRow, metric: str) -> float:
-    score = row.run.scores.get(metric)
+    score = row.scores.get(metric)
     if score:
         return score.mean
     return 0.0
 
 
 def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> str:
-    has_errors = any(row.run.errors for row in rows)
+    has_errors = any(row.errors for row in rows)
     unit = unit_of([row.spent for row in rows])
     lines = []
     for row in rows:
         graph = "no"
         if row.graph:
             graph = "yes"
-        cells = {"retriever": row.name, "graph": graph, "n": str(row.run.n)}
-        cells |= score_cells(row.run, metrics)
+        cells = {"retriever": row.name, "graph": graph, "n": str(row.n)}
+        cells |= score_cells(row, metrics)
         if has_errors:
-            cells["errors"] = str(row.run.errors)
-        cells["hops"] = f"{row.run.hops:.1f}"
+            cells["errors"] = str(row.errors)
+        cells["hops"] = f"{row.hops:.1f}"
         cells |= cost_cells(row.spent, unit)
         cells[f"{headline} − best without"] = difference_text(row.difference)
         cells["p"] = p_text(row.p)

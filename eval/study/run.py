@@ -9,7 +9,6 @@ tables.md        the comparison; tables.json holds the same figures, *.svg the p
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,13 @@ from typing import Any, Self
 from ras_agent.contracts.errors import MissingExtra, RunError
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.begin import Run, begin_run
-from ras_agent.eval.run.folder import RunFolder, sole_writer
+from ras_agent.eval.run.folder import (
+    RunFolder,
+    check_content,
+    read_description,
+    sole_writer,
+    write_json,
+)
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
 from ras_agent.tools.store.durable import replace_file
@@ -110,18 +115,8 @@ class StudyFolder:
 
     def check_content(self) -> None:
         """Raise RunError if the folder exists and holds something other than a study."""
-        # listed only once: another process may begin the study at the same time
-        there = set(self.path.iterdir()) if self.path.is_dir() else set()
-        own = {
-            self.lock_path,
-            self.study_path.with_name("study.json.new"),
-            self.index_path,
-            self.built_path,
-        }
-        if self.study_path not in there and there - own:
-            raise RunError(
-                f"{self.path} holds files but no study.json: it is not the folder of a study; name another folder"
-            )
+        own = {self.lock_path, self.index_path, self.built_path}
+        check_content("study", self.study_path, own)
 
     def study(self) -> JSON:
         """Return the content of study.json.
@@ -129,17 +124,7 @@ class StudyFolder:
         Raises:
             RunError: the file is missing or cannot be read.
         """
-        try:
-            data: JSON = json.loads(self.study_path.read_text("utf-8"))
-        except OSError as error:
-            raise RunError(
-                f"{self.path} is not the folder of a study: {error.strerror}: study.json; name another folder"
-            ) from error
-        except ValueError as error:
-            raise RunError(
-                f"{self.study_path}: not JSON ({error}); restore it from a copy, or begin a new study"
-            ) from error
-        return data
+        return read_description("study", self.study_path, "name another folder")
 
     def runs(self) -> dict[str, RunFolder]:
         """Return the folder of each of the study's runs, by name, also of runs that have not begun."""
@@ -151,8 +136,8 @@ class StudyFolder:
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write `value` as JSON to the file `name` of the folder, in place of an older one."""
-        text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-        self.write_text(name, f"{text}\n")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / name, value)
 
     def write_text(self, name: str, text: str) -> None:
         """Write the text to the file `name` of the folder, in place of an older one."""

@@ -54,7 +54,7 @@ def test_those_with_a_graph_are_held_against_the_best_one_without() -> None:
     }
     dense, hybrid, ppr, gfm = rows_of(runs, ["f1"], "f1", WALKING)
     assert (dense.difference, hybrid.difference, dense.p) == (None, None, None)
-    assert [(row.name, row.graph, row.run.n) for row in (hybrid, ppr)] == [
+    assert [(row.name, row.graph, row.n) for row in (hybrid, ppr)] == [
         ("hybrid", False, 30),
         ("ppr", True, 30),
     ]

@@ -13,7 +13,6 @@ there too.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from ras_agent.contracts.errors import RasError, SettingsError
 from ras_agent.eval.bench.rows import BenchRow, append_rows, bench_table, earlier_ratios
+from ras_agent.eval.run.manifest import git_commit
 from ras_agent.running.program import run_program
 
 PARTS = {
@@ -37,24 +37,6 @@ PARTS = {
     "throughput": "ras_agent.eval.bench.throughput",
 }
 """The modules that are measured, in this order; each has a function `bench_rows()`."""
-
-
-def commit() -> str:
-    """Return the short hash of the checkout's commit, with a "+" if files were changed; "" outside a checkout."""
-    command = [
-        "git",
-        "-C",
-        str(Path(__file__).resolve().parent),
-        "describe",
-        "--always",
-        "--dirty=+",
-    ]
-    try:
-        return subprocess.run(
-            command, check=True, capture_output=True, text=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         append_rows(
             options.json,
             rows,
-            commit(),
+            git_commit() or "",
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
     print(bench_table(rows, before, left_out))

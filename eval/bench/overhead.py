@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import median
@@ -32,7 +31,7 @@ from ras_agent.contracts.records import (
     Step,
     Triple,
 )
-from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.bench.rows import BenchRow, processor_ms
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.running.budget import Limits
@@ -207,43 +206,29 @@ def measure(runs: int) -> dict[str, list[float]]:
     with asyncio.Runner() as runner:
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
-                once: Callable[[Any, dict[str, Any]], float] = _run
-                if asynchronous:
-                    once = partial(_arun, runner)
+                own_runner = runner if asynchronous else None
                 short, long = graphs[name]
-                less = _without_collection(partial(once, short, inputs))
-                more = _without_collection(partial(once, long, inputs))
+                less = _without_collection(short, inputs, own_runner)
+                more = _without_collection(long, inputs, own_runner)
                 if number >= 0:
-                    costs[name].append(1000 * (more - less) / (HOPS - 1))
+                    costs[name].append((more - less) / (HOPS - 1))
     return costs
 
 
-def _without_collection(once: Callable[[], float]) -> float:
-    """Return the result of `once`, run without garbage collection, which would charge one variant for another's
-    garbage.
+def _without_collection(graph: Any, inputs: dict[str, Any], runner: Any) -> float:
+    """Return the processor milliseconds of a run of `graph`, by `runner` if it is asynchronous.
+
+    Garbage is not collected meanwhile: the collection would charge one variant for another's garbage.
     """
     gc.collect()
     gc.freeze()  # the objects alive now need not be looked at again by the next collection
     gc.disable()
     try:
-        return once()
+        if runner is None:
+            return processor_ms(graph.invoke, inputs)
+        return processor_ms(lambda: runner.run(graph.ainvoke(inputs)))
     finally:
         gc.enable()
-
-
-def _run(graph: Any, inputs: dict[str, Any]) -> float:
-    began = time.process_time()
-    graph.invoke(inputs)
-    return time.process_time() - began
-
-
-def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> float:
-    async def timed() -> float:
-        began = time.process_time()
-        await graph.ainvoke(inputs)
-        return time.process_time() - began
-
-    return runner.run(timed())
 
 
 def bench_rows(runs: int = 60) -> Iterator[BenchRow]:

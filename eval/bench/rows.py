@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ras_agent.contracts.errors import IngestError
+from ras_agent.eval.question_file import read_records
 from ras_agent.eval.report.markdown import markdown_table
 
 REGRESSION = 0.2
@@ -94,12 +94,13 @@ def earlier_ratios(path: Path) -> dict[str, float]:
 
     Lines of other programs are skipped. Raises IngestError for a line that is not a JSON object.
     """
+    if not path.exists():
+        return {}
     ratios: dict[str, list[float]] = {}
-    for record in _records(path):
-        if record.get("benchmark") == "row":
-            ratios.setdefault(str(record["name"]), []).append(
-                float(str(record["ratio"]))
-            )
+    for record in read_records(path):
+        if record.data.get("benchmark") == "row":
+            name = record.text("name")
+            ratios.setdefault(name, []).append(float(record.text("ratio")))
     return {name: median(values[-_REMEMBERED:]) for name, values in ratios.items()}
 
 
@@ -155,18 +156,3 @@ def bench_table(
         lines.append((*cells, row.bar, shown, ", ".join(marks)))
     summary = remarks or ["Every bar is met, and no row is a fifth worse than before."]
     return "\n".join([markdown_table(_HEADER, lines), "", *summary])
-
-
-def _records(path: Path) -> Iterator[dict[str, object]]:
-    if not path.exists():
-        return
-    for number, line in enumerate(
-        path.read_text(encoding="utf-8").splitlines(), start=1
-    ):
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            message = f"{path} line {number}: expected a JSON object, found {line[:60]!r}; delete the line or the file"
-            raise IngestError(message) from error
-        if isinstance(record, dict):
-            yield record

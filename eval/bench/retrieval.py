@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -40,6 +41,7 @@ import numpy as np
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import Passage
 from ras_agent.eval.bench.rows import BenchRow, processor_ms, wall_ms
+from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.running.program import run_program
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.passages import indexed_text
@@ -52,6 +54,7 @@ _VOCABULARY = 200_000
 _WORDS = 60
 _QUERY_WORDS = 6
 _K = 10
+_PEER = "bm25s, terms given"
 _AT_ONCE = 20_000
 _RANK_BM25_LIMIT = 100_000
 _LETTERS = str.maketrans("0123456789", "bcdfghjklm")
@@ -84,21 +87,17 @@ def synthetic_queries(count: int) -> list[str]:
 def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
     """Yield a record of measurements for each size and system."""
     for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            costs = _in_process("build", size, queries, folder)
-            yield {
-                "size": size,
-                "system": "ras-agent",
-                **costs,
-                **_in_process("query", size, queries, folder),
-            }
+        yield {"size": size, "system": "ras-agent", **_own_costs(size, queries)}
         yield {"size": size, "system": "bm25s", **_in_process("bm25s", size, queries)}
         if size <= _RANK_BM25_LIMIT:
-            yield {
-                "size": size,
-                "system": "rank-bm25",
-                **_in_process("rank_bm25", size, queries),
-            }
+            costs = _in_process("rank_bm25", size, queries)
+            yield {"size": size, "system": "rank-bm25", **costs}
+
+
+def _own_costs(size: int, queries: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        built = _in_process("build", size, queries, folder)
+        return built | _in_process("query", size, queries, folder)
 
 
 def bench_rows(
@@ -115,25 +114,24 @@ def bench_rows(
             f"peers of this benchmark are not installed: pip install {' '.join(missing)}"
         )
     for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            ours = _in_process("build", size, queries, folder) | _in_process(
-                "query", size, queries, folder
-            )
+        ours = _own_costs(size, queries)
         theirs = _in_process("bm25s", size, queries)
         passages = f"{size:,} passages"
-        index = ours["index_seconds"], "bm25s, terms given", theirs["index_seconds"]
-        yield BenchRow(f"index {passages}", "s of processor", *index, at_most=8)
-        retrieve = ours["median_ms"], "bm25s, terms given", ours["bm25s_ms"]
+        yield BenchRow(
+            f"index {passages}",
+            "s of processor",
+            ours["index_seconds"],
+            _PEER,
+            theirs["index_seconds"],
+            at_most=8,
+        )
+        median_ms = ours["median_ms"]
         if size == min(sizes):
-            rank_bm25 = (
-                ours["median_ms"],
-                "rank-bm25",
-                _in_process("rank_bm25", size, queries)["median_ms"],
-            )
-            yield BenchRow(
-                f"bm25, {passages}, scores of all", "ms", *rank_bm25, at_most=0.02
-            )
-        yield BenchRow(f"bm25, {passages}", "ms", *retrieve, at_most=0.75)
+            all_scored = _in_process("rank_bm25", size, queries)["median_ms"]
+            name = f"bm25, {passages}, scores of all"
+            yield BenchRow(name, "ms", median_ms, "rank-bm25", all_scored, at_most=0.02)
+        name = f"bm25, {passages}"
+        yield BenchRow(name, "ms", median_ms, _PEER, ours["bm25s_ms"], at_most=0.75)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -160,41 +158,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         )
         return
-    print(
-        _row(
-            "passages",
-            "system",
-            "index s",
-            "index MB",
-            "query MB",
-            "median ms",
-            "p95 ms",
-            "of bm25s",
-            "of scores",
-        )
-    )
+    rows = []
     for record in measure(sizes, options.queries):
-        print(_row(*(_cell(record.get(name)) for name in _COLUMNS)), flush=True)
+        rows.append([_cell(record.get(name)) for name in _COLUMNS])
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
+    print(markdown_table(list(_COLUMNS.values()), rows, texts=2))
 
 
-_COLUMNS = (
-    "size",
-    "system",
-    "index_seconds",
-    "index_mb",
-    "query_mb",
-    "median_ms",
-    "p95_ms",
-    "ratio",
-    "ratio_to_scores",
-)
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"{cell:>12}" for cell in cells)
+_COLUMNS = {
+    "size": "passages",
+    "system": "system",
+    "index_seconds": "index s",
+    "index_mb": "index MB",
+    "query_mb": "query MB",
+    "median_ms": "median ms",
+    "p95_ms": "p95 ms",
+    "ratio": "of bm25s",
+    "ratio_to_scores": "of scores",
+}
+"""The columns of the table by the fields of a record."""
 
 
 def _cell(value: object) -> str:
@@ -263,13 +247,10 @@ def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
     ours = []
     theirs = []
     scores = []
+    search = partial(bare.retrieve, k=_K, show_progress=False)
     for text in texts:
         terms = tokeniser.terms(text)
-        theirs.append(
-            fastest(
-                lambda terms: bare.retrieve([terms], k=_K, show_progress=False), terms
-            )
-        )
+        theirs.append(fastest(search, [terms]))
         scores.append(fastest(bare.get_scores, terms))
         ours.append(fastest(retriever.retrieve, text, _K))
     ratios = {
@@ -291,10 +272,8 @@ def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
     bare = _bm25s()
     milliseconds = processor_ms(lambda: bare.index(corpus, show_progress=False))
 
-    def search(terms: list[str]) -> None:
-        bare.retrieve([terms], k=_K, show_progress=False)
-
-    return _costs(milliseconds, search, queries)
+    search = partial(bare.retrieve, k=_K, show_progress=False)
+    return _costs(milliseconds, lambda terms: search([terms]), queries)
 
 
 def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
@@ -307,14 +286,15 @@ def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
     model = BM25Okapi(corpus)
     milliseconds = 1e3 * (time.process_time() - began)
 
-    def search(terms: list[str]) -> None:
-        np.argsort(model.get_scores(terms))[::-1][:_K]
-
-    return _costs(milliseconds, search, min(queries, 50))
+    return _costs(
+        milliseconds,
+        lambda terms: np.argsort(model.get_scores(terms))[::-1][:_K],
+        min(queries, 50),
+    )
 
 
 def _costs(
-    milliseconds: float, search: Callable[[list[str]], None], queries: int
+    milliseconds: float, search: Callable[[list[str]], object], queries: int
 ) -> dict[str, Any]:
     """Return the costs of a peer: of indexing, which took `milliseconds`, and of searching."""
     costs = {"index_seconds": milliseconds / 1e3, "index_mb": _peak_mb()}

@@ -34,4 +34,4 @@ def test_it_prints_a_table_and_writes_a_record_a_system(
         (300, "rank-bm25"),
     ]
     assert records[0]["ratio"] > 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert len(capsys.readouterr().out.splitlines()) == 5

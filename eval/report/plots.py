@@ -127,14 +127,14 @@ def drawn_plots(
 
     plots = {}
     for name, caption, high, draw in drawings:
-        with new_figure(5.2, high, _STYLE) as figure:
+        # the ids that matplotlib makes from this word are unique in the page
+        style = _STYLE | {"svg.hashsalt": name}
+        with new_figure(5.2, high, style) as figure:
             figure.patch.set_visible(False)
             axes = figure.subplots()
             axes.patch.set_visible(False)
             draw(axes)
-            plots[name] = Plot(
-                name, caption, _inline(figure, name.replace(" ", "-"), caption)
-            )
+            plots[name] = Plot(name, caption, _inline(figure, caption))
     return plots
 
 
@@ -347,10 +347,8 @@ def _short(name: str) -> str:
     return line[: _NAME - 1] + "…"
 
 
-def _inline(figure: Figure, name: str, caption: str) -> str:
-    """Return the figure as an <svg> element without style sheets or foreign namespaces. Its ids are prefixed
-    with `name`.
-    """
+def _inline(figure: Figure, caption: str) -> str:
+    """Return the figure as an <svg> element without style sheets, foreign namespaces and names of its groups."""
     root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
@@ -360,7 +358,7 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
             ):
                 parent.remove(child)
     for element in root.iter():
-        _plain(element, name)
+        _plain(element)
     width = root.get("width", "")
     height = root.get("height", "")
     view = root.get("viewBox", "")
@@ -376,12 +374,12 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
     ).strip()
 
 
-def _plain(element: ElementTree.Element, name: str) -> None:
-    """Turn an element's inline styles into attributes and classes.
-
-    Its references get the prefix of this plot's ids, and the namespace of its tag is dropped.
-    """
+def _plain(element: ElementTree.Element) -> None:
+    """Turn an element's inline styles into attributes and classes, and drop the namespace of its tag."""
     element.tag = element.tag.removeprefix(_SVG)
+    if element.tag == "g":
+        # such as "axes_1", in every plot; nothing refers to it
+        element.attrib.pop("id", None)
     rules = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.attrib.pop("style", "")))
     classes = []
     for kind, value in {**element.attrib, **rules}.items():
@@ -396,13 +394,9 @@ def _plain(element: ElementTree.Element, name: str) -> None:
         classes.append("fill-ink")
     if classes:
         element.set("class", " ".join(classes))
-    if (target := element.attrib.pop(_HREF, None)) is not None:
-        element.set("href", f"#{name}-{target.removeprefix('#')}")
-    if "id" in element.attrib:
-        element.set("id", f"{name}-{element.attrib['id']}")
-    for kind, value in element.attrib.items():
-        if value.startswith("url(#"):
-            element.set(kind, f"url(#{name}-{value[5:]}")
+    target = element.attrib.pop(_HREF, None)
+    if target:
+        element.set("href", target)
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:

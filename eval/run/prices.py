@@ -134,8 +134,8 @@ def _price(entry: Any, where: str) -> Price:
             raise SettingsError(
                 f"{where}: {kind}: expected a price of 0 or more, found {value!r}"
             )
-    cached = entry.get("cached", entry["input"])
-    return Price(float(entry["input"]), float(entry["output"]), float(cached))
+    prices = {"cached": entry["input"], **entry}
+    return Price(**{kind: float(prices[kind]) for kind in _KINDS})
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:

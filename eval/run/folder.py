@@ -307,15 +307,15 @@ def read_description(kind: str, described: Path, remedy: str) -> JSON:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace the content of a file by a value as JSON; see `_json`."""
-    replace_file(path, _json(value, indent=2) + b"\n")
+    """Replace the content of a file by a value as JSON; see `as_json`."""
+    replace_file(path, as_json(value, indent=2))
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    return _json(value) + b"\n"
+    return as_json(value) + b"\n"
 
 
-def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
+def as_json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Encode a value as JSON in UTF-8 that every parser accepts: lone surrogates become "?", NaN and infinities
     become null.
     """

@@ -24,10 +24,10 @@ from ras_agent.contracts.records import JSON
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import (
     RunFolder,
+    as_json,
     check_content,
     read_description,
     sole_writer,
-    write_json,
 )
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
@@ -137,7 +137,7 @@ class StudyFolder:
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write `value` as JSON to the file `name` of the folder, in place of an older one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / name, value)
+        replace_file(self.path / name, as_json(value, indent=2) + b"\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write the text to the file `name` of the folder, in place of an older one."""

@@ -23,6 +23,7 @@ from ras_agent.contracts.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import (
     Occurrences,
@@ -42,7 +43,7 @@ from ras_agent.tools.kg.equivalence import (
 )
 from ras_agent.tools.kg.facts import Reading, name_numbers, read_facts
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
-from ras_agent.tools.kg.text_vectors import NAMES, stored_vectors
+from ras_agent.tools.kg.text_vectors import NAMES, maker_of, stored_vectors
 from ras_agent.tools.kg.vector_rows import (
     NEAR,
     put_near,
@@ -90,7 +91,7 @@ def near_of(saved: SavedGraph) -> dict[int, bytes]:
 
 
 def with_numbers(transaction: Transaction, saved: SavedGraph) -> SavedGraph:
-    """Return the same graph with a number for each name that had none; these names are stored."""
+    """Return the same graph with a number for each name that had none; these names are stored with their vectors."""
     arrays = saved.arrays
     count = len(arrays.entities)
     places = np.flatnonzero(saved.names < 0)
@@ -100,6 +101,18 @@ def with_numbers(transaction: Transaction, saved: SavedGraph) -> SavedGraph:
     ]
     names = saved.names.copy()
     names[places] = name_numbers(transaction, lacking)
+    identity = saved.manifest.embedder
+    if arrays.entity_vectors is not None and arrays.relation_vectors is not None:
+        assert identity
+        rows = []
+        for name, at in zip(lacking, places.tolist(), strict=True):
+            vector = (
+                arrays.entity_vectors[at]
+                if at < count
+                else arrays.relation_vectors[at - count]
+            )
+            rows.append((hash_of(name), name, vector.tobytes()))
+        transaction.vectors.put_texts(maker_of(NAMES, identity.name), rows)
     return saved._replace(names=names)
 
 
@@ -358,6 +371,8 @@ class Work(NamedTuple):
                 NamedEmbedder(identity, load),
                 names,
                 part=True,
+                # words of an edit that is not committed must not stay behind a kill
+                kept=set(self.reading.found.names),
                 report=partial(report, "embedding"),
             )
 

@@ -35,6 +35,7 @@ def stored_vectors(
     *,
     seconds: float = _SECONDS,
     part: bool = False,
+    kept: Collection[str] | None = None,
     report: Callable[[int, int], None] = lambda *_: None,
 ) -> npt.NDArray[Any]:
     """Return unit vectors of `texts`, shape (len(texts), dimension), float32, or float16 for the use NAMES. Those that
@@ -46,6 +47,7 @@ def stored_vectors(
         owners: the name or the passage id that each text is about; by default the texts are names themselves.
         seconds: new vectors are stored about this often, so that an interrupted run can continue.
         part: whether the graph has other texts whose stored vectors are kept.
+        kept: the owners whose vectors are stored; by default all.
         report: receives the number of texts that were embedded, and the number of those that have to be.
     """
     kind = np.dtype("<f2" if use == NAMES else "<f4")
@@ -70,7 +72,7 @@ def stored_vectors(
         some = missing[begin : begin + _AT_ONCE]
         embedded = _embedded(embedder, [text_of[key] for key in some], kind)
         found |= zip(some, embedded, strict=True)
-        pending += some
+        pending += [key for key in some if kept is None or owner_of[key] in kept]
         if time.monotonic() - saved >= seconds:
             rows = [(key, owner_of[key], found[key]) for key in pending]
             _store(database, maker, gone, rows)

@@ -206,8 +206,8 @@ def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
         without_model = is_registered(kind, name)
     if options.dialect and without_model:
         raise SettingsError(
-            f"dialect {options.dialect!r} is that of a planner's model, and the {kind} here is {role_name(spec)}: "
-            "leave it out, or take --loop ras and --planner provider:model"
+            f"dialect {options.dialect!r} is for a model that plans, and the {kind} is {role_name(spec)}: leave "
+            "--dialect out, or give --loop ras and --planner provider:model"
         )
     if isinstance(spec, str):
         return _of_string(kind, spec, options)

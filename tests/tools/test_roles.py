@@ -245,6 +245,6 @@ def test_a_chat_models_name_for_traces(scripted_model: Any) -> None:
 @pytest.mark.parametrize("resolve", [resolve_planner, resolve_reasoner])
 def test_a_dialect_without_a_planner_that_speaks_it_is_refused(resolve: Any) -> None:
     with pytest.raises(
-        SettingsError, match="dialect 'search-r1' is that of a planner's model"
+        SettingsError, match="dialect 'search-r1' is for a model that plans"
     ):
         resolve("offline", RoleOptions(dialect="search-r1"))

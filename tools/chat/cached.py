@@ -112,7 +112,7 @@ class Cached:
             return None
         self._sizes.learnt.shrink(found)
         asked = f"{self._sizes.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
-        raise PromptTooLong(f"{asked}, by the replies in {self._place}")
+        raise PromptTooLong(f"{asked}, as the replies stored in {self._place} show")
 
     async def _fresh(
         self, request: Request, slot: ReplySlot, deadline: Deadline

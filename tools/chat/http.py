@@ -340,7 +340,7 @@ async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
         size += len(piece)
         if size > most:
             raise RefusedReply(
-                f"the reply is larger than {most // 2**20} MB, the most that is read"
+                f"the reply is larger than {most // 2**20} MB, the limit of a reply: check the server"
             )
         yield piece
 

@@ -130,7 +130,8 @@ def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[JSON]:
         keys = request.sent_keys(asked=not key)
         if len(keys) != 1:
             raise SettingsError(
-                f"{printable(spec)} takes one key: give one, since only openai:NAME and vllm:URL#NAME take several"
+                f"{printable(spec)} takes one key, but api_keys names {len(keys)} variables: name one, since only openai:NAME "
+                "and vllm:URL#NAME take several"
             )
         key = keys[0]
     else:
@@ -314,7 +315,7 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
     urls, name = server_addresses(address, form)
     if len(urls) != 1:
         raise SettingsError(
-            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses: give only one here"
+            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, but this model takes one: leave the others out"
         )
     return urls[0], name, server_key()
 

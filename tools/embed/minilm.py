@@ -88,7 +88,7 @@ def minilm(argument: str) -> MiniLMEmbedder:
     """Build the packaged embedder. Raises SettingsError if `argument` is not empty."""
     if argument:
         raise SettingsError(
-            f"the packaged embedder is minilm, without {argument!r:.80}: write minilm, or st:MODEL for another one"
+            f"embedder minilm takes no argument, got {argument!r:.80}: write minilm, or st:MODEL for another model"
         )
     return MiniLMEmbedder()
 

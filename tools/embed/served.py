@@ -95,7 +95,7 @@ def server_of(spec: str, index: str = "") -> Server:
         key = os.environ.get("OPENAI_API_KEY", "")
         if not url and not key:
             raise SettingsError(
-                f"embedder {spec!r} needs a key or a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for one of yours"
+                f"embedder {spec!r} needs a key or a server: set OPENAI_API_KEY, or OPENAI_BASE_URL to your server's address"
             )
         return Server(
             url or _OPENAI,

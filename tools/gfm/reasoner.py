@@ -101,8 +101,8 @@ class ReasonerConfig:
         """
         if retriever_of(data) != "greasoner":
             raise WeightsError(
-                f"{where}: these weights read no texts of nodes, use_ent_emb is not {FUSION!r}: use them with the "
-                f"retriever {retriever_of(data)!r}, not with 'greasoner'"
+                f"{where}: use_ent_emb is not {FUSION!r}, so these weights are for the retriever {retriever_of(data)!r}, "
+                f"not for 'greasoner': choose --retriever {retriever_of(data)}, or give other weights"
             )
         try:
             own = {name: value for name, value in data.items() if name != "use_ent_emb"}

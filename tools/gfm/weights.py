@@ -144,8 +144,8 @@ class GFMConfig:
         """
         if retriever_of(data) != "gfm":
             raise WeightsError(
-                f"{where}: these weights read the texts of nodes, documents among them: use them with the retriever "
-                f"{retriever_of(data)!r}, not with 'gfm'"
+                f"{where}: use_ent_emb is set, so these weights are for the retriever {retriever_of(data)!r}, not for "
+                f"'gfm': choose --retriever {retriever_of(data)}, or give other weights"
             )
         try:
             if "model_config" in data:
@@ -211,8 +211,8 @@ def retriever_of(data: Mapping[str, Any]) -> str:
 def _check_length(encoder: str, where: str) -> None:
     if _model_of(encoder) not in _UNIT_LENGTH:
         raise WeightsError(
-            f"{where}: normalize is not true, so these weights read vectors of {encoder} as long as it makes them, and "
-            "the vectors of a graph have length 1; if the encoder scales them itself, set normalize to true there"
+            f"{where}: normalize is not true, so these weights read vectors of {encoder} of any length, but those of a "
+            "graph have length 1; if the encoder makes vectors of length 1 itself, set normalize to true in this file"
         )
 
 
@@ -257,7 +257,8 @@ def weights_folder(name: str | Path) -> Path:
     if path.exists() or not isinstance(name, str) or not _HUB_ID.fullmatch(name):
         return path
     with needs_extra(
-        f"there is no folder {name}; weights of the Hugging Face hub", "embeddings"
+        f"there is no folder {name}, and a download from the Hugging Face hub",
+        "embeddings",
     ):
         from huggingface_hub import snapshot_download
     try:

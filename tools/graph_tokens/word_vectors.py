@@ -40,7 +40,7 @@ def load_word_vectors(
     Args:
         adapter: the folder of a low-rank adapter of the model.
     """
-    with needs_extra("the word vectors of a language model", "llm"):
+    with needs_extra("reading a language model's word vectors", "llm"):
         from accelerate import init_empty_weights
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     try:

@@ -121,7 +121,7 @@ def _load(file: Path) -> _Network:
         network = bert(weights)
     except KeyError as error:
         raise WeightsError(
-            f"{file}: not a reader's weights: {error} is missing"
+            f"{file}: these weights are not a reader's, as {error} is missing; install ras-agent again"
         ) from None
     return _Network(network, bert_tokenizer(), weights)
 

@@ -332,8 +332,8 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
         return spec
     if options.dialect:
         raise SettingsError(
-            f"dialect {options.dialect!r} writes its moves as text, and --loop react calls tools by the server: choose "
-            "--loop ras, or leave the dialect out"
+            f"dialect {options.dialect!r} writes its moves as text, but --loop react calls tools: choose --loop ras, or "
+            "leave --dialect out"
         )
     chat = options.chat
     if isinstance(spec, str) and chat.temperature is None:

@@ -82,7 +82,7 @@ class GraphRetriever(ABC, Generic[Finder]):
             return self._best(query, k)
         if self.filtered is None:
             raise FilterError(
-                f"this {type(self).__name__} cannot apply a filter, since it was not built by its name: build it by "
+                f"a {type(self).__name__} that was not built by name cannot apply a filter: build it with "
                 "retriever_over(index, name)"
             )
         with retrieving(Retrieval()):

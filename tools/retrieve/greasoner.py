@@ -366,9 +366,9 @@ def text_vectors(
     vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
-            f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
-            f"{embedder.name!r} makes vectors of width {vectors.shape[1]}: give the retriever the network's encoder, "
-            "embedder='st:NAME'"
+            f"the network of 'greasoner' reads vectors of width {config.text_width} of "
+            f"{config.text_model or 'its encoder'}, and {embedder.name!r} makes vectors of width "
+            f"{vectors.shape[1]}: give the retriever the network's encoder, embedder='st:NAME'"
         )
     if vectors.shape[1] == config.text_width:
         return vectors
@@ -483,7 +483,7 @@ def encoder_of(
         config.text_model and not same_encoder(config.text_model, name)
     ):
         raise IndexMismatch(
-            f"the weights read vectors of {config.text_model or 'their encoder'}, not of {name!r}: give the retriever "
+            f"the weights of 'greasoner' read vectors of {config.text_model or 'their encoder'}, not of {name!r}: give it "
             f"that encoder, embedder='st:{config.text_model}', or build index and graph with "
             f"--embedder st:{config.text_model}"
         )

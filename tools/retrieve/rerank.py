@@ -37,7 +37,7 @@ def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
         )
     if not all(map(isfinite, numbers)):
         raise ModelCallError(
-            "the reranker gave scores that are NaN or infinite: check its model"
+            "the reranker gave scores that are NaN or infinite: check that its model is a reranker"
         )
     ranked = []
     for hit, number in zip(hits, numbers, strict=True):

@@ -179,7 +179,7 @@ class OneWriter(ABC):
                     yield transaction
                     if self._failed:
                         raise StoreError(
-                            f"{self.where}: a part of a write failed, so all of it was rolled back"
+                            f"{self.where}: a part of a write failed, so all of it was undone: write it again"
                         )
             except BaseException:
                 self.rollbacks += 1

@@ -114,8 +114,8 @@ class CachedExtractor:
         if not isinstance(fingerprint, str) or not fingerprint:
             name = name_of(extractor)
             raise SettingsError(
-                f"the facts of the extractor {name!r} cannot be cached, since it has no fingerprint: use an extractor "
-                "on a model, or no triple cache"
+                f"the facts of the extractor {name!r} cannot be cached, since it has no fingerprint: give it a text "
+                "`fingerprint`, which changes with its facts, or leave the triple cache out"
             )
         self._extractor = extractor
         self._cache = cache

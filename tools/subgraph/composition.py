@@ -101,7 +101,7 @@ def parse_composition(text: str | int) -> Composition:
         check("scorer behind 'beam:'", guide, scorers)
     elif colon:
         raise CompositionError(
-            f"{text!r}: {filtering} paths are found without a scorer: write only {filtering!r}"
+            f"{text!r}: only 'beam' takes a scorer: write {filtering!r} without ':'"
         )
     check("path refinement", refinement, ("random", *scorers))
     return Composition(extraction, pruning, filtering, guide, refinement)

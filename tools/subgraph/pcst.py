@@ -303,7 +303,7 @@ class PCSTFinder:
             graph.origin is None or graph.origin.entity_vectors is None
         ):
             raise ValueError(
-                "PCST needs scores for the names in the graph: give a scorer, or a KGIndex with vectors"
+                "PCST needs a score for each name in the graph: give a scorer, or the graph of a KGIndex with vectors"
             )
 
     def find(

@@ -155,7 +155,7 @@ def test_a_refusal_of_a_long_prompt_is_told_by_its_words(message: str) -> None:
         "Rate limit reached on tokens per min (TPM): Limit 10000, Used 9000, Requested 2000.",
         "Incorrect API key provided",
         "The model `m` does not exist",
-        "the reply is larger than 32 MB, the most that is read",
+        "the reply is larger than 32 MB, the limit of a reply",
         "the reply has more than 1,000,000 characters, the most that is read",
         "the reply was not complete within 60 seconds",
     ],

@@ -334,7 +334,7 @@ def test_ollama_s_address_is_read_as_ollama_reads_it(
     [
         (
             "openai:text-embedding-3-small",
-            "set OPENAI_API_KEY, or OPENAI_BASE_URL for one of yours",
+            "set OPENAI_API_KEY, or OPENAI_BASE_URL to your",
         ),
         (
             "vllm:gpu1#bge",

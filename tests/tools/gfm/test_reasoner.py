@@ -275,7 +275,7 @@ def test_a_published_configuration_is_read_with_its_nulls_as_defaults() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model_config__use_ent_emb", None, "retriever 'gfm', not with 'greasoner'"),
+        ("model_config__use_ent_emb", None, "retriever 'gfm', not for 'greasoner'"),
         ("model_config__use_ent_emb", "late-fusion", "use_ent_emb is 'late-fusion'"),
         (
             "model_config__entity_model__message_func",

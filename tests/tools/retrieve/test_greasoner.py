@@ -230,11 +230,11 @@ def test_weights_of_the_other_network_name_the_retriever_that_they_are_for(
 ) -> None:
     with pytest.raises(
         WeightsError,
-        match=says("config.json", "retriever 'greasoner'", "not with 'gfm'"),
+        match=says("config.json", "retriever 'greasoner'", "not for 'gfm'"),
     ):
         retriever_over(index, "gfm", weights=reasoner_folder(64))
     with pytest.raises(
         WeightsError,
-        match=says("config.json", "retriever 'gfm'", "not with 'greasoner'"),
+        match=says("config.json", "retriever 'gfm'", "not for 'greasoner'"),
     ):
         retriever_over(index, "greasoner", weights="packaged")

@@ -143,7 +143,7 @@ def test_an_error_that_is_caught_takes_back_the_outer_transaction_all_the_same(
             write(database, "three")
 
     with pytest.raises(
-        StoreError, match=says("a part of a write failed", "rolled back")
+        StoreError, match=says("a part of a write failed", "all of it was undone")
     ):
         write_on()
     assert texts(database) == []

@@ -101,7 +101,7 @@ def test_it_knows_which_scorers_it_needs() -> None:
             "unknown path filtering 'longest'; known: shortest, complete, beam:<scorer>",
         ),
         ("ppr>beam>random", "unknown scorer behind 'beam:' ''"),
-        ("ppr>shortest:st>random", "without a scorer: write only 'shortest'"),
+        ("ppr>shortest:st>random", "only 'beam' takes a scorer: write 'shortest'"),
         ("ppr>shortest>best", "unknown path refinement 'best'; known: random, bm25"),
     ],
 )

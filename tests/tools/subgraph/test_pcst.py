@@ -344,5 +344,7 @@ def test_of_a_large_graph_only_the_neighbourhood_is_looked_at(
 
 
 def test_a_graph_without_vectors_needs_a_scorer(family: Graph) -> None:
-    with pytest.raises(ValueError, match="a scorer, or a KGIndex with vectors"):
+    with pytest.raises(
+        ValueError, match="a scorer, or the graph of a KGIndex with vectors"
+    ):
         PCSTFinder(family)

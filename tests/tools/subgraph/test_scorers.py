@@ -177,7 +177,7 @@ def test_a_graphs_own_vectors_judge_relations_alone(hash_embedder: Any) -> None:
 
 
 def test_a_graph_without_vectors_cannot_judge() -> None:
-    with pytest.raises(SettingsError, match="build it with an embedder"):
+    with pytest.raises(SettingsError, match="build it with `ras-agent kg build"):
         GraphVectorScorer(Graph.from_index(KGIndex.in_memory([PassageFacts("kb", KB)])))
 
 

@@ -112,7 +112,7 @@ class PathHead:
         if embedder.name != self.embedder or embedder.dimension != width:
             raise WeightsError(
                 f"the path encoder was trained with vectors of {self.embedder!r} ({width} numbers each), and the embedder is "
-                f"{embedder.name!r} ({embedder.dimension}): use the former, or train a path encoder for the latter with "
+                f"{embedder.name!r} ({embedder.dimension}): use {self.embedder!r}, or train another path encoder with "
                 "`python -m ras_agent.train.paths.train`"
             )
 
@@ -164,7 +164,7 @@ class PathHead:
             )
         if set(weights) != set(PARTS) or not _fits(**weights):
             raise WeightsError(
-                f"{folder / _WEIGHTS}: its weights do not fit together: train it again"
+                f"{folder / _WEIGHTS}: the path encoder's weights do not fit together: train it again"
             )
         return cls(
             embedder=str(about["embedder"]),

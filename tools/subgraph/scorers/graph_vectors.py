@@ -38,7 +38,7 @@ class GraphVectorScorer:
             or origin.relation_vectors is None
         ):
             raise SettingsError(
-                "scorer 'kg' needs a knowledge graph with vectors: build it with an embedder"
+                "scorer 'kg' needs a knowledge graph with vectors: build it with `ras-agent kg build INDEX --embedder minilm`"
             )
         self._graph = graph
         encoder = embedder or origin.embedder

@@ -21,6 +21,7 @@ import numpy as np
 
 from ras_agent.contracts.arrays import Floats, Ints
 from ras_agent.contracts.errors import WeightsError
+from ras_agent.contracts.records import without_none
 from ras_agent.tools.gfm.cache import NodeInputs
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
@@ -28,9 +29,12 @@ from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import GraphTensors, last_states
 from ras_agent.tools.gfm.weights import (
     GFMConfig,
+    check_supported,
+    inverse_of,
     read_config,
     read_weights,
     retriever_of,
+    sizes_of,
 )
 
 if TYPE_CHECKING:
@@ -116,50 +120,25 @@ class ReasonerConfig:
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> ReasonerConfig:
-        model = data["model_config"]
-        dataset = data.get("dataset_config") or {}
-        entity = model["entity_model"]
-        if model.get("use_ent_emb") != FUSION:
-            raise WeightsError(
-                f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only {FUSION!r} is supported"
-            )
-        encoder = (
-            data.get("text_emb_model_config")
-            or dataset.get("text_emb_model_cfgs")
-            or {}
+        model = without_none(data["model_config"])
+        dataset = without_none(data.get("dataset_config"))
+        entity = {"return_hidden": False, **without_none(model["entity_model"])}
+        encoder = without_none(
+            data.get("text_emb_model_config") or dataset.get("text_emb_model_cfgs")
         )
-        for part, expected in (
-            (entity, _ENTITY_MODEL),
-            (dataset, _DATASET),
-            (encoder, {"normalize": True}),
-        ):
-            for field, value in expected.items():
-                if part.get(field) not in (value, None):
-                    raise WeightsError(
-                        f"{where}: {field} is {part[field]!r}; only {value!r} is supported"
-                    )
-        if not entity.get("return_hidden"):
-            raise WeightsError(f"{where}: return_hidden has to be true for {FUSION}")
-        inverse = {"text": "text", "inverse": "negated"}.get(
-            dataset.get("inverse_relation_feat") or "text"
-        )
-        if inverse is None:
-            raise WeightsError(
-                f"{where}: inverse_relation_feat is {dataset['inverse_relation_feat']!r}; choose 'text' or 'inverse'"
-            )
-        widths = {entity["input_dim"], *entity["hidden_dims"]}
-        if len(widths) != 1:
-            raise WeightsError(
-                f"{where}: input_dim and hidden_dims have to be equal, got {sorted(widths)}"
-            )
+        check_supported(model, {"use_ent_emb": FUSION}, where)
+        check_supported(entity, _ENTITY_MODEL, where)
+        check_supported(dataset, _DATASET, where)
+        check_supported(encoder, {"normalize": True}, where)
+        width, layers = sizes_of(entity, where)
         return cls(
             text_width=model["feat_dim"],
-            width=widths.pop(),
-            layers=len(entity["hidden_dims"]),
-            text_model=encoder.get("text_emb_model_name") or "",
-            query_instruct=encoder.get("query_instruct") or "",
-            passage_instruct=encoder.get("passage_instruct") or "",
-            inverse=inverse,
+            width=width,
+            layers=layers,
+            text_model=encoder.get("text_emb_model_name", ""),
+            query_instruct=encoder.get("query_instruct", ""),
+            passage_instruct=encoder.get("passage_instruct", ""),
+            inverse=inverse_of(dataset, where),
         )
 
 
@@ -168,9 +147,8 @@ def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
 
     Raises WeightsError if a file is missing, damaged or of another shape, and MissingExtra without torch.
     """
-    config = ReasonerConfig.from_dict(
-        read_config(folder / "config.json"), str(folder / "config.json")
-    )
+    path = folder / "config.json"
+    config = ReasonerConfig.from_dict(read_config(path), str(path))
     return config, read_weights(folder, config.shapes())
 
 

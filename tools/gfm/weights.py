@@ -161,26 +161,10 @@ class GFMConfig:
         model = without_none(data["model_config"])
         dataset = without_none(data.get("dataset_config"))
         entity = {**_DEFAULTS, **without_none(model["entity_model"])}
-        for part, supported in (
-            (entity, {**_FIXED, **_DEFAULTS}),
-            (dataset, _DATASET),
-            (model, _MODEL),
-        ):
-            for field, value in supported.items():
-                if part.get(field, value) != value:
-                    raise WeightsError(
-                        f"{where}: {field} is {part[field]!r}; only {value!r} is supported"
-                    )
-        widths = {entity["input_dim"], *entity["hidden_dims"]}
-        if len(widths) != 1:
-            raise WeightsError(
-                f"{where}: input_dim and hidden_dims have to be equal, got {sorted(widths)}"
-            )
-        inverse = dataset.get("inverse_relation_feat", "text")
-        if inverse not in _INVERSE:
-            raise WeightsError(
-                f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}"
-            )
+        check_supported(entity, {**_FIXED, **_DEFAULTS}, where)
+        check_supported(dataset, _DATASET, where)
+        check_supported(model, _MODEL, where)
+        width, layers = sizes_of(entity, where)
         encoder = without_none(
             dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config")
         )
@@ -189,15 +173,46 @@ class GFMConfig:
             _check_length(name, where)
         return cls(
             text_width=model.get("feat_dim") or model["rel_emb_dim"],
-            width=widths.pop(),
-            layers=len(entity["hidden_dims"]),
+            width=width,
+            layers=layers,
             text_model=name,
-            inverse=_INVERSE[inverse],
+            inverse=inverse_of(dataset, where),
             question_prefix=encoder.get("query_instruct", ""),
             relation_prefix=encoder.get("passage_instruct", ""),
             idf_start_weights=bool(model.get("init_nodes_weight", True)),
             ranker=_ranker(without_none(model.get("ranker")), where),
         )
+
+
+def check_supported(
+    part: Mapping[str, Any], supported: Mapping[str, object], where: str
+) -> None:
+    """Raise WeightsError for a field of a published configuration with an unsupported value."""
+    for field, value in supported.items():
+        if part.get(field, value) != value:
+            raise WeightsError(
+                f"{where}: {field} is {part[field]!r}; only {value!r} is supported"
+            )
+
+
+def sizes_of(entity: Mapping[str, Any], where: str) -> tuple[int, int]:
+    """Return the width of the states and the number of layers that a published entity model has."""
+    widths = {entity["input_dim"], *entity["hidden_dims"]}
+    if len(widths) != 1:
+        raise WeightsError(
+            f"{where}: input_dim and hidden_dims have to be equal, got {sorted(widths)}"
+        )
+    return widths.pop(), len(entity["hidden_dims"])
+
+
+def inverse_of(dataset: Mapping[str, Any], where: str) -> str:
+    """Return how inverse relations get their vectors, by the published name for it."""
+    inverse = dataset.get("inverse_relation_feat", "text")
+    if inverse not in _INVERSE:
+        raise WeightsError(
+            f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}"
+        )
+    return _INVERSE[inverse]
 
 
 def retriever_of(data: Mapping[str, Any]) -> str:
@@ -310,9 +325,8 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 
     Raises WeightsError if a file is missing, damaged or of another shape, and MissingExtra without torch.
     """
-    config = GFMConfig.from_dict(
-        read_config(folder / "config.json"), str(folder / "config.json")
-    )
+    path = folder / "config.json"
+    config = GFMConfig.from_dict(read_config(path), str(path))
     return config, read_weights(folder, config.shapes())
 
 

@@ -285,7 +285,7 @@ def test_a_published_configuration_is_read_with_its_nulls_as_defaults() -> None:
         (
             "model_config__entity_model__return_hidden",
             None,
-            "return_hidden has to be true",
+            "return_hidden is False; only True is supported",
         ),
         (
             "model_config__entity_model__hidden_dims",

@@ -16,7 +16,12 @@ import numpy as np
 from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows, empty_rows
 from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE, propagate
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.network import NORM_EPSILON, layer_count, relation_inputs
+from ras_agent.tools.gfm.network import (
+    NORM_EPSILON,
+    layer_count,
+    project_relations,
+    relation_inputs,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -188,58 +193,47 @@ def build_cache(
         half_cache = 4 * (width + 1) * rows > cache_bytes
     row = 2 * width + 4 if half_cache else 4 * width + 4
     bytes_left = cache_bytes - layers * relations * row
-    relations_of = _RelationStates(weights, graph)
-    relation_states = []
     pre_norm = []
     deviations = []
     uncached_from = None
-    state: Tensor | None = None if nodes is None else nodes.initial
-    following: Tensor | None = None
+    if nodes is None:
+        state = torch.zeros(1, width).expand(count, width)
+    else:
+        state = nodes.initial
+    relation_states = _relation_states(weights, graph, half_cache)
     for number, layer in enumerate(layer_weights(weights, torch.float32)):
-        relation_states.append(empty_rows(relations, width, half_cache))
-        if number or not alike:
-            relations_of.write(number, relation_states[-1])
-        else:
-            state = norm_and_rectify(layer.bias[None], layer)  # one row for all
-            pre_norm.append(cache_rows(layer.bias[None], half_cache))
-            deviations.append(deviation_of(layer.bias[None]))
+        if alike and not number:
+            output = layer.bias[None]  # one row for all
+            pre_norm.append(cache_rows(output, half_cache))
+            deviations.append(deviation_of(output))
+            state = norm_and_rectify(output, layer).expand(count, width)
             continue
         # a cached layer needs room for its output and for the float32 states that enter the next
-        if state is not None and bytes_left < count * (row + 4 * width):
-            uncached_from = state.expand(count, width)
-            state = None
-        if state is not None:
-            if following is None or len(following) != count:
-                following = torch.empty(count, width)
-            output, deviation = _background_layer(
-                graph, layer, state, relation_states[-1], half_cache, nodes, following
-            )
-            # the next layer's output overwrites this layer's input, unless that is the caller's
-            following, state = (
-                (None if nodes is not None and state is nodes.initial else state),
-                following,
-            )
-            pre_norm.append(output)
-            deviations.append(deviation)
-            bytes_left -= count * row
+        if bytes_left < count * (row + 4 * width):
+            uncached_from = state
+            break
+        outputs, deviation, state = _background_layer(
+            graph,
+            layer,
+            state.contiguous(),
+            relation_states[number],
+            half_cache,
+            nodes,
+        )
+        pre_norm.append(outputs)
+        deviations.append(deviation)
+        bytes_left -= count * row
     score_hidden = None
-    del following  # frees memory for score_hidden
-    if state is not None and bytes_left < hidden * count * row:
+    if uncached_from is None and bytes_left < hidden * count * row:
         uncached_from = state
-    elif state is not None:
+    elif uncached_from is None:
         score_hidden = empty_rows(count, len(head.bias), half_cache)
-        state = state.expand(count, width)
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)
-            score_hidden.write(
-                begin, background_share(head, state[block], nodes, block)
-            )
-    del state
-    if alike:
-        # the background needs no relation states of the first layer, so they wait until its states are freed
-        relations_of.write(0, relation_states[0])
+            share = background_share(head, state[block], nodes, block)
+            score_hidden.write(begin, share)
     return GraphCache(
-        tuple(relation_states),
+        relation_states,
         tuple(pre_norm),
         tuple(deviations),
         score_hidden,
@@ -247,59 +241,21 @@ def build_cache(
     )
 
 
-class _RelationStates:
-    """Computes every layer's relation states from the sentence vectors, in blocks; network.py has the plain form.
+def _relation_states(
+    weights: Mapping[str, Tensor], graph: GFMGraph, half_cache: bool
+) -> tuple[CachedRows, ...]:
+    """Return every layer's relation states (R, d), computed from the sentence vectors in blocks."""
+    import torch
 
-    The map to the inputs of all layers is linear, and so is the first step of a layer, so both are combined into one
-    product if that is smaller. It is computed once for a relation and its inverse if the inverse's vector is the
-    negated one.
-    """
-
-    def __init__(self, weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
-        """Prepare the relations' vectors."""
-        import torch
-
-        self._weights = weights
-        negated = graph.inverse_vectors is None
-        width = weights["rel_mlp.weight"].shape[0]
-        self._composed = graph.relation_vectors.shape[1] < width * (2 if negated else 1)
-        self._negated = negated and self._composed
-        if self._negated:
-            self._vectors = graph.relation_vectors
-        else:
-            self._vectors = graph.vectors
-        if self._composed:
-            self._inputs = None
-        else:
-            self._inputs = relation_inputs(weights, torch.from_numpy(self._vectors))
-
-    def write(self, layer: int, states: CachedRows) -> None:
-        """Write the relation states of one layer to `states` (R, d), block by block."""
-        import torch
-
-        at = f"entity_model.layers.{layer}.relation_projection"
-        first, bias, second, last = (
-            self._weights[f"{at}.{name}"]
-            for name in ("0.weight", "0.bias", "2.weight", "2.bias")
-        )
-        if self._composed:
-            bias = bias + first @ self._weights["rel_mlp.bias"]
-            first = first @ self._weights["rel_mlp.weight"]
-        first = first.t().contiguous()
-        second = second.t().contiguous()
-        count = len(self._vectors)
-        for begin in range(0, count, ROWS_AT_ONCE):
-            block = slice(begin, min(begin + ROWS_AT_ONCE, count))
-            if self._inputs is None:
-                rows = torch.from_numpy(np.array(self._vectors[block])).float()
-            else:
-                rows = self._inputs[block]
-            hidden = rows @ first
-            if self._negated:
-                states.write(
-                    count + begin, torch.addmm(last, (bias - hidden).relu_(), second)
-                )
-            states.write(begin, torch.addmm(last, hidden.add_(bias).relu_(), second))
+    inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
+    every = []
+    for layer in range(layer_count(weights)):
+        states = empty_rows(len(inputs), inputs.shape[1], half_cache)
+        for begin in range(0, len(inputs), ROWS_AT_ONCE):
+            block = inputs[begin : begin + ROWS_AT_ONCE]
+            states.write(begin, project_relations(weights, layer, block))
+        every.append(states)
+    return tuple(every)
 
 
 def deviation_of(rows: Tensor) -> Tensor:
@@ -329,48 +285,33 @@ def _background_layer(
     relation_states: CachedRows,
     half_cache: bool,
     nodes: NodeInputs | None,
-    following: Tensor,
-) -> tuple[CachedRows, Tensor]:
-    """Compute one layer of the background; return the linear map's output, cached, and its deviation.
+) -> tuple[CachedRows, Tensor, Tensor]:
+    """Compute one layer of the background; return the linear map's output, cached, its deviation, and the next states.
 
     Args:
-        state: (N, d), or (1, d) if all entities are alike.
-        following: (N, d), where the next states are written.
+        state: (N, d).
     """
     import torch
 
-    count = graph.entities
-    width = state.shape[1]
+    count, width = state.shape
     everyone = np.arange(count)
+    following = torch.empty(count, width)
     total = torch.empty(min(ROWS_AT_ONCE, count), width)
-    if len(state) == count:
-        rows = everyone
-    else:
-        rows = np.zeros(count, dtype=np.int64)
     outputs = empty_rows(count, width, half_cache)
     deviation = torch.empty(count)
-    if len(state) == 1:
-        alike = layer.bias + state @ layer.state_weight
-    else:
-        alike = None
     for begin in range(0, count, ROWS_AT_ONCE):
         block = slice(begin, begin + ROWS_AT_ONCE)
         targets = everyone[block]
         sums = total[: len(targets)]
-        block_states = state if alike is not None else state[block]
-        propagate(graph, targets, rows, state, relation_states, sums)
+        propagate(graph, targets, everyone, state, relation_states, sums)
         if nodes is not None:
             sums += nodes.initial[block]
-        if alike is not None:
-            mixed = torch.addmm(alike, sums, layer.total_weight)
-        else:
-            mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(
-                block_states, layer.state_weight
-            )
+        mixed = torch.addmm(layer.bias, sums, layer.total_weight)
+        mixed.addmm_(state[block], layer.state_weight)
         normed, _, inverse = torch.native_layer_norm(
             mixed, [width], layer.norm_weight, layer.norm_bias, NORM_EPSILON
         )
-        torch.add(normed.relu_(), block_states, out=following[block])
+        torch.add(normed.relu_(), state[block], out=following[block])
         deviation[block] = 1 / inverse[:, 0]
         outputs.write(begin, mixed)
-    return outputs, deviation
+    return outputs, deviation, following

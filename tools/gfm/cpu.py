@@ -11,7 +11,6 @@ changed. If the background is not cached, every entity is computed, in blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -56,20 +55,6 @@ SMALL_GRAPH = 1 << 15
 They reach a few thousand rows at a layer.
 """
 NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the CPU's cache
-
-
-@dataclass(frozen=True, slots=True)
-class GFMLayerStep:
-    """Holds the results of one layer for a question. All arrays of entities are ascending."""
-
-    sources: Ints
-    """(T,), the entities that send changed states."""
-    reached: Ints
-    """(H,), the entities for which the next states are computed."""
-    changed: Ints
-    """(C,), those of them that change by more than a negligible length."""
-    changes: Tensor
-    """(C, d), their changes."""
 
 
 class FastGFM:
@@ -162,23 +147,6 @@ class FastGFM:
                 self._score(queries[row], parts[row], start, scores[row])
             return scores
 
-    def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
-        """Yield the results of each layer with a cached background for one question, a vector (text width,)."""
-        import torch
-
-        with torch.inference_mode():
-            query = self._queries(question[None])
-            background = self._background_scores(
-                query @ self._head.query_weight + self._head.bias
-            )[0]
-            steps = self._changed_layers(query[0], start, background)
-        while True:
-            with torch.inference_mode():  # left before yielding to the caller
-                step = next(steps, None)
-            if step is None:
-                return
-            yield step
-
     def _queries(self, questions: Floats) -> Tensor:
         """Return the questions' states (B, d)."""
         import torch
@@ -217,7 +185,10 @@ class FastGFM:
 
     def _changed_layers(
         self, query: Tensor, start: GFMStart, background: Floats
-    ) -> Iterator[GFMLayerStep]:
+    ) -> Iterator[tuple[Ints, Tensor]]:
+        """Yield, for each layer with a cached background, the entities (C,), ascending, whose next states change by
+        more than a negligible length, and their changes (C, d).
+        """
         import torch
 
         sources, changes = question_entities, initial = self._initial(query, start)
@@ -232,16 +203,10 @@ class FastGFM:
                 reached = worth_scoring(
                     reached, question_entities, background, possible, self._tolerance
                 )
-            step = GFMLayerStep(
-                sources,
-                reached,
-                *self._next_changes(
-                    number, reached, sources, changes, question_entities, initial
-                ),
+            sources, changes = self._next_changes(
+                number, reached, sources, changes, question_entities, initial
             )
-            yield step
-            sources = step.changed
-            changes = step.changes
+            yield sources, changes
 
     def _score(
         self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats
@@ -249,8 +214,7 @@ class FastGFM:
         """Overwrite, in `scores` (N,), the background's logits of those entities that the question changes."""
         changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
-            changed = step.changed
-            changes = step.changes
+            changed, changes = step
         if self.cache.score_hidden is None:
             scores[:] = self._score_everyone(
                 part, changed, changes, question_entities, initial
@@ -312,15 +276,7 @@ class FastGFM:
             self._product(total, layer.total_weight, block)
             own_row = row_of[targets]
             state_rows = own_row[own_row >= 0]
-            # sources are ascending, so those among the targets are adjacent unless some are not targets
-            low, high = (
-                (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
-            )
-            adjacent = high - low == len(state_rows)
-            if adjacent:
-                state_changes = changes[low:high]
-            else:
-                state_changes = changes[torch.from_numpy(state_rows)]
+            state_changes = changes[torch.from_numpy(state_rows)]
             of_state = self._product(
                 state_changes, layer.state_weight, of_states[: len(state_rows)]
             )

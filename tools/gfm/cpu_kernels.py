@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from os import cpu_count
 from threading import Lock, Thread
@@ -43,30 +43,6 @@ def has_numba() -> bool:
     return True
 
 
-def compile_loop(
-    function: Callable[..., Any], *, reorder: bool = False
-) -> Callable[..., Any]:
-    """Return `function` compiled by numba to machine code that releases the GIL.
-
-    The code is cached on disk if a folder is writable.
-
-    Args:
-        reorder: whether sums may be computed in another order, which is faster.
-    """
-    from numba import njit
-
-    options: dict[str, Any] = {
-        "nogil": True,
-        **({"fastmath": _REORDERED_SUMS} if reorder else {}),
-    }
-    try:
-        compiled = njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's is writable
-        compiled = njit(**options)(function)
-    loop: Callable[..., Any] = compiled
-    return loop
-
-
 def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
     """Call `work(first row, last row + 1)` for each part of `rows`, in torch's number of threads. Returns the results.
 
@@ -85,21 +61,34 @@ def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
 
 
 class CpuLoop:
-    """Compiles a loop at its first call; see compile_loop."""
+    """Holds a function of arrays, which numba compiles at its first call to machine code that releases the GIL.
+
+    The code is cached on disk if a folder is writable.
+    """
 
     def __init__(self, function: Callable[..., Any], *, reorder: bool = False) -> None:
+        """Take the function.
+
+        Args:
+            reorder: whether sums may be computed in another order, which is faster.
+        """
         self._function = function
-        self._reorder = reorder
+        self._options: dict[str, Any] = {"nogil": True}
+        if reorder:
+            self._options["fastmath"] = _REORDERED_SUMS
         self.__doc__ = function.__doc__
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """Return the loop's machine code, which takes arrays and numbers."""
-        return compile_loop(self._function, reorder=self._reorder)
+        from numba import njit
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the loop in this thread and return its result."""
-        return self.compiled(*arguments)
+        loop: Callable[..., Any]
+        try:
+            loop = njit(cache=True, **self._options)(self._function)
+        except RuntimeError:  # neither the package's folder nor the user's is writable
+            loop = njit(**self._options)(self._function)
+        return loop
 
     def share(self, rows: int, *arguments: Any) -> list[Any]:
         """Run the loop in torch's threads, each with its part of `rows` as the last two arguments. Returns the result
@@ -114,9 +103,7 @@ class CpuLoop:
         )
 
 
-def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop]:
-    """Return a decorator that makes a CpuLoop of a function of arrays; see compile_loop."""
-    return lambda function: CpuLoop(function, reorder=reorder)
+_reordered = partial(CpuLoop, reorder=True)
 
 
 def on_one_thread(work: Callable[[], T]) -> T:
@@ -208,7 +195,7 @@ def _propagate_in_blocks(
         )
 
 
-@cpu_loop()
+@CpuLoop
 def _propagate_rows(
     indptr: Any,
     source: Any,
@@ -308,7 +295,7 @@ def update_changes(
     change[changed] += state_change[row]
 
 
-@cpu_loop(reorder=True)
+@_reordered
 def _update_rows(
     change: Any,
     state_part: Any,
@@ -415,7 +402,7 @@ def score_changed(
     return logits
 
 
-@cpu_loop(reorder=True)
+@_reordered
 def _score_background_rows(
     values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int
 ) -> None:
@@ -432,7 +419,7 @@ def _score_background_rows(
             scores[question, row] = score
 
 
-@cpu_loop(reorder=True)
+@_reordered
 def _score_changed_rows(
     changes: Any,
     values: Any,

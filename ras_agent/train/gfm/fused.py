@@ -19,7 +19,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from ras_agent.contracts.arrays import offsets_of
-from ras_agent.tools.gfm.cpu_kernels import cpu_loop
+from ras_agent.tools.gfm.cpu_kernels import CpuLoop
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages
 from ras_agent.tools.gfm.network import GraphTensors
 
@@ -102,7 +102,7 @@ class _MessageSums(Function):
         return None, gradient, of_states, of_factors
 
 
-@cpu_loop()
+@CpuLoop
 def _add_products(
     indptr: Any,
     sender: Any,
@@ -131,7 +131,7 @@ def _add_products(
                     total[column] += state[column] * factor[column]
 
 
-@cpu_loop()
+@CpuLoop
 def _add_pairs(
     indptr: Any,
     source: Any,

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 caching = pytest.importorskip("numba.core.caching")
 
-from ras_agent.tools.gfm.cpu_kernels import compile_loop, cpu_loop
+from ras_agent.tools.gfm.cpu_kernels import CpuLoop
 
 
 def _doubled(numbers: np.ndarray) -> None:
@@ -17,7 +17,7 @@ def _doubled(numbers: np.ndarray) -> None:
 @pytest.mark.parametrize("reorder", [False, True])
 def test_a_function_is_compiled(reorder: bool) -> None:
     numbers = np.array([1.0, 3.0])
-    compile_loop(_doubled, reorder=reorder)(numbers)
+    CpuLoop(_doubled, reorder=reorder).compiled(numbers)
     assert numbers.tolist() == [2, 6]
 
 
@@ -27,11 +27,11 @@ def test_a_function_is_compiled_where_no_folder_can_be_written_to(
     # numba finds no place
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     numbers = np.array([1.0, 3.0])
-    compile_loop(_doubled)(numbers)
+    CpuLoop(_doubled).compiled(numbers)
     assert numbers.tolist() == [2, 6]
 
 
-@cpu_loop()
+@CpuLoop
 def _sum_of_part(numbers: np.ndarray, begin: int, end: int) -> float:
     return numbers[begin:end].sum()
 

@@ -5,18 +5,19 @@ each row.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ras_agent.contracts.errors import SettingsError, UnknownName
 from ras_agent.contracts.records import JSON
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.processes import process_count
 from ras_agent.train.ranges import COUNT, SEED, check_ranges
 
 if TYPE_CHECKING:
@@ -27,16 +28,22 @@ Card = Mapping[str, Any]
 `fit`."""
 
 
-class NamedRow(Protocol):
-    """Describes a row of a table."""
-
-    @property
-    def name(self) -> str:
-        """Return the name in the first column."""
-        ...
+Changes = Mapping[str, Any]
+TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
+"""The options of a model that reads only text."""
 
 
-Row = TypeVar("Row", bound=NamedRow)
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """Describes a row of a table by the training that it needs."""
+
+    name: str
+    """The name in the first column."""
+    changes: Changes = field(default_factory=dict)
+    """The options that differ from the command's."""
+
+
+Row = TypeVar("Row", bound=TableRow)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,39 +94,42 @@ class TablesOptions:
 
 def fill_tables(
     out: Path,
-    about: JSON,
+    name: str,
+    data: Path,
+    seeds: Sequence[int],
     tables: Mapping[str, Sequence[Row]],
-    cards_of: Callable[[str, Row], Sequence[Card]],
-    metrics: Sequence[str],
+    card_of: Callable[[str, Row, int], Card],
 ) -> JSON:
     """Train and score all rows, write tables.md and tables.json into `out`, and return their figures.
 
     Args:
         out: The folder of the tables.
-        about: A description of the figures: `benchmark`, `data` and `seeds`.
+        name: The benchmark, whose metrics are shown.
+        data: The file of the questions.
+        seeds: The seeds of each row's trainings.
         tables: The rows of each table, by its name.
-        cards_of: Trains and scores a row of the named table, and returns a card with the scores of each seed.
-        metrics: The scores that are shown, in the order of the columns.
+        card_of: Trains and scores a row of the named table with a seed, and returns a card with the scores.
 
     Raises:
         SettingsError: If it is called under torchrun.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if process_count() > 1:
         raise SettingsError(
             "tables are made by one process: run one command for each processor, with its own --rows and --out"
         )
     out.mkdir(parents=True, exist_ok=True)
-    figures: JSON = dict(about)
+    figures: JSON = {"benchmark": name, "data": data.name, "seeds": list(seeds)}
     for table, rows in tables.items():
         figures[table] = {}
         for row in rows:
-            of_row = _figures(cards_of(table, row))
+            of_row = _figures([card_of(table, row, seed) for seed in seeds])
             figures[table][row.name] = of_row
             print(json.dumps({"table": table, "row": row.name, **of_row}), flush=True)
             text = json.dumps(figures, indent=2) + "\n"
             replace_file(out / "tables.json", text.encode())
-    text = _as_markdown(figures, tables, metrics)
+    text = _as_markdown(figures, tables, benchmark(name).metrics)
     replace_file(out / "tables.md", text.encode())
+    print(text)
     return figures
 
 
@@ -146,9 +156,7 @@ def _figures(cards: Sequence[Card]) -> JSON:
     return {"scores": scores, "costs": costs, "steps": steps}
 
 
-def _as_markdown(
-    figures: JSON, tables: Mapping[str, Sequence[NamedRow]], metrics: Sequence[str]
-) -> str:
+def _as_markdown(figures: JSON, tables: Iterable[str], metrics: Sequence[str]) -> str:
     seeds = ", ".join(map(str, figures["seeds"]))
     text = f"{figures['benchmark']}, {figures['data']}, seeds {seeds}\n"
     for table in tables:

@@ -39,20 +39,15 @@ from ras_agent.train.graphqa.parts import key_of
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, check_ranges
 from ras_agent.train.subq import read_samples
-from ras_agent.train.tables import TablesOptions, fill_tables, slug
+from ras_agent.train.tables import TEXT, TableRow, TablesOptions, fill_tables, slug
 
-Changes = Mapping[str, Any]
-_TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
 _OF_TEXTS = "chain-of-text"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(TableRow):
     """Describes a row of a table by the trainings that it needs."""
 
-    name: str
-    changes: Changes = field(default_factory=dict)
-    """The options of its trainings that differ from the command's."""
     roles: Mapping[str, str] = field(default_factory=lambda: _ONE_MODEL)
     """The tasks that the model of each role is trained for."""
 
@@ -62,9 +57,9 @@ _TWO_MODELS: Mapping[str, str] = {"planner": "plan", "answerer": "answer"}
 TABLES: Mapping[str, tuple[Row, ...]] = {
     "training": (
         Row("whole"),
-        Row("without graph encoder", _TEXT),
+        Row("without graph encoder", TEXT),
         Row("without LoRA", {"tuning": "frozen"}),
-        Row("without text-to-triples", {"layout": _OF_TEXTS, **_TEXT}),
+        Row("without text-to-triples", {"layout": _OF_TEXTS, **TEXT}),
         Row("without multi-task", roles=_TWO_MODELS),
     ),
     "volume": tuple(
@@ -117,18 +112,18 @@ def write_tables(config: GraphLLMTablesConfig) -> JSON:
         RasError: If a file cannot be read, or the options do not fit.
     """
     _refuse_learnt(config)
-    tables = config.chosen(TABLES)
 
-    def cards_of(_: str, row: Row) -> list[JSON]:
-        return [_card(config, row, seed) for seed in config.seeds]
+    def card_of(_: str, row: Row, seed: int) -> JSON:
+        return _card(config, row, seed)
 
-    about: JSON = {
-        "benchmark": config.benchmark,
-        "data": config.test.name,
-        "seeds": list(config.seeds),
-    }
-    metrics = benchmark(config.benchmark).metrics
-    return fill_tables(config.out, about, tables, cards_of, metrics)
+    return fill_tables(
+        config.out,
+        config.benchmark,
+        config.test,
+        config.seeds,
+        config.chosen(TABLES),
+        card_of,
+    )
 
 
 def _refuse_learnt(config: GraphLLMTablesConfig) -> None:
@@ -195,9 +190,7 @@ def _ask(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and write the tables."""
-    config = config_from(GraphLLMTablesConfig, __doc__, arguments)
-    write_tables(config)
-    print((config.out / "tables.md").read_text(encoding="utf-8"))
+    write_tables(config_from(GraphLLMTablesConfig, __doc__, arguments))
 
 
 if __name__ == "__main__":

@@ -23,13 +23,12 @@ efficiency    G-Retriever, Table 4, and Align-GRAG, Table 5: the costs of whole 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.contracts.records import JSON
-from ras_agent.eval.benchmarks import benchmark
 from ras_agent.running.program import run_program
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
@@ -41,24 +40,26 @@ from ras_agent.train.aligner.train import train as train_aligner
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, check_ranges
-from ras_agent.train.tables import TablesOptions, fill_tables, slug
+from ras_agent.train.tables import (
+    TEXT,
+    Changes,
+    TableRow,
+    TablesOptions,
+    fill_tables,
+    slug,
+)
 
-Changes = Mapping[str, Any]
-_TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
 _TEN_TOKENS: Changes = {"encoder": "none", "graph_tokens": 10}
-_AS_IT_IS: Changes = {"tuning": "frozen", **_TEXT}
+_AS_IT_IS: Changes = {"tuning": "frozen", **TEXT}
 _WHOLE_GRAPH: Changes = {"top_nodes": 0, "top_edges": 0}
 _TREE = ("top_nodes", "top_edges", "edge_cost")
 _SAME_PARTS = ("benchmark", "validation", "shares", "split", "embedder")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(TableRow):
     """Describes a row of a table by the training that it needs."""
 
-    name: str
-    changes: Changes = field(default_factory=dict)
-    """The options that differ from the command's."""
     aligner: Changes | None = None
     """The options of the aligner that differ; None for a row without an aligner."""
     n_seed: int | None = None
@@ -84,10 +85,10 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             {"tuning": "frozen", "graph_text": False},
         ),
         Row("frozen, graph token (G-Retriever)", {"tuning": "frozen"}),
-        Row("LoRA, text", {"tuning": "lora", **_TEXT}),
+        Row("LoRA, text", {"tuning": "lora", **TEXT}),
         Row("LoRA, graph token (G-Retriever)", {"tuning": "lora"}),
         Row("LoRA, aligned and pruned (Align-GRAG)", {"tuning": "lora"}, aligner={}),
-        Row("all weights, text", {"tuning": "full", **_TEXT}),
+        Row("all weights, text", {"tuning": "full", **TEXT}),
         Row("all weights, graph token", {"tuning": "full"}),
     ),
     "ablation": (
@@ -95,7 +96,7 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         Row("without graph encoder (ten trained tokens)", _TEN_TOKENS),
         Row("without projector", without_projector=True),
         Row("without the graph's text", {"graph_text": False}),
-        Row("without graph token", _TEXT),
+        Row("without graph token", TEXT),
         Row("without retrieval (whole graph)", _WHOLE_GRAPH),
     ),
     "encoders": (
@@ -115,14 +116,14 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             {"tuning": "frozen", "cite": True},
         ),
         Row("as it is, with text, citing", {**_AS_IT_IS, "cite": True}),
-        Row("all weights, text, citing", {"tuning": "full", **_TEXT, "cite": True}),
+        Row("all weights, text, citing", {"tuning": "full", **TEXT, "cite": True}),
         Row("all weights, graph token, citing", {"tuning": "full", "cite": True}),
     ),
     "alignment": (
         Row("Align-GRAG", aligner={}),
-        Row("without representation alignment", _TEXT, aligner={"align_graphs": False}),
+        Row("without representation alignment", TEXT, aligner={"align_graphs": False}),
         Row("without node alignment", aligner={"align_nodes": False}, n_seed=0),
-        Row("without both", _TEXT),
+        Row("without both", TEXT),
         Row("random labels", aligner={"random_labels": True}),
     ),
     "seed-nodes": tuple(
@@ -255,21 +256,13 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
     vectors = GraphVectors(resolve_embedder(config.embedder))
     tables = config.chosen(TABLES)
 
-    def cards_of(table: str, row: Row) -> list[Mapping[str, Any]]:
+    def card_of(table: str, row: Row, seed: int) -> Mapping[str, Any]:
         shape = _shape_of_aligners(tables[table], config, vectors.embedder)
-        cards = []
-        for seed in config.seeds:
-            training = config.training(row, seed, shape)
-            cards.append(train(training, vectors))
-        return cards
+        return train(config.training(row, seed, shape), vectors)
 
-    about: JSON = {
-        "benchmark": config.benchmark,
-        "data": config.data.name,
-        "seeds": list(config.seeds),
-    }
-    metrics = benchmark(config.benchmark).metrics
-    return fill_tables(config.out, about, tables, cards_of, metrics)
+    return fill_tables(
+        config.out, config.benchmark, config.data, config.seeds, tables, card_of
+    )
 
 
 def _shape_of_aligners(
@@ -298,9 +291,7 @@ def _word_width(language_model: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and write the tables."""
-    config = config_from(GraphQATablesConfig, __doc__, arguments)
-    write_tables(config)
-    print((config.out / "tables.md").read_text(encoding="utf-8"))
+    write_tables(config_from(GraphQATablesConfig, __doc__, arguments))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ sub-queries.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from ras_agent.text.words import content_words, stem
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import STATED, mentions
 from ras_agent.tools.kg.formats.openie import load_openie
-from ras_agent.train.data import questions_and_corpus
+from ras_agent.train.data import TrainingSet, questions_and_corpus
 
 _PASSAGES_OF_A_SEARCH = 5  # RAS's
 _REFERENCE = re.compile(r"#(\d+)")
@@ -56,19 +57,64 @@ def musique(file: Path, on_bad: OnBad) -> SubqSource:
 
     `on_bad` is called with the problem of each record or question that is left out.
     """
-    training_set = questions_and_corpus("musique", file, on_bad)
+    return _read("musique", file, on_bad, _decomposed_question)
+
+
+def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read questions with their supporting documents, from HotpotQA or another set in one of its two formats.
+
+    The documents come from the questions' contexts, or from a corpus.jsonl next to the file. `on_bad` is as for
+    `musique`.
+    """
+    return _read("hotpotqa", file, on_bad, _supported_question)
+
+
+def two_wiki(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read 2WikiMultihopQA's questions with sub-questions (`qa_pairs`), one for each supporting document, in its order.
+
+    `on_bad` is as for `musique`.
+    """
+    return _read("2wikimultihopqa", file, on_bad, _question_of_pairs)
+
+
+def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read ARC-Easy's questions, from which only answering is learnt.
+
+    The first five passages of a record are read, if it has any. `on_bad` is as for `musique`.
+    """
+    return _read("arc-challenge", file, on_bad, partial(_to_answer, "arc-easy"))
+
+
+def asqa(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read ASQA's questions with their long answers, from which only answering is learnt. `on_bad` is as for
+    `musique`.
+    """
+    return _read("asqa", file, on_bad, partial(_to_answer, "asqa"))
+
+
+def _read(
+    form: str,
+    file: Path,
+    on_bad: OnBad,
+    make: Callable[[Question, TrainingSet], SubqQuestion],
+) -> SubqSource:
+    """Return the questions of a file in the format of the benchmark `form`.
+
+    `make` raises IngestError or RunError for a question that cannot be used.
+    """
+    training_set = questions_and_corpus(form, file, on_bad)
     questions = []
     for question in training_set.questions:
         try:
-            questions.append(_to_subq_question(question))
+            if not question.answers:
+                raise IngestError(f"{question.id}: no answer")
+            questions.append(make(question, training_set))
         except (IngestError, RunError) as error:
             on_bad(IngestError(f"{file}: {error}"))
     return SubqSource(tuple(questions), training_set.passages)
 
 
-def _to_subq_question(question: Question) -> SubqQuestion:
-    if not question.answers:
-        raise IngestError(f"{question.id}: no answer")
+def _decomposed_question(question: Question, _: TrainingSet) -> SubqQuestion:
     # "The Collegian >> owned by" names a relation of Wikidata; it is asked for in words
     subqueries = tuple(
         subquery.replace(" >> ", " ") for subquery in decomposed(question)
@@ -86,52 +132,31 @@ def _to_subq_question(question: Question) -> SubqQuestion:
     )
 
 
-def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read questions with their supporting documents, from HotpotQA or another set in one of its two formats.
-
-    The documents come from the questions' contexts, or from a corpus.jsonl next to the file. `on_bad` is as for
-    `musique`.
-    """
-    training_set = questions_and_corpus("hotpotqa", file, on_bad)
-    questions = []
-    for question in training_set.questions:
-        documents = tuple(training_set.gold(question))
-        if not question.answers:
-            on_bad(IngestError(f"{file}: {question.id}: no answer"))
-        elif not documents or len(documents) < len(question.supporting):
-            on_bad(
-                IngestError(
-                    f"{file}: {question.id}: a supporting document is missing: documents are read from "
-                    "the corpus.jsonl next to the file, or without one from the contexts"
-                )
-            )
-        else:
-            questions.append(SubqQuestion("hotpotqa", question, documents))
-    return SubqSource(tuple(questions), training_set.passages)
+def _supported_question(question: Question, training_set: TrainingSet) -> SubqQuestion:
+    documents = tuple(training_set.gold(question))
+    if not documents or len(documents) < len(question.supporting):
+        raise IngestError(
+            f"{question.id}: a supporting document is missing: documents are read from the corpus.jsonl next to the "
+            "file, or without one from the contexts"
+        )
+    return SubqQuestion("hotpotqa", question, documents)
 
 
-def two_wiki(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read 2WikiMultihopQA's questions with sub-questions (`qa_pairs`), one for each supporting document, in its order.
+def _question_of_pairs(question: Question, training_set: TrainingSet) -> SubqQuestion:
+    documents = tuple(training_set.gold(question))
+    subqueries = tuple(decomposed(question))
+    if not subqueries or len(subqueries) != len(documents):
+        raise IngestError(
+            f"{question.id}: {len(subqueries)} sub-questions (qa_pairs) for {len(documents)} supporting documents: "
+            "each needs its own"
+        )
+    return SubqQuestion("2wiki", question, documents, subqueries)
 
-    `on_bad` is as for `musique`.
-    """
-    training_set = questions_and_corpus("2wikimultihopqa", file, on_bad)
-    questions = []
-    for question in training_set.questions:
-        documents = tuple(training_set.gold(question))
-        subqueries = tuple(decomposed(question))
-        if not question.answers:
-            on_bad(IngestError(f"{file}: {question.id}: no answer"))
-        elif not subqueries or len(subqueries) != len(documents):
-            on_bad(
-                IngestError(
-                    f"{file}: {question.id}: {len(subqueries)} sub-questions (qa_pairs) for {len(documents)} "
-                    "supporting documents: each needs its own"
-                )
-            )
-        else:
-            questions.append(SubqQuestion("2wiki", question, documents, subqueries))
-    return SubqSource(tuple(questions), training_set.passages)
+
+def _to_answer(source: str, question: Question, _: TrainingSet) -> SubqQuestion:
+    """Return a question from which only answering is learnt."""
+    documents = question.contexts[:_PASSAGES_OF_A_SEARCH]
+    return SubqQuestion(source, question, documents, only_answer=True)
 
 
 def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
@@ -181,36 +206,6 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
     for question in questions:
         passages += question.documents
     return SubqSource(tuple(questions), tuple(passages))
-
-
-def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ARC-Easy's questions, from which only answering is learnt.
-
-    The first five passages of a record are read, if it has any. `on_bad` is as for `musique`.
-    """
-    return _to_answer("arc-easy", "arc-challenge", file, on_bad)
-
-
-def asqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read ASQA's questions with their long answers, from which only answering is learnt. `on_bad` is as for
-    `musique`.
-    """
-    return _to_answer("asqa", "asqa", file, on_bad)
-
-
-def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
-    """Return the questions of a file in the format of the benchmark `form`, from which only answering is
-    learnt.
-    """
-    training_set = questions_and_corpus(form, file, on_bad)
-    questions = []
-    for question in training_set.questions:
-        if not question.answers:
-            on_bad(IngestError(f"{file}: {question.id}: no answer"))
-            continue
-        documents = question.contexts[:_PASSAGES_OF_A_SEARCH]
-        questions.append(SubqQuestion(source, question, documents, only_answer=True))
-    return SubqSource(tuple(questions), training_set.passages)
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:

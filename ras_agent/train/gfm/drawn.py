@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,13 +12,12 @@ import numpy as np
 
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.tools.gfm.weights import save_gfm, weights_folder
-from ras_agent.train.loop import FitConfig, FitResult, write_card
+from ras_agent.train.loop import FitConfig, FitResult, fit, write_card
 from ras_agent.train.processes import process_count
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from ras_agent.tools.gfm.weights import NetworkConfig
+    from ras_agent.train.gfm.trainable import TrainableNetwork
 
 E = TypeVar("E")
 
@@ -92,22 +91,41 @@ class DrawnExamples(Generic[E]):
         )
 
 
-def write_run(
+def fit_drawn(
+    model: TrainableNetwork[E],
+    examples: DrawnExamples[E],
     config: DrawnConfig,
     made_by: str,
     shape: NetworkConfig,
-    weights: Mapping[str, Tensor],
     digests: Mapping[str, str],
-    result: FitResult,
-) -> None:
-    """Write the weights of a network, and training.json with the settings, hashes and outcome of its training."""
-    save_gfm(config.out, shape, weights)
-    training = {
-        "made_by": f"python -m {made_by}",
-        "sets": [folder.name for folder in config.sets],
-        "start_from": config.start_from and config.start_from.name,
-        "processes": process_count(),
-        "settings": {**config.settings(), **digests},
-        "result": asdict(result),
-    }
-    write_card(config.out, training)
+    steps: int,
+) -> FitResult:
+    """Train a network on examples, and write its weights, and training.json with settings, hashes and outcome.
+
+    Args:
+        made_by: The module of the training.
+        shape: The network's configuration.
+        digests: The hashes of the sets and of the weights to begin with.
+        steps: The number of all steps.
+    """
+    settings = {**config.settings(), **digests}
+    result = fit(
+        model,
+        lambda epoch: examples,
+        None,
+        replace(config, steps=steps),
+        config.out,
+        settings,
+    )
+    if result.main:
+        save_gfm(config.out, shape, model.tensors())
+        training = {
+            "made_by": f"python -m {made_by}",
+            "sets": [folder.name for folder in config.sets],
+            "start_from": config.start_from and config.start_from.name,
+            "processes": process_count(),
+            "settings": settings,
+            "result": asdict(result),
+        }
+        write_card(config.out, training)
+    return result

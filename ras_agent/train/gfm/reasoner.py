@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,13 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import initial_weights, same_encoder, weights_folder
-from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
+from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, fit_drawn
 from ras_agent.train.gfm.reasoner_sets import (
     ReasonerExample,
     ReasonerSet,
     reasoner_example,
 )
-from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
+from ras_agent.train.loop import FIT_RANGES, FitResult, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
 
@@ -73,14 +74,14 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
         WeightsError: If `start_from` or the training in `out` is another network.
         RasError: As `fit` and ReasonerSet.read raise it.
     """
-    from ras_agent.train.gfm.trainable import TrainableReasoner
+    from ras_agent.train.gfm.trainable import TrainableNetwork, reasoner_losses
 
     sets = [ReasonerSet.read(folder) for folder in config.sets]
     shape, weights = _begin(config, sets)
     digests = config.digests(_digests_of)
     config = replace(config, width=shape.width, layers=shape.layers)
-    model = TrainableReasoner(
-        weights,
+    of_example = partial(
+        reasoner_losses,
         alpha=config.alpha,
         adversarial=config.adversarial,
         distillation=config.distillation,
@@ -89,18 +90,15 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
     def draw(number: int, rng: np.random.Generator) -> ReasonerExample:
         return reasoner_example(sets, config.batch, config.documents, rng)
 
-    examples = DrawnExamples(config.steps, config, draw)
-    result = fit(model, lambda epoch: examples, None, config, config.out, digests)
-    if result.main:
-        write_run(
-            config,
-            "ras_agent.train.gfm.reasoner",
-            shape,
-            model.tensors(),
-            digests,
-            result,
-        )
-    return result
+    return fit_drawn(
+        TrainableNetwork(weights, of_example),
+        DrawnExamples(config.steps, config, draw),
+        config,
+        "ras_agent.train.gfm.reasoner",
+        shape,
+        digests,
+        config.steps,
+    )
 
 
 def _digests_of(folder: Path) -> list[str]:

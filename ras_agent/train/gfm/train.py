@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,9 +55,9 @@ from ras_agent.train.gfm.batches import (
     completion_example,
     retrieval_example,
 )
-from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
+from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, fit_drawn
 from ras_agent.train.gfm.sets import GRAPH, REMEDY, GFMSet, load_sets, text_model_of
-from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
+from ras_agent.train.loop import FIT_RANGES, FitResult, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, Range, check_ranges
 
@@ -162,24 +163,25 @@ def train(config: GFMTrainingConfig) -> FitResult:
         IngestError: If a set's questions cannot be read.
     """
     config, shape, weights = _begin(config)
-    from ras_agent.train.gfm.trainable import TrainableGFM
+    from ras_agent.train.gfm.trainable import TrainableNetwork, losses
 
     digests = config.digests(_digests_of)
     examples = drawn_examples(load_sets(config.sets, shape, config.share), config)
-    model = TrainableGFM(
-        weights,
+    of_example = partial(
+        losses,
         alpha=config.alpha,
         document=config.document,
         adversarial=config.adversarial,
     )
-    both_phases = replace(config, steps=config.completion + config.steps)
-    settings = {"steps": config.steps, **digests}
-    result = fit(model, lambda epoch: examples, None, both_phases, config.out, settings)
-    if result.main:
-        write_run(
-            config, "ras_agent.train.gfm.train", shape, model.tensors(), digests, result
-        )
-    return result
+    return fit_drawn(
+        TrainableNetwork(weights, of_example),
+        examples,
+        config,
+        "ras_agent.train.gfm.train",
+        shape,
+        digests,
+        config.completion + config.steps,
+    )
 
 
 def _digests_of(folder: Path) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,36 +20,26 @@ from ras_agent.train.gfm.fused import FusedGraph
 from ras_agent.train.gfm.reasoner_sets import ReasonerExample
 from ras_agent.train.named_weights import NamedWeights
 
+E = TypeVar("E")
+
 _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 
 
-class TrainableGFM(NamedWeights):
-    """Computes the loss of an example with the weights of a GFM network, as a torch module. The options are
-    those of `losses`.
-    """
+class TrainableNetwork(NamedWeights, Generic[E]):
+    """Computes the loss of an example with the weights of a network, as a torch module."""
 
-    def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        losses: Callable[[Mapping[str, Tensor], E], dict[str, Tensor]],
+    ) -> None:
+        """Take the weights, and a function that returns the loss of an example under "loss", and its parts."""
         super().__init__(weights)
-        self._options = options
+        self._losses = losses
 
-    def loss(self, example: GFMExample) -> dict[str, Tensor]:
+    def loss(self, example: E) -> dict[str, Tensor]:
         """Return the loss of an example under "loss", and its parts."""
-        return losses(self.tensors(), example, **self._options)
-
-
-class TrainableReasoner(NamedWeights):
-    """Computes the loss of an example with the weights of a G-reasoner network, as a torch module.
-
-    The options are those of `reasoner_losses`.
-    """
-
-    def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
-        super().__init__(weights)
-        self._options = options
-
-    def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
-        """Return the loss of an example under "loss", and its parts."""
-        return reasoner_losses(self.tensors(), example, **self._options)
+        return self._losses(self.tensors(), example)
 
 
 def losses(

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from numpy.random import SeedSequence
 
 from ras_agent.contracts.errors import IngestError, SettingsError
-from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.checkpoint import Checkpoint, Progress
 from ras_agent.train.processes import Processes
 from ras_agent.train.ranges import (
@@ -54,6 +53,8 @@ Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 
 _METRICS = "metrics.jsonl"
+TRAINING = "training.json"
+"""The card of a training, in its folder."""
 SCHEDULES = ("cosine", "linear")
 
 FIT_RANGES: Mapping[str, Range] = {
@@ -261,14 +262,6 @@ def print_result(result: FitResult) -> None:
     """Print the outcome of a training as JSON, in the main process only."""
     if result.main:
         print(json.dumps(asdict(result)))
-
-
-def write_card(
-    folder: Path, card: Mapping[str, Any], name: str = "training.json"
-) -> None:
-    """Write JSON that describes the content of `folder` into it. Values without a JSON type are written as text."""
-    text = json.dumps(card, indent=2, ensure_ascii=False, default=str)
-    replace_file(folder / name, f"{text}\n".encode("utf-8", "replace"))
 
 
 def validations(folder: Path) -> list[dict[str, float]]:

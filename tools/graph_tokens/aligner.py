@@ -12,7 +12,6 @@ graph hardly counts; here that is the option `per_node`, which is off by default
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -38,8 +37,9 @@ from ras_agent.tools.graph_tokens.encoders import (
 )
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
+from ras_agent.tools.store.card import read_card, write_card
 
-FORMAT = "ras-agent aligner"
+FORM = "aligner"
 VERSION = 2
 CONFIG = "config.json"
 WEIGHTS = "aligner.safetensors"
@@ -134,16 +134,6 @@ class GraphAligner(nn.Module):
             nn.Linear(width, config.hidden), nn.ReLU(), projected
         )
         self.train(False)
-
-    def example(
-        self, facts: Sequence[Fact], question: str, reasoning: str
-    ) -> AlignedGraph:
-        """Return a training example made from a graph's facts, a question, and the text of the reasoning."""
-        return AlignedGraph(
-            self.vectors.of_facts(facts),
-            query_vector(self.embedder, question),
-            self.vectors.of_texts([reasoning])[0],
-        )
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
         """Return the states (N, d) of all nodes (eq. 3), and the batch into which the graphs were joined."""
@@ -251,16 +241,11 @@ class GraphAligner(nn.Module):
         Facts of the best node come first, then those of the next; a node's facts are sorted by the rank of their
         other end.
         """
-        places: list[int] = np.lexsort(self._places(facts, question)[::-1])[
-            :most
-        ].tolist()
-        return places
-
-    def _places(self, facts: Sequence[Fact], question: str) -> npt.NDArray[np.int64]:
         graph = self.vectors.of_facts(facts)
-        return fact_places(
-            graph, self.scores(graph, query_vector(self.embedder, question)[None])[0]
-        )
+        vector = query_vector(self.embedder, question)
+        better, worse = fact_places(graph, self.scores(graph, vector[None])[0])
+        places: list[int] = np.lexsort((worse, better))[:most].tolist()
+        return places
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
         """Write weights and configuration into `folder`, which is created.
@@ -277,15 +262,13 @@ class GraphAligner(nn.Module):
             },
             folder / WEIGHTS,
         )
-        text = {
-            "format": FORMAT,
+        card = {
+            "format": f"ras-agent {FORM}",
             "version": VERSION,
             "config": asdict(self.config),
             "about": about or {},
         }
-        (folder / CONFIG).write_text(
-            json.dumps(text, indent=2, ensure_ascii=False) + "\n", "utf-8"
-        )
+        write_card(folder / CONFIG, card)
 
     @classmethod
     def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
@@ -407,19 +390,10 @@ def _naming_unfit_weights(folder: Path) -> Iterator[None]:
 def read_config(folder: Path) -> AlignerConfig:
     """Load the configuration in an aligner's folder. Raises WeightsError if it is missing or has another format."""
     path = folder / CONFIG
+    card = read_card(path, FORM, VERSION, "python -m ras_agent.train.aligner.train")
     try:
-        data = json.loads(path.read_text("utf-8"))
-        if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
-            raise WeightsError(
-                f"{path}: expected '{FORMAT}' version {VERSION}: train it again"
-            )
-        return AlignerConfig.from_dict(data["config"])
-    except FileNotFoundError as error:
-        command = "python -m ras_agent.train.aligner.train"
-        raise WeightsError(
-            f"{path}: there is no aligner in this folder; {command} makes one"
-        ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
+        return AlignerConfig.from_dict(card["config"])
+    except (ValueError, KeyError, TypeError, SettingsError) as error:
         raise WeightsError(
             f"{path}: not an aligner's configuration ({error}): train it again"
         ) from error

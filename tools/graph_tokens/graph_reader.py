@@ -10,7 +10,6 @@ reads the same rest.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from ras_agent.contracts.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn, as_data, load
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.store.card import read_card, write_card
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, textualise
 from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree
 
@@ -34,7 +34,7 @@ ALIGNER = "aligner"
 PROMPTS = "prompts"
 _PROMPT = "graph-question"
 _CITING = "graph-question-citing"
-_FORMAT = "ras-agent graph view"
+_FORM = "graph view"
 _VERSION = 1
 
 
@@ -208,14 +208,12 @@ class GraphReader:
         """
         folder = Path(folder)
         self.model.save(folder)
-        text = {
-            "format": _FORMAT,
+        card = {
+            "format": f"ras-agent {_FORM}",
             "version": _VERSION,
             "view": asdict(self.prompts.view),
         }
-        (folder / VIEW).write_text(
-            json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        write_card(folder / VIEW, card)
         (folder / PROMPTS).mkdir(exist_ok=True)
         turns = "\n".join(
             f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns
@@ -259,19 +257,10 @@ class GraphReader:
 
 def _read_view(file: Path) -> GraphView:
     """Return the view in a file. Raises WeightsError if it is missing or has another format."""
+    card = read_card(file, _FORM, _VERSION, "python -m ras_agent.train.graphqa.train")
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):
-            raise WeightsError(
-                f"{file}: expected '{_FORMAT}' version {_VERSION}: train it again"
-            )
-        return GraphView(**data["view"])
-    except FileNotFoundError as error:
-        command = "python -m ras_agent.train.graphqa.train"
-        raise WeightsError(
-            f"{file}: this folder has no model that reads graphs; {command} makes one"
-        ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
+        return GraphView(**card["view"])
+    except (ValueError, KeyError, TypeError, SettingsError) as error:
         raise WeightsError(
             f"{file}: not the settings of a graph view ({error}): train the model again"
         ) from error

@@ -27,8 +27,6 @@ class Kept:
     """The share of the answers that are subject or object of a fact that is left."""
     facts: float
     """The number of facts that are left."""
-    share: float
-    """The share of the facts that are left."""
 
 
 def kept_by_seeds(
@@ -42,7 +40,7 @@ def kept_by_seeds(
     Args:
         samples: The questions with their answers and facts.
         examples: The same samples as vectors, in the same order.
-        scores: The scores of the nodes of each graph (see `scores_of`).
+        scores: The aligner's scores of the nodes of each graph, (N,).
         n: The number of nodes with the highest scores.
     """
     from ras_agent.tools.graph_tokens.aligner import fact_places
@@ -63,7 +61,7 @@ def measure_kept(
     `fact_numbers` has, for each sample, the indexes of the facts that are left.
     """
     if not samples:
-        return Kept(0.0, 0.0, 0.0)
+        return Kept(0.0, 0.0)
     rows = []
     for sample, places in zip(samples, fact_numbers, strict=True):
         ends = set[str]()
@@ -71,30 +69,9 @@ def measure_kept(
             subject, _, object_ = sample.facts[place]
             ends |= {canonical_key(subject), canonical_key(object_)}
         gold = set(map(canonical_key, sample.answers))
-        rows.append(
-            (len(gold & ends) / len(gold), len(places), len(places) / len(sample.facts))
-        )
-    answers, facts, share = np.mean(rows, axis=0).tolist()
-    return Kept(answers, facts, share)
-
-
-def scores_of(
-    aligner: GraphAligner, examples: Sequence[AlignedGraph]
-) -> list[npt.NDArray[Any]]:
-    """Return the aligner's scores of the nodes of each example's graph, (N,).
-
-    A graph that several questions share is encoded once.
-    """
-    groups: dict[int, list[int]] = {}
-    for place, example in enumerate(examples):
-        groups.setdefault(id(example.graph), []).append(place)
-    scores: list[Any] = [None] * len(examples)
-    for places in groups.values():
-        questions = np.stack([examples[place].question for place in places])
-        rows = aligner.scores(examples[places[0]].graph, questions)
-        for place, row in zip(places, rows, strict=True):
-            scores[place] = row
-    return scores
+        rows.append((len(gold & ends) / len(gold), len(places)))
+    answers, facts = np.mean(rows, axis=0).tolist()
+    return Kept(answers, facts)
 
 
 def cosines_of(

@@ -252,7 +252,7 @@ def validation(
     The keys are "loss" and its parts "nodes" and "representations", "answers@N" and "facts@N", and, with
     `config.cosines`, those of `cosines_of`.
     """
-    from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds, scores_of
+    from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds
 
     nodes = 0.0
     representations = 0.0
@@ -268,7 +268,9 @@ def validation(
     }
     if config.cosines:
         measured |= cosines_of(aligner, samples, examples)
-    scores = scores_of(aligner, examples)
+    scores = [
+        aligner.scores(example.graph, example.question[None])[0] for example in examples
+    ]
     for n in config.n_seeds:
         kept = kept_by_seeds(samples, examples, scores, n)
         measured[f"answers@{n}"] = kept.answers

@@ -12,7 +12,8 @@ import numpy as np
 
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.tools.gfm.weights import save_gfm, weights_folder
-from ras_agent.train.loop import FitConfig, FitResult, fit, write_card
+from ras_agent.tools.store.card import write_card
+from ras_agent.train.loop import TRAINING, FitConfig, FitResult, fit
 from ras_agent.train.processes import process_count
 
 if TYPE_CHECKING:
@@ -127,5 +128,5 @@ def fit_drawn(
             "settings": settings,
             "result": asdict(result),
         }
-        write_card(config.out, training)
+        write_card(config.out / TRAINING, training)
     return result

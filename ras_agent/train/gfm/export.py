@@ -16,7 +16,7 @@ from typing import Any
 from ras_agent.running.program import run_program
 from ras_agent.tools.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
-from ras_agent.train.loop import write_card
+from ras_agent.tools.store.card import write_card
 from ras_agent.train.options import config_from
 
 _ENCODERS = {"minilm": "all-MiniLM-L6-v2, as packaged"}
@@ -46,7 +46,7 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "training": training,
         "scores": scores,
     }
-    write_card(out, card, "card.json")
+    write_card(out / "card.json", card)
     return card
 
 

@@ -29,6 +29,7 @@ from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
+from ras_agent.tools.store.card import write_card
 from ras_agent.train.data import shuffled_batches
 from ras_agent.train.graphllm.examples import (
     INSTRUCTIONS,
@@ -36,7 +37,7 @@ from ras_agent.train.graphllm.examples import (
     GraphLLMExample,
 )
 from ras_agent.train.graphllm.options import GraphLLMOptions
-from ras_agent.train.loop import FitResult, fit, print_result, write_card
+from ras_agent.train.loop import TRAINING, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, Range, check_choices, check_ranges
 from ras_agent.train.subq import SubqSample, read_samples
@@ -199,7 +200,7 @@ class Start:
             "device": str(self.model.device),
             "torch": torch.__version__,
         }
-        write_card(config.out, card)
+        write_card(config.out / TRAINING, card)
 
 
 def begin(config: GraphLLMOptions) -> Start:

@@ -39,10 +39,10 @@ from ras_agent.running.program import run_program
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
+from ras_agent.tools.store.card import write_card
 from ras_agent.tools.structure.given_triples import given_triples
 from ras_agent.tools.workers.pool import Here, results_in_order
 from ras_agent.train.data import split_of
-from ras_agent.train.loop import write_card
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
@@ -195,7 +195,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
         },
         "left_out": left_out,
     }
-    write_card(config.out.parent, card, config.out.with_suffix(".json").name)
+    write_card(config.out.with_suffix(".json"), card)
     return card
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from ras_agent.contracts.errors import SettingsError, needs_extra
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
+from ras_agent.tools.store.card import write_card
 from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import (
@@ -32,7 +33,7 @@ from ras_agent.tools.structure.triple_text import (
     TripleText,
     titled_text,
 )
-from ras_agent.train.loop import FitConfig, FitResult, fit, print_result, write_card
+from ras_agent.train.loop import TRAINING, FitConfig, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
 from ras_agent.train.triples.examples import (
@@ -161,7 +162,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
         "settings": {**config.settings(), **digests},
         "result": asdict(result),
     }
-    write_card(config.out, card)
+    write_card(config.out / TRAINING, card)
     return result
 
 

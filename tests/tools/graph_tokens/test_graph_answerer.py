@@ -83,6 +83,6 @@ def test_a_model_with_a_view_of_its_own_is_not_asked_with_the_loops_prompt(
         with pytest.raises(WeightsError, match=says(f"use graphqa:{folder}")):
             resolve(f"graphllm:{folder}")
     (folder / "view.json").unlink()
-    no_reader = says("this folder has no model that reads graphs")
+    no_reader = says("there is no graph view in this folder")
     with pytest.raises(WeightsError, match=no_reader):
         resolve_answerer(f"graphqa:{folder}")

@@ -117,6 +117,6 @@ def test_a_folder_without_a_view_is_no_reader(tmp_path: Any) -> None:
     from ras_agent.contracts.errors import WeightsError
 
     with pytest.raises(
-        WeightsError, match=says("this folder has no model that reads graphs")
+        WeightsError, match=says("there is no graph view in this folder")
     ):
         GraphReader.load(tmp_path)

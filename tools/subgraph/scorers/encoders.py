@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from ras_agent.running.recent import RecentResults
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
+from ras_agent.tools.store.card import read_card, write_card
 from ras_agent.tools.subgraph.graph import plain_name
 from ras_agent.tools.subgraph.scoring import NO_SCORES
 
@@ -73,7 +73,7 @@ class EncoderScorer:
         return self._head.text(vectors)
 
 
-FORMAT = "ras-agent path encoder"
+FORM = "path encoder"
 VERSION = 1
 PARTS = ("question_down", "question_up", "text_down", "text_up")
 _WEIGHTS = "path_encoder.safetensors"
@@ -126,14 +126,13 @@ class PathHead:
         for part in PARTS:
             weights[part] = np.ascontiguousarray(getattr(self, part))
         save_file(weights, folder / _WEIGHTS)
-        about = {
-            "format": FORMAT,
+        card = {
+            "format": f"ras-agent {FORM}",
             "version": VERSION,
             "embedder": self.embedder,
             "about": self.about,
         }
-        text = json.dumps(about, indent=2, ensure_ascii=False)
-        (folder / _ABOUT).write_text(f"{text}\n", "utf-8")
+        write_card(folder / _ABOUT, card)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -145,30 +144,22 @@ class PathHead:
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
         folder = Path(folder)
+        card = read_card(
+            folder / _ABOUT, FORM, VERSION, "python -m ras_agent.train.paths.train"
+        )
         try:
-            about = json.loads((folder / _ABOUT).read_text("utf-8"))
             weights = load_file(folder / _WEIGHTS)
-        except FileNotFoundError as error:
-            raise WeightsError(
-                f"no path encoder at {folder} ({error.filename} is missing): train one with "
-                "`python -m ras_agent.train.paths.train`"
-            ) from error
         except (SafetensorError, ValueError, OSError) as error:
             raise WeightsError(
                 f"{folder} holds no readable path encoder ({error}): train it again"
             ) from error
-        known = isinstance(about, dict) and about.get("format") == FORMAT
-        if not known or about.get("version") != VERSION:
-            raise WeightsError(
-                f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it again"
-            )
         if set(weights) != set(PARTS) or not _fits(**weights):
             raise WeightsError(
                 f"{folder / _WEIGHTS}: the path encoder's weights do not fit together: train it again"
             )
         return cls(
-            embedder=str(about["embedder"]),
-            about=dict(about.get("about") or {}),
+            embedder=str(card["embedder"]),
+            about=dict(card.get("about") or {}),
             **weights,
         )
 

@@ -43,10 +43,6 @@ _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "squad": ("squad", ("reading/squad_sample.jsonl", "reading/xquad.en.json")),
     "ircot": ("ircot", ("reading/ircot_cot.jsonl",)),
 }
-_TWO_WIKI = (
-    "2wikimultihopqa/corpus.jsonl",
-    "2wikimultihopqa/2wikimultihopqa_corpus.json",
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def training_set(name: str, data: Path) -> TrainingSet:
     if name not in _FILES:
         raise UnknownName("training set", name, tuple(_FILES))
     reader, files = _FILES[name]
-    return questions_and_corpus(reader, _first(data, files))
+    return questions_and_corpus(reader, first_file(data, files))
 
 
 def questions_and_corpus(
@@ -107,11 +103,6 @@ def questions_and_corpus(
     else:
         passages = union_of_contexts(questions)
     return TrainingSet(tuple(questions), tuple(passages))
-
-
-def two_wiki_passages(data: Path) -> list[Passage]:
-    """Return the passages of 2WikiMultihopQA's sample, which has no questions."""
-    return passages_in(_first(data, _TWO_WIKI))
 
 
 def passages_in(path: Path) -> list[Passage]:
@@ -200,7 +191,8 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     replace_file(path, "".join(lines).encode("utf-8", "replace"))
 
 
-def _first(data: Path, files: tuple[str, ...]) -> Path:
+def first_file(data: Path, files: tuple[str, ...]) -> Path:
+    """Return the first of `files` that is in the folder `data`. Raises IngestError if none is."""
     for file in files:
         if (data / file).is_file():
             return data / file

@@ -183,18 +183,6 @@ Validate = Callable[[], Mapping[str, float]]
 Goodness = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 
-class Trainable(Protocol):
-    """Describes a torch module that computes its loss."""
-
-    def loss(self, batch: Any) -> Tensor | Mapping[str, Tensor]:
-        """Return the loss of a batch: a scalar with a gradient, or a mapping with it under "loss" and its parts to
-        log.
-
-        The module moves the batch to its own device.
-        """
-        ...
-
-
 def low_loss(measured: Mapping[str, float]) -> tuple[float, ...]:
     """Return (-loss,), for `fit` to choose the validation with the lowest loss."""
     return (-measured["loss"],)
@@ -209,13 +197,14 @@ def fit(
     settings: Mapping[str, Any] | None = None,
     goodness: Goodness = low_loss,
 ) -> FitResult:
-    """Train `model` (a Trainable torch module), and leave the weights of the best validation in it.
+    """Train `model`, and leave the weights of the best validation in it.
 
     Started again with the same arguments, a training continues from the last save, and ends with the same weights as
     without the interruption, since random numbers depend only on seed and step.
 
     Args:
-        model: The module to train.
+        model: A torch module with `loss(batch)`, which moves the batch to its own device and returns a scalar with a
+            gradient, or a mapping with it under "loss" and its parts to log.
         batches: Returns the batches of an epoch, always the same for the same number.
         validate: Returns measures, including "loss". It runs in the main process, in evaluation mode, without
             gradients, and in the precision of the training (`bf16`).

@@ -69,21 +69,6 @@ class _Mention:
     sentence: str
 
 
-def supported_questions(
-    passages: Sequence[Passage], per_passage: int, two_hop: float, seed: int
-) -> Iterator[tuple[str, tuple[Passage, ...]]]:
-    """Yield at most `per_passage` questions for each passage, with the passages needed to answer them.
-
-    `two_hop` is the share of questions that describe their subject by another passage's statement, if a passage
-    mentions it. `seed` determines all draws.
-    """
-    for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
-        support = [cloze.passage]
-        if cloze.other is not None:
-            support.append(cloze.other.passage)
-        yield cloze.question, tuple(support)
-
-
 @dataclass(frozen=True, slots=True)
 class Cloze:
     """Holds a question that was made from a sentence of `passage`."""

@@ -17,7 +17,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import facts_by_use
 from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
-from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
 
 FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
@@ -80,11 +80,8 @@ def _by_likeness(vectors: GraphVectors) -> FactOrder:
     def order(
         question: str, graph: QuestionGraph, subqueries: Sequence[str]
     ) -> list[str]:
-        names = sorted(graph.by_id)  # ties are broken by content, not by reading order
-        texts = [
-            f"{fact.subject} {fact.predicate} {fact.object}"
-            for fact in map(graph.by_id.__getitem__, names)
-        ]
+        names, facts = _facts(graph)
+        texts = list(map(" ".join, facts))
         scores = vectors.of_texts(texts) @ query_vector(vectors.embedder, question)
         return [
             names[place]
@@ -102,11 +99,17 @@ def _by_aligner(folder: str, embedder: Embedder | None) -> FactOrder:
     def order(
         question: str, graph: QuestionGraph, subqueries: Sequence[str]
     ) -> list[str]:
-        names = sorted(graph.by_id)
-        facts = [
-            (triple.subject, triple.predicate, triple.object)
-            for triple in map(graph.by_id.__getitem__, names)
-        ]
+        names, facts = _facts(graph)
         return [names[place] for place in aligner.best(facts, question, len(facts))]
 
     return order
+
+
+def _facts(graph: QuestionGraph) -> tuple[list[str], list[Fact]]:
+    """Return the ids of a graph's facts, and the facts. They are sorted by id, so that ties are broken by content and
+    not by reading order.
+    """
+    names = sorted(graph.by_id)
+    triples = map(graph.by_id.__getitem__, names)
+    facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
+    return names, facts

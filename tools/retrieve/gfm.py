@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -233,28 +233,21 @@ class GFMRetriever(PathExplainedRetriever):
             self._target(passage, start, entities, adds) for passage in passage_ids
         ]
 
-        def best_to(nodes: list[int], network: GFMScorer) -> list[list[MessagePath]]:
-            return best_paths(
-                network.weights,
-                network.graph,
-                self.vector(query),
-                start,
-                nodes,
-                relation_states=network.relation_states,
-                count=count or self._paths or 3,
-                beam=beam,
-                published=published,
-            )
-
+        writer = FactWriter(
+            self.graph.entities,
+            self.graph.relations,
+            self.network.graph,
+            self._config.message_target,
+        )
         return fact_paths(
             targets,
-            lambda nodes: with_room(self.network, partial(best_to, nodes)),
-            FactWriter(
-                self.graph.entities,
-                self.graph.relations,
-                self.network.graph,
-                self._config.message_target,
-            ),
+            self.network,
+            writer,
+            question=self.vector(query),
+            start=start,
+            count=count or self._paths or 3,
+            beam=beam,
+            published=published,
         )
 
     def _target(
@@ -386,20 +379,32 @@ class FactWriter:
 
 def fact_paths(
     targets: Sequence[int | None],
-    best_to: Callable[[list[int]], list[list[MessagePath]]],
+    network: GFMScorer,
     writer: FactWriter,
+    **asked: Any,
 ) -> list[list[FactPath]]:
     """Return the best paths of facts to each target node; an empty list for a target that is None.
 
     Args:
         targets: node numbers.
-        best_to: takes distinct nodes; returns the best paths of messages to each of them.
-        writer: converts these paths to facts.
+        network: scores the nodes.
+        writer: converts paths of messages to facts.
+        asked: the question and further arguments of `best_paths`.
     """
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
+
+    def best(network: GFMScorer) -> list[list[MessagePath]]:
+        return best_paths(
+            network.weights,
+            network.graph,
+            targets=nodes,
+            relation_states=network.relation_states,
+            **asked,
+        )
+
     written: dict[int | None, list[FactPath]] = {}
     if nodes:
-        for node, paths in zip(nodes, best_to(nodes), strict=True):
+        for node, paths in zip(nodes, with_room(network, best), strict=True):
             written[node] = list(map(writer.path, paths))
     return [written.get(target, []) for target in targets]
 

@@ -28,7 +28,6 @@ from ras_agent.running.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
-from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
@@ -173,24 +172,19 @@ class GReasonerRetriever(PathExplainedRetriever):
             beam, published: see GFMRetriever.explain.
         """
         network = self._network
-
-        def best_to(nodes: list[int]) -> list[list[MessagePath]]:
-            return best_paths(
-                network.weights,
-                network.graph,
-                self.vector(query),
-                self.start(query),
-                nodes,
-                relation_states=network.relation_states,
-                nodes=network.texts,
-                count=count or self._paths or 3,
-                beam=beam,
-                published=published,
-            )
-
         targets = [self._numbers.of(Node(DOCUMENT, passage)) for passage in passage_ids]
         writer = FactWriter(self._labels, relation_names(self.graph), network.graph)
-        return fact_paths(targets, best_to, writer)
+        return fact_paths(
+            targets,
+            network,
+            writer,
+            question=self.vector(query),
+            start=self.start(query),
+            nodes=network.texts,
+            count=count or self._paths or 3,
+            beam=beam,
+            published=published,
+        )
 
     @cached_property
     def _labels(self) -> list[str]:

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """Describes a step along an edge to the node at its other end; `forward` is True if it leads from head to tail."""
+    """Describes a step along an edge to the node at its other end."""
 
     edge: int
     node: int
-    forward: bool
 
 
 @dataclass(frozen=True)
@@ -213,16 +212,8 @@ class Subgraph:
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
         """Return the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
-        none_yet = np.empty(0, np.int64)
-        cells: list[Ints] = [none_yet]
-        for node in inside_nodes.tolist():
-            numbers = graph.incident.row(node)
-            cells.append(numbers.astype(np.int64))
-        touching = np.concatenate(cells)
-        edges = np.unique(touching)
-        ends = graph.edges[edges, ::2]
-        inside = np.isin(ends, inside_nodes).all(axis=1)
-        return cls(graph, inside_nodes, edges[inside])
+        inside = np.isin(graph.edges[:, ::2], inside_nodes).all(axis=1)
+        return cls(graph, inside_nodes, np.flatnonzero(inside))
 
     @classmethod
     def of_edges(
@@ -267,9 +258,9 @@ class Subgraph:
             if head == tail:
                 continue
             steps_of_head = by_node.setdefault(head, [])
-            steps_of_head.append(Step(edge, tail, forward=True))
+            steps_of_head.append(Step(edge, tail))
             steps_of_tail = by_node.setdefault(tail, [])
-            steps_of_tail.append(Step(edge, head, forward=False))
+            steps_of_tail.append(Step(edge, head))
         return by_node
 
 

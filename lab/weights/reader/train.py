@@ -41,7 +41,7 @@ from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
 from ras_agent.tools.embed.stored_bert import bert_tokenizer
 from ras_agent.tools.offline.reader import QUESTION_TOKENS
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.data import digest, passages_in, two_wiki_passages
+from ras_agent.train.data import digest, first_file, passages_in
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
@@ -60,6 +60,11 @@ DATA_LICENCES = {
     "musique": "MuSiQue training set, 199 questions and their steps (CC BY 4.0)",
     "passages": "passages of 2WikiMultihopQA (Apache-2.0) and HotpotQA's training sample (CC BY-SA 4.0), no questions",
 }
+
+_TWO_WIKI = (
+    "2wikimultihopqa/corpus.jsonl",
+    "2wikimultihopqa/2wikimultihopqa_corpus.json",
+)
 
 # a question, its three special tokens and at least one of the text; the encoder knows 512 places
 _TOKENS = Range(QUESTION_TOKENS + 4, 512)
@@ -209,7 +214,7 @@ def training_examples(
         dict.fromkeys(example.text for example in spans if example.source == "squad")
     )
     passages = [
-        *two_wiki_passages(config.data),
+        *passages_in(first_file(config.data, _TWO_WIKI)),
         *passages_in(config.data / "hotpotqa_train" / "corpus.jsonl"),
     ]
     described: list[ReaderExample] = []

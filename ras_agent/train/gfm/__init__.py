@@ -1,5 +1,4 @@
-"""Trains the GFM network (GFM-RAG, arXiv:2502.01113) in three modules: examples (writes the sets), train,
-export.
+"""Trains the GFM network (GFM-RAG, arXiv:2502.01113) and G-reasoner's: examples and reasoner_sets write the sets.
 
-Their docstrings have the commands.
+The docstrings of train and reasoner have the commands.
 """

@@ -22,7 +22,7 @@ from ras_agent.tools.kg.disk import SavedGraph, write_graph
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.train.gfm.sets import GRAPH, GFMQuestion, write_linked
-from ras_agent.train.pseudo_questions import supported_questions
+from ras_agent.train.pseudo_questions import clozes
 
 _PER_PASSAGE = 2
 _TWO_HOP = 0.8
@@ -128,11 +128,11 @@ def pseudo_questions(
 ) -> list[GFMQuestion]:
     """Return questions made from the passages' sentences, a random sample of at most `limit`, or all if it is None."""
     questions = []
-    for question, support in supported_questions(
-        passages, _PER_PASSAGE, _TWO_HOP, seed
-    ):
-        ids = tuple(passage.id for passage in support)
-        questions.append(GFMQuestion(question, ids, "pseudo"))
+    for cloze in clozes(passages, _PER_PASSAGE, _TWO_HOP, random.Random(seed)):
+        ids = [cloze.passage.id]
+        if cloze.other is not None:
+            ids.append(cloze.other.passage.id)
+        questions.append(GFMQuestion(cloze.question, tuple(ids), "pseudo"))
     if limit is None or len(questions) <= limit:
         return questions
     return random.Random(seed).sample(questions, limit)

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from lab.weights.gfm_export import export
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm, save_gfm
-from ras_agent.train.gfm.export import export
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Prepares a trained GFM network for the package: half-precision weights and a card.
 
-    python -m ras_agent.train.gfm.export --run RUN --out ras_agent/data/gfm --scores scores.json
+    python -m lab.weights.gfm_export --run RUN --out ras_agent/data/gfm --scores scores.json
 
 RUN is a folder that ras_agent.train.gfm.train wrote. scores.json is copied into the card as its scores.
 """

@@ -12,8 +12,7 @@ graph hardly counts; here that is the option `per_node`, which is off by default
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -275,8 +274,7 @@ class GraphAligner(nn.Module):
         """Load the aligner in a folder. Raises WeightsError for a folder without one."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
-        with _naming_unfit_weights(folder):
-            aligner.load_state_dict(load_file(folder / WEIGHTS))
+        _load_weights(aligner, folder)
         return aligner
 
     @property
@@ -364,22 +362,21 @@ def align_encoder(
             f"the aligner in {folder} has the encoder {there}, but the model has {config}: train the model with the aligner's "
             "encoder, or another aligner"
         )
-    with _naming_unfit_weights(Path(folder)):
-        weights = load_file(Path(folder) / WEIGHTS)
-        encoder.load_state_dict(
-            {
-                name.removeprefix("encoder."): value
-                for name, value in weights.items()
-                if name.startswith("encoder.")
-            }
-        )
+    _load_weights(encoder, Path(folder), "encoder.")
 
 
-@contextmanager
-def _naming_unfit_weights(folder: Path) -> Iterator[None]:
-    """Raise WeightsError for weights that are missing, damaged, or of another aligner."""
+def _load_weights(module: nn.Module, folder: Path, prefix: str = "") -> None:
+    """Load the weights whose names begin with `prefix` into a module.
+
+    Raises WeightsError for weights that are missing, damaged, or of another aligner.
+    """
     try:
-        yield
+        weights = {
+            name.removeprefix(prefix): value
+            for name, value in load_file(folder / WEIGHTS).items()
+            if name.startswith(prefix)
+        }
+        module.load_state_dict(weights)
     except (OSError, SafetensorError, RuntimeError) as error:
         why = str(error).partition("\n")[0]
         raise WeightsError(

@@ -209,7 +209,9 @@ class GraphLLM(nn.Module):
         """Build a GraphLLM on the pre-trained model that `config` names, with new weights for everything else."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
-        return cls(config, _add_adapter(language_model, config), tokenizer)
+        if config.tuning == "lora":
+            language_model = add_adapter(language_model, config.lora)
+        return cls(config, language_model, tokenizer)
 
     def train(self, mode: bool = True) -> Self:
         """Switch between training and use. A frozen language model stays in evaluation mode, without dropout."""
@@ -573,15 +575,18 @@ def served_layers(adapter: Path) -> tuple[str, ...]:
     return names
 
 
-def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
-    """Return the model, with a new low-rank adapter if the configuration has one."""
-    if config.tuning != "lora":
-        return language_model
+def add_adapter(language_model: Any, lora: Lora, task: str = "CAUSAL_LM") -> Any:
+    """Return a language model with a new low-rank adapter.
+
+    Raises MissingExtra without peft, and SettingsError for a model whose layers peft does not know.
+
+    Args:
+        task: peft's name for the kind of model.
+    """
     with needs_extra("a LoRA adapter", "llm"):
         from peft import LoraConfig, get_peft_model
-    lora = config.lora
     options = LoraConfig(
-        task_type="CAUSAL_LM",
+        task_type=task,
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,

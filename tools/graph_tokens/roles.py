@@ -33,9 +33,16 @@ class _OnGraphLLM:
         settings: ChatSettings | None = None,
         **options: Any,
     ) -> None:
-        chat = _chat(model, settings)
-        defaults = _defaults(model, options)
-        super().__init__(chat, **defaults)  # type: ignore[call-arg]
+        trained = Path(model.folder).expanduser() / PROMPTS
+        # layout and prompts are those of the training where the caller chose none
+        chosen = {
+            **options,
+            "layout": options.get("layout") or model.graph_llm.config.layout,
+            "prompts_dir": options.get("prompts_dir")
+            or (trained if trained.is_dir() else None),
+        }
+        chat = Chat(model, f"graphllm:{model.folder}", settings)
+        super().__init__(chat, **chosen)  # type: ignore[call-arg]
         self._made_of = (model, {"settings": settings, **options})
 
     def without_graph_tokens(self) -> Self:
@@ -109,18 +116,3 @@ def _model(spec: str, settings: ChatSettings) -> GraphModel:
     return ServedGraphLLM.at(
         folder, *server_address(f"http{address}", f"graphllm:{folder}@"), **options
     )
-
-
-def _chat(model: GraphModel, settings: ChatSettings | None) -> Chat:
-    return Chat(model, f"graphllm:{model.folder}", settings)
-
-
-def _defaults(model: GraphModel, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, with layout and prompts of the model's training where the caller chose none."""
-    trained = Path(model.folder).expanduser() / PROMPTS
-    return {
-        **options,
-        "layout": options.get("layout") or model.graph_llm.config.layout,
-        "prompts_dir": options.get("prompts_dir")
-        or (trained if trained.is_dir() else None),
-    }

@@ -47,7 +47,7 @@ from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.train.aligner.reasoning import (
-    ChatReasoning,
+    chat_reasoning,
     path_in_words,
     reasoning_in_graph,
     supporting_sentences,
@@ -153,10 +153,8 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
         parts = [_sample_of(samples, part, config) for part in PARTS]
         samples = list(chain.from_iterable(parts))
     if config.model:
-        chat = ChatReasoning(
-            config.model, ChatSettings.of(Settings(cache=config.cache))
-        )
-        texts = chat.of(samples, config.concurrency)
+        settings = ChatSettings.of(Settings(cache=config.cache))
+        texts = chat_reasoning(config.model, samples, settings, config.concurrency)
         samples = [
             replace(sample, reasoning=text)
             for sample, text in zip(samples, texts, strict=True)

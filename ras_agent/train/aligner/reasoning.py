@@ -6,17 +6,16 @@ The reasoning contains the answer, so it is used only for training.
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Sequence
 
 from ras_agent.contracts.errors import ParseError
 from ras_agent.contracts.records import Passage, Triple
-from ras_agent.prompts import as_line, fact_block, load
+from ras_agent.prompts import Prompt, as_line, fact_block, load
 from ras_agent.prompts.fit import first_that_fit
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.call import Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
@@ -86,55 +85,46 @@ def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str
     return " ".join(texts)
 
 
-class ChatReasoning:
-    """Asks a chat model how the facts of a graph lead from the question to its answer (section 3.2.1)."""
+def chat_reasoning(
+    model: object,
+    samples: Sequence[AlignerSample],
+    settings: ChatSettings | None = None,
+    at_once: int = 8,
+) -> list[str]:
+    """Ask a chat model how the facts of each sample's graph lead from the question to its answer (section 3.2.1).
 
-    def __init__(
-        self,
-        model: object,
-        settings: ChatSettings | None = None,
-        prompts_dir: str | pathlib.Path | None = None,
-    ) -> None:
-        """Take a model as `as_chat` does.
+    Args:
+        model: As `as_chat` takes it.
+        samples: The questions with their graphs and answers.
+        settings: How the model is called.
+        at_once: The number of calls at the same time.
 
-        Args:
-            prompts_dir: a folder with a reasoning-chain.txt that replaces the packaged prompt.
-        """
-        self._chat = as_chat(model, settings)
-        self._prompt = load("reasoning-chain", prompts_dir)
+    Raises:
+        ModelCallError: If a call failed.
+        ParseError: If a reply is empty.
+    """
+    chat = as_chat(model, settings)
+    prompt = load("reasoning-chain")
+    dialogues = [_dialogue(chat, prompt, sample) for sample in samples]
+    return converse_all(chat, dialogues, at_once)
 
-    def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
-        """Return the reasoning for each sample, with `at_once` calls at the same time.
 
-        Raises:
-            ModelCallError: If a call failed.
-            ParseError: If a reply is empty.
-        """
-        return converse_all(
-            self._chat, [self._dialogue(sample) for sample in samples], at_once
+def _dialogue(chat: Chat, prompt: Prompt, sample: AlignerSample) -> Dialogue[str]:
+    def filled(facts: Sequence[Fact]) -> Request:
+        block = fact_block(Triple(*fact) for fact in facts)
+        question = as_line(sample.question)
+        answer = as_line("; ".join(sample.answers))
+        return Request(prompt.fill(facts=block, question=question, answer=answer))
+
+    def render(room: int) -> Request:
+        costs = (estimate_tokens(str(Triple(*fact))) + 1 for fact in sample.facts)
+        room -= estimate_turns(filled(()).turns)
+        return filled(sample.facts[: first_that_fit(costs, room)])
+
+    _, reply = yield from fitted(chat, _MOST_TOKENS, render)
+    text = " ".join(without_thinking(reply.text).split())
+    if not text:
+        raise ParseError(
+            f"{chat.name} wrote no reasoning for the question {sample.id}: run the command again"
         )
-
-    def _dialogue(self, sample: AlignerSample) -> Dialogue[str]:
-        def filled(facts: Sequence[Fact]) -> Request:
-            block = fact_block(Triple(*fact) for fact in facts)
-            question = as_line(sample.question)
-            answer = as_line("; ".join(sample.answers))
-            return Request(
-                self._prompt.fill(facts=block, question=question, answer=answer)
-            )
-
-        def render(room: int) -> Request:
-            costs = (estimate_tokens(str(Triple(*fact))) + 1 for fact in sample.facts)
-            return filled(
-                sample.facts[
-                    : first_that_fit(costs, room - estimate_turns(filled(()).turns))
-                ]
-            )
-
-        _, reply = yield from fitted(self._chat, _MOST_TOKENS, render)
-        text = " ".join(without_thinking(reply.text).split())
-        if not text:
-            raise ParseError(
-                f"{self._chat.name} wrote no reasoning for the question {sample.id}: run the command again"
-            )
-        return text
+    return text

@@ -33,7 +33,6 @@ from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.aligner import (
         AlignedGraph,
-        AlignerConfig,
         GraphAligner,
     )
 
@@ -122,34 +121,12 @@ def train(
     graphs = aligned_graphs(aligner, [*train_part, *dev_part])
     if config.random_labels:
         graphs = with_random_labels(graphs, config.seed)
-    result = train_on(
-        aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config
-    )
-    if result.main:
-        learnt_from(samples).write(config.out)
-    return aligner, result
-
-
-def train_on(
-    aligner: GraphAligner,
-    train_graphs: Sequence[AlignedGraph],
-    dev_part: Sequence[AlignerSample],
-    dev_graphs: Sequence[AlignedGraph],
-    config: AlignerTrainingConfig,
-) -> FitResult:
-    """Train an aligner on graphs and save it in `config.out`.
-
-    Args:
-        aligner: The aligner, which has the best weights afterwards.
-        train_graphs: The graphs to learn from.
-        dev_part: The samples that choose the weights.
-        dev_graphs: The graphs of these samples, in the same order.
-        config: The options.
-    """
-    if not train_graphs:
+    if not train_part:
         raise SettingsError(
             f"{config.samples} has no samples of the part 'train' with facts: build the samples again"
         )
+    train_graphs = graphs[: len(train_part)]
+    dev_graphs = graphs[len(train_part) :]
 
     def validate() -> Mapping[str, float]:
         return validation(aligner, dev_part, dev_graphs, config)
@@ -166,16 +143,15 @@ def train_on(
         aligner, batches, validate if dev_part else None, config, config.out, settings
     )
     if result.main:
-        aligner.save(
-            config.out,
-            {
-                "made_by": "python -m ras_agent.train.aligner.train",
-                "samples": config.samples.name,
-                "settings": {**config.settings(), **settings},
-                "result": asdict(result),
-            },
-        )
-    return result
+        about = {
+            "made_by": "python -m ras_agent.train.aligner.train",
+            "samples": config.samples.name,
+            "settings": {**config.settings(), **settings},
+            "result": asdict(result),
+        }
+        aligner.save(config.out, about)
+        learnt_from(samples).write(config.out)
+    return aligner, result
 
 
 def new_aligner(
@@ -185,22 +161,18 @@ def new_aligner(
     import torch
 
     from ras_agent.tools.embed.embedders import resolve_embedder
-    from ras_agent.tools.graph_tokens.aligner import GraphAligner
-
-    embedder = embedder or resolve_embedder(config.embedder)
-    torch.manual_seed(config.seed)
-    return GraphAligner(_aligner_config(config, embedder.dimension), embedder)
-
-
-def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
-    from ras_agent.tools.graph_tokens.aligner import AlignerConfig
+    from ras_agent.tools.graph_tokens.aligner import AlignerConfig, GraphAligner
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig, Norm
 
-    norm = cast(Norm, config.norm)
+    embedder = embedder or resolve_embedder(config.embedder)
+    width = embedder.dimension
     shape = (config.layers, config.heads, width, width)
-    encoder = EncoderConfig(config.encoder, *shape, config.dropout, norm)
+    encoder = EncoderConfig(
+        config.encoder, *shape, config.dropout, cast(Norm, config.norm)
+    )
     same: dict[str, Any] = {name: getattr(config, name) for name in _OF_ALIGNER}
-    return AlignerConfig(encoder, hidden=width, **same)
+    torch.manual_seed(config.seed)
+    return GraphAligner(AlignerConfig(encoder, hidden=width, **same), embedder)
 
 
 def aligned_graphs(

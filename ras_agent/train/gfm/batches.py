@@ -260,14 +260,7 @@ def part_of(
         documents: The numbers of the documents, (D,), ascending.
         inverse: The vectors (R, text width) of the inverse relations; see GFMGraph.from_edges.
         message_target: The end of a fact that receives its message; see GFMGraph.from_edges.
-
-    Raises:
-        ValueError: If the graph has no vectors.
     """
-    if kg.relation_vectors is None:
-        raise ValueError(
-            "the knowledge graph holds no vectors: build it again with `ras-agent kg build INDEX --embedder minilm`"
-        )
     mentions = _mentions_of(kg, documents)
     entities = np.unique(mentions.columns).astype(np.int64)
     edges = _edges_of(kg, documents, entities)
@@ -278,7 +271,7 @@ def part_of(
     graph = GFMGraph.from_edges(
         len(entities),
         edges,
-        np.asarray(kg.relation_vectors[relations], dtype=np.float32),
+        np.asarray(kg.relation_vectors, dtype=np.float32)[relations],
         inverse,
         message_target,
     )

@@ -221,8 +221,6 @@ def write_reasoner_set(
 class ReasonerExample:
     """Holds B questions over a graph of n nodes, the last of which are the documents."""
 
-    name: str
-    """The name of the set."""
     graph: GFMGraph
     nodes: Floats
     """The vectors of the nodes, (n, text width)."""
@@ -269,7 +267,6 @@ def reasoner_example(
             row, np.searchsorted(numbers, question.supporting + drawn.documents)
         ] = 1
     return ReasonerExample(
-        name=drawn.name,
         graph=graph,
         nodes=drawn.nodes[numbers].astype(np.float32),
         documents=first,

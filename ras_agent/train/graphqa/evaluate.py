@@ -179,26 +179,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)
+    changes: dict[str, Any] = {}
     if config.cite:
         changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)}
-    else:
-        changes = {}
-    reader = GraphReader.load(config.model, **changes)
-    questions = load_task(
+    task = load_task(
         config.benchmark, config.data, Settings(), limit=config.limit or None
-    ).questions
-    options: dict[str, Any] = {
-        "questions": questions,
-        "cite": config.cite,
-        "batch": config.batch,
-    }
+    )
     summary = evaluate(
-        reader,
+        GraphReader.load(config.model, **changes),
         config.model,
         config.benchmark,
         config.data,
         config.out,
-        **options,
+        questions=task.questions,
+        cite=config.cite,
+        batch=config.batch,
     )
     print(json.dumps(summary["scores"]))
 

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.contracts.errors import SettingsError, needs_extra
+from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
 from ras_agent.tools.store.card import write_card
@@ -187,15 +187,12 @@ def _first_model(
     if not config.lora:
         # in float32: bfloat16 would lose small steps
         return (model.float(), tokenizer)
-    with needs_extra("a LoRA adapter", "llm"):
-        from peft import LoraConfig, get_peft_model
+    from ras_agent.tools.graph_tokens.graph_llm import Lora, add_adapter
+
     task = "CAUSAL_LM"
     if model.config.is_encoder_decoder:
         task = "SEQ_2_SEQ_LM"
-    options = LoraConfig(
-        task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05
-    )
-    return get_peft_model(model, options), tokenizer
+    return add_adapter(model, Lora(config.lora, 2 * config.lora), task), tokenizer
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ from ras_agent.contracts.errors import IngestError, ParseError, SettingsError
 from ras_agent.contracts.records import Passage
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.aligner.reasoning import (
-    ChatReasoning,
+    chat_reasoning,
     path_in_words,
     reasoning_in_graph,
     supporting_sentences,
@@ -164,14 +164,14 @@ def test_a_chat_model_is_shown_question_answer_and_facts(
     scripted_model: Callable[..., Any],
 ) -> None:
     model = scripted_model("<think>Hm.</think>Ada's mother is Anna.\nSo it is Kent.")
-    assert ChatReasoning(model).of([SAMPLE]) == ["Ada's mother is Anna. So it is Kent."]
+    assert chat_reasoning(model, [SAMPLE]) == ["Ada's mother is Anna. So it is Kent."]
     assert "(S> Ada | P> mother | O> Anna)" in model.prompts[0]
     assert "Question: where?\nAnswer: Kent" in model.prompts[0]
 
 
 def test_an_empty_reply_is_no_reasoning(scripted_model: Callable[..., Any]) -> None:
     with pytest.raises(ParseError, match="no reasoning for the question q/1"):
-        ChatReasoning(scripted_model("<think>Hm.</think>")).of([SAMPLE])
+        chat_reasoning(scripted_model("<think>Hm.</think>"), [SAMPLE])
 
 
 def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path) -> None:

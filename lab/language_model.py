@@ -137,7 +137,7 @@ def _examples(config: Config) -> Sequence[GraphLLMExample]:
     from ras_agent.tools.embed.embedders import resolve_embedder
     from ras_agent.tools.graph_tokens.features import GraphVectors
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphView
-    from ras_agent.train.graphqa.examples import GraphQAExamples
+    from ras_agent.train.graphqa.examples import example_of
 
     read = benchmark(config.benchmark)
     view = GraphView(
@@ -145,9 +145,7 @@ def _examples(config: Config) -> Sequence[GraphLLMExample]:
     )
     # no vocabulary yet: rows are counted by their characters, which are more
     prompts = GraphPrompts(view, GraphVectors(resolve_embedder("minilm")), len)
-    return [
-        GraphQAExamples(read, prompts).example(one) for one in read.load(config.data)
-    ]
+    return [example_of(one, read, prompts) for one in read.load(config.data)]
 
 
 def _vocabulary(texts: Sequence[str], most: int) -> Any:

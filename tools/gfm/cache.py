@@ -118,20 +118,6 @@ class GraphCache:
     output (or the score, if all layers are cached); None if `score_hidden` is there.
     """
 
-    @property
-    def bytes(self) -> int:
-        """Return the bytes of all cached rows."""
-        cached = (
-            *self.relation_states,
-            *self.pre_norm,
-            *(() if self.score_hidden is None else (self.score_hidden,)),
-        )
-        states: int = 0
-        if self.uncached_from is not None:
-            states = self.uncached_from.untyped_storage().nbytes()
-        size: int = sum(rows.bytes for rows in cached) + states
-        return size
-
 
 def layer_weights(
     weights: Mapping[str, Tensor], dtype: dtype

@@ -25,12 +25,6 @@ class CachedRows:
     scales: Tensor
     """(rows,), float32."""
 
-    @property
-    def bytes(self) -> int:
-        """Return the bytes of values and scales."""
-        size: int = self.values.nbytes + self.scales.nbytes
-        return size
-
     def rows(self, which: Tensor | slice) -> Tensor:
         """Return the rows with the numbers `which`; int16 rows are converted to float32."""
         some = self.values[which]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -132,12 +132,15 @@ def gfm_scorer(
     Raises:
         SettingsError: for a device that is unknown, does not exist, or gives no scores.
     """
-    options: dict[str, Any] = {
-        "cache_bytes": cache_bytes,
-        "half_cache": half_cache,
-        "half_products": half_products,
-    }
-    on_cpu = partial(FastGFM, weights, graph, **options, tolerance=tolerance)
+    on_cpu = partial(
+        FastGFM,
+        weights,
+        graph,
+        cache_bytes=cache_bytes,
+        half_cache=half_cache,
+        half_products=half_products,
+        tolerance=tolerance,
+    )
     on = cuda_device(device)
     if on:
         try:

@@ -79,13 +79,6 @@ class DeviceGFM:
         with torch.inference_mode():
             self.relation_states = self._relation_states()
 
-    @property
-    def bytes(self) -> int:
-        """Return the bytes on the device that stay in use: weights, relation states and graph."""
-        tensors = [*self.weights.values(), self._source, self._relation, self._counts]
-        tensors += [states.values for states in self.relation_states]
-        return sum(tensor.nbytes for tensor in tensors)
-
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
         """Return logits (B, N), float32, for sentence vectors (B, text width) and each question's entities."""
         import torch

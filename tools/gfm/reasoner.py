@@ -233,10 +233,9 @@ class FastReasoner(FastGFM):
     def _node_inputs(self) -> NodeInputs:
         import torch
 
-        blocks = [
-            self._fused(torch.from_numpy(block))
-            for block in _blocks(self.texts, self._rows)
-        ]
+        texts = torch.from_numpy(self.texts)
+        # without nodes there is one empty block
+        blocks = [self._fused(block) for block in torch.split(texts, self._rows)]
         vectors, initial = (torch.cat(parts) for parts in zip(*blocks, strict=True))
         return NodeInputs(vectors, initial)
 
@@ -272,11 +271,3 @@ class FastReasoner(FastGFM):
         _, with_question = self._fused(texts, marks[:, None] * query)
         _, without_question = self._fused(texts)
         return entities, with_question - without_question
-
-
-def _blocks(rows: Floats, size: int) -> list[Floats]:
-    """Return `rows` cut into blocks of `size`; if there are no rows, one empty block."""
-    return [
-        np.ascontiguousarray(rows[begin : begin + size])
-        for begin in range(0, max(1, len(rows)), size)
-    ]

@@ -22,7 +22,6 @@ from ras_agent.contracts.errors import (
     IndexMismatch,
     IndexNotFound,
     IngestError,
-    SettingsError,
 )
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.embed.embedders import query_vector
@@ -171,14 +170,7 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
     """Return a share of the questions, at least one, in their order.
 
     The choice is always the same, and the questions of a smaller share are among those of a larger one.
-
-    Raises:
-        SettingsError: for a share that is not above 0 and at most 1.
     """
-    if not 0 < share <= 1:
-        raise SettingsError(
-            f"the share of the questions must be above 0 and at most 1, got {share}"
-        )
     order = np.random.default_rng(0).permutation(len(questions))
     return [
         questions[place]

@@ -51,31 +51,20 @@ class GraphQAExample:
         }
 
 
-class GraphQAExamples:
-    """Makes a training example, a prompt and the reply to learn, of each question of a benchmark, and caches it."""
+def example_of(
+    question: Question, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
+) -> GraphQAExample:
+    """Return the example of a question.
 
-    def __init__(
-        self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
-    ) -> None:
-        """Take the benchmark and the maker of prompts.
-
-        Args:
-            cite: whether a reply lists its evidence; see `reply_of`.
-        """
-        self._set = set_
-        self._prompts = prompts
-        self._cite = cite
-        self._examples: dict[str, GraphQAExample] = {}
-
-    def example(self, question: Question) -> GraphQAExample:
-        """Return the example of a question."""
-        if question.id not in self._examples:
-            item = self._prompts.input(question.question, graph_of(question))
-            reply = reply_of(question, item, cite=self._cite)
-            self._examples[question.id] = GraphQAExample(
-                question, item, reply, self._set, self._cite
-            )
-        return self._examples[question.id]
+    Args:
+        question: The question with its graph.
+        set_: The benchmark of the question, which scores replies.
+        prompts: The maker of prompts.
+        cite: Whether a reply lists its evidence; see `reply_of`.
+    """
+    item = prompts.input(question.question, graph_of(question))
+    reply = reply_of(question, item, cite=cite)
+    return GraphQAExample(question, item, reply, set_, cite)
 
 
 def graph_of(question: Question) -> Graph:

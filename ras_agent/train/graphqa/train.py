@@ -34,7 +34,7 @@ from ras_agent.train.graphqa.evaluate import (
     forget_other_weights,
     graph_sizes,
 )
-from ras_agent.train.graphqa.examples import GraphQAExamples
+from ras_agent.train.graphqa.examples import GraphQAExample, example_of
 from ras_agent.train.graphqa.parts import (
     PUBLISHED_PRIZES,
     Learnt,
@@ -183,9 +183,16 @@ def train(
     start.model.vectors = vectors or start.model.vectors
     reader = new_reader(start, config)
     questions = [question for part in parts.values() for question in part]
-    maker = GraphQAExamples(
-        benchmark(config.benchmark), reader.prompts, cite=config.cite
-    )
+    set_ = benchmark(config.benchmark)
+    made: dict[str, GraphQAExample] = {}
+
+    def example(question: Question) -> GraphQAExample:
+        if question.id not in made:
+            made[question.id] = example_of(
+                question, set_, reader.prompts, cite=config.cite
+            )
+        return made[question.id]
+
     view = config.view()
     if reader.model.config.encoder or view.top_nodes or view.top_edges:
         # all at once: batches are faster
@@ -202,7 +209,7 @@ def train(
             from ras_agent.tools.graph_tokens.aligner import WEIGHTS
 
             digests["pruned_by_sha256"] = file_sha256(config.aligner / WEIGHTS)
-        result = train_on(start, maker.example, parts, config, digests)
+        result = train_on(start, example, parts, config, digests)
         facts |= {**digests, "result": asdict(result)}
         if not result.main:
             return facts

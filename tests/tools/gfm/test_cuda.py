@@ -191,7 +191,10 @@ def test_scores_are_explained_by_the_same_paths(
 def test_the_memory_it_needs_is_estimated_before(case: dict[str, Any]) -> None:
     weights, graph = case["weights"], case["graph"]
     blocks = 4 * 8 * ROWS_PER_BLOCK * 16  # of states on their way, which nothing stores
-    lasting = _network(case).bytes
+    network = _network(case)
+    tensors = [*network.weights.values(), network._source, network._relation]
+    tensors += [network._counts, *(rows.values for rows in network.relation_states)]
+    lasting = sum(tensor.nbytes for tensor in tensors)
     states = 2 * 4 * 16 * graph.entities
     assert (
         lasting + states

@@ -279,9 +279,3 @@ def test_a_smaller_share_of_the_questions_is_part_of_a_larger_one() -> None:
     assert [len(share) for share in shares] == [1, 3, 5, 10]
     assert all(set(small) < set(large) for small, large in pairwise(shares))
     assert shares[-1] == list(range(10))
-
-
-@pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(ValueError, match="above 0 and at most 1"):
-        share_of(_numbered(3), share)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from numpy.random import SeedSequence
 
 from ras_agent.contracts.errors import IngestError, SettingsError
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.checkpoint import Checkpoint, Progress
 from ras_agent.train.processes import Processes
 from ras_agent.train.ranges import (
@@ -290,9 +291,7 @@ def _cut_metrics(file: Path, last: int) -> None:
         if step <= last:
             lines.append(line + b"\n")
     if b"".join(lines) != data:
-        new = file.with_name(f"{file.name}.new")
-        new.write_bytes(b"".join(lines))
-        new.replace(file)
+        replace_file(file, b"".join(lines))
 
 
 def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Progress:

@@ -16,6 +16,7 @@ from ras_agent.contracts.errors import SettingsError, UnknownName
 from ras_agent.contracts.records import JSON
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.report.markdown import markdown_table
+from ras_agent.tools.store.card import write_card
 from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.processes import process_count
 from ras_agent.train.ranges import COUNT, SEED, check_ranges
@@ -125,8 +126,7 @@ def fill_tables(
             of_row = _figures([card_of(table, row, seed) for seed in seeds])
             figures[table][row.name] = of_row
             print(json.dumps({"table": table, "row": row.name, **of_row}), flush=True)
-            text = json.dumps(figures, indent=2) + "\n"
-            replace_file(out / "tables.json", text.encode())
+            write_card(out / "tables.json", figures)
     text = _as_markdown(figures, tables, benchmark(name).metrics)
     replace_file(out / "tables.md", text.encode())
     print(text)

@@ -21,13 +21,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ras_agent.contracts.errors import WeightsError, needs_extra
 from ras_agent.contracts.records import without_none
+from ras_agent.tools.store.card import write_card
+from ras_agent.tools.store.durable import replace_file
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _FIXED: dict[str, object] = {
-    **{"message_func": "distmult", "aggregate_func": "sum"},
-    **{"short_cut": True, "layer_norm": True},
+    "message_func": "distmult",
+    "aggregate_func": "sum",
+    "short_cut": True,
+    "layer_norm": True,
 }
 _DEFAULTS: dict[str, object] = {
     "concat_hidden": False,
@@ -367,14 +371,9 @@ def save_gfm(
         name: tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in weights.items()
     }
-    config_json = json.dumps(config.to_dict(), indent=1) + "\n"
     # replaced atomically, so that a kill leaves either the old file or the new one
-    for name, data in (
-        ("model.safetensors", save(plain)),
-        ("config.json", config_json.encode()),
-    ):
-        (folder / f"{name}.new").write_bytes(data)
-        (folder / f"{name}.new").replace(folder / name)
+    replace_file(folder / "model.safetensors", save(plain))
+    write_card(folder / "config.json", config.to_dict())
 
 
 def read_config(path: Path) -> dict[str, Any]:

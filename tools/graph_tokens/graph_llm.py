@@ -32,6 +32,7 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.graph_tokens.word_vectors import load_word_vectors
+from ras_agent.tools.store.card import write_card
 
 Tuning = Literal["frozen", "lora", "full"]
 
@@ -79,13 +80,9 @@ class GraphLLMConfig:
     layout: EvidenceLayout = "chain"
     """How planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the configuration that `to_dict` wrote. Raises TypeError for unknown or missing names."""
+        """Return the configuration that `asdict` wrote. Raises TypeError for unknown or missing names."""
         encoder = data.get("encoder")
         lora = dict(data.get("lora", {}))
         lora["targets"] = tuple(lora.get("targets", ()))
@@ -406,9 +403,7 @@ class GraphLLM(nn.Module):
             },
             folder / GRAPH_WEIGHTS,
         )
-        (folder / CONFIG).write_text(
-            json.dumps(config.to_dict(), indent=2) + "\n", encoding="utf-8"
-        )
+        write_card(folder / CONFIG, asdict(config))
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:

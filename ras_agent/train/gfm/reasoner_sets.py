@@ -9,7 +9,6 @@ vectors were made.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from ras_agent.tools.retrieve.greasoner import (
     text_vectors,
 )
 from ras_agent.tools.store.array_file import read_arrays, write_arrays
+from ras_agent.tools.store.card import write_card
 from ras_agent.train.gfm.batches import draw_questions
 from ras_agent.train.gfm.examples import labelled_questions
 from ras_agent.train.gfm.sets import LinkedQuestion, read_linked, write_questions
@@ -212,8 +212,7 @@ def write_reasoner_set(
         arrays["inverses"] = vectors.inverses.astype(np.float16)
     write_arrays(folder / _NODES, arrays)
     write_questions(folder, labelled, asked)
-    network = json.dumps(config.to_dict(), indent=1)
-    (folder / _NETWORK).write_text(f"{network}\n")
+    write_card(folder / _NETWORK, config.to_dict())
     return len(labelled), tuple(skipped)
 
 

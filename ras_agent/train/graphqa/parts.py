@@ -20,7 +20,7 @@ import numpy as np
 from ras_agent.contracts.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
-from ras_agent.tools.store.durable import replace_file
+from ras_agent.tools.store.card import write_card
 from ras_agent.train.ranges import (
     AMOUNT,
     NATURAL,
@@ -187,7 +187,7 @@ class Learnt:
     def write(self, folder: Path) -> None:
         """Write the keys into the folder of the weights, from which `read` reads them."""
         keys = {"train": sorted(self.train), "validation": sorted(self.validation)}
-        replace_file(folder / LEARNT, f"{json.dumps(keys, indent=0)}\n".encode())
+        write_card(folder / LEARNT, keys)
 
     @classmethod
     def read(cls, folder: Path) -> Self:

@@ -280,7 +280,7 @@ def test_passages_that_lead_to_one_entity_share_its_gradient(
     alone = [retriever.explain(QUESTION, [name])[0] for name in ("leith", "bell")]
 
     def watched(*given: Any, **options: Any) -> Any:
-        seen.append(given[-1])
+        seen.append(options["targets"])
         return best_paths(*given, **options)
 
     monkeypatch.setattr("ras_agent.tools.retrieve.gfm.best_paths", watched)

@@ -110,6 +110,8 @@ def _facts(graph: QuestionGraph) -> tuple[list[str], list[Fact]]:
     not by reading order.
     """
     names = sorted(graph.by_id)
-    triples = map(graph.by_id.__getitem__, names)
-    facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
+    facts = []
+    for name in names:
+        triple = graph.by_id[name]
+        facts.append((triple.subject, triple.predicate, triple.object))
     return names, facts

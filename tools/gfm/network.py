@@ -13,6 +13,7 @@ reference. For speed the same three steps are also written in other forms, and a
     reach.py           bounds the length of a message by the largest number of the relation's state, and the change of
                        an update by the norm's slope
     cuda.py            calls the reference's steps block by block, and sums the messages to each entity separately
+    ras_agent.train.gfm.fused: message and aggregate with their gradients, for training on the CPU
     paths.py           weights each message by a factor of 1; its derivative is the weight of the message
     tests/tools/gfm/conftest.py has a network to compare with
 
@@ -71,8 +72,14 @@ class GraphTensors:
 
         Args:
             initial, states: (N, B, d), the states that the entities start with, and their present ones.
-            factors: (M, d), the relation's state of each message.
+            factors: (R, d), the relations' states.
         """
+        return self.weighted_sums(
+            initial, states, factors.index_select(0, self.relation)
+        )
+
+    def weighted_sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+        """Return the same as `sums`, but with separate factors (M, d) for each message."""
         messages = message(states.index_select(0, self.source), factors)  # (M, B, d)
         return aggregate(initial, self.target, messages)
 
@@ -177,16 +184,23 @@ def last_states(
     """
     if relation_states is None:
         inputs = relation_inputs(weights, graph.vectors)
+    else:
+        inputs = None
     state = initial
     for layer in range(layer_count(weights)):
-        if relation_states is None:
-            of_relations = project_relations(weights, layer, inputs)  # (R, d)
-            factors = of_relations.index_select(0, graph.relation)  # (M, d)
+        if inputs is None:
+            assert relation_states is not None
+            factors = relation_states[layer].rows(graph.relation)  # (M, d)
         else:
-            factors = relation_states[layer].rows(graph.relation)
-        if message_weights is not None:
-            factors = factors * message_weights[layer][:, None]
-        total = graph.sums(initial, state, factors)
+            factors = project_relations(weights, layer, inputs)  # (R, d)
+        if inputs is not None and message_weights is None:
+            total = graph.sums(initial, state, factors)
+        else:
+            if inputs is not None:
+                factors = factors.index_select(0, graph.relation)
+            if message_weights is not None:
+                factors = factors * message_weights[layer][:, None]
+            total = graph.weighted_sums(initial, state, factors)
         state = update(weights, layer, state, total)
     return state
 

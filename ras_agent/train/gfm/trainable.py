@@ -11,10 +11,12 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, mse_loss
 
 from ras_agent.contracts.arrays import Floats
+from ras_agent.tools.gfm.cpu_kernels import has_numba
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
 from ras_agent.tools.gfm.reasoner import plain_reasoner_scores
 from ras_agent.train.gfm.batches import GFMExample
+from ras_agent.train.gfm.fused import FusedGraph
 from ras_agent.train.gfm.reasoner_sets import ReasonerExample
 from ras_agent.train.named_weights import NamedWeights
 
@@ -122,7 +124,11 @@ def _scores(
     """
     device = vectors.device
     starts = torch.from_numpy(start).to(device)
-    tensors = GraphTensors.of(graph, str(device))
+    tensors: GraphTensors
+    if device.type == "cpu" and not torch.is_autocast_enabled("cpu") and has_numba():
+        tensors = FusedGraph.of_graph(graph)
+    else:
+        tensors = GraphTensors.of(graph, str(device))
     if nodes is None:
         return plain_scores(weights, tensors, vectors, starts).float()
     return plain_reasoner_scores(weights, tensors, nodes, vectors, starts).float()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,10 +84,15 @@ class Processes:
 
         if self.count == 1:
             return dict(values)
-        received = [dict(values)]
-        device = torch.device(self.device)
-        _distributed().broadcast_object_list(received, 0, device=device)
-        return received[0]
+        text = json.dumps(values).encode()
+        size = torch.tensor(len(text), device=self.device)
+        _distributed().broadcast(size, 0)
+        data = torch.zeros(int(size), dtype=torch.uint8, device=self.device)
+        if self.main:
+            data += torch.tensor(list(text), dtype=torch.uint8, device=self.device)
+        _distributed().broadcast(data, 0)
+        received: dict[str, float] = json.loads(bytes(data.tolist()))
+        return received
 
     def averaged(self, model: Any) -> Any:
         """Return a function that computes the model's loss. Its gradients are averaged over all processes."""

@@ -154,7 +154,7 @@ class RunFolder:
             if name in now and now[name] != last.get(name):
                 changed[name] = now[name]
         if changed:
-            noted = list(manifest.get("resumed") or ())
+            noted: list[Any] = list(manifest.get("resumed") or ())
             noted.append({"started": now.get("started"), **changed})
             write_json(self.manifest_path, {**manifest, "resumed": noted})
 

@@ -321,9 +321,13 @@ class TransformersWriter:
             kind = torch.bfloat16
         return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Return a hash of the weights."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
             values = tensor.detach().float().cpu().contiguous()

@@ -104,12 +104,16 @@ class VLLMWriter:
             source_tokens=decoding.source_tokens,
         )
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Return a hash that identifies the model and its number type.
 
         It is a hash of the weight files of a local folder, or of the name and the commit of a model on the hub.
         """
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256(f"vllm {self._numbers} {self._commit or ''}".encode())
         folder = Path(self._name)
         if not folder.is_dir():

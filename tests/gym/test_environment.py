@@ -371,7 +371,7 @@ def test_a_factory_can_be_sent_to_another_process() -> None:
 
 
 def test_parts_are_resolved_once(parts: Any) -> None:
-    with pytest.raises(TypeError, match="parts already hold index, limits"):
+    with pytest.raises(TypeError, match="`parts` already holds index, limits"):
         GraphSearch(parts, index=TEXTS, limits=ONE_A_HOP)
 
 

@@ -350,12 +350,16 @@ def _with_tables(text: str, tables: Mapping[str, str]) -> str:
 def _pptx(data: bytes) -> Converted:
     check_archive(data, may_define=False)
     data, unseen = prepare_slides(data)
-    markdown = written_out(_by_library("PptxConverter", data, **_STYLE))
+    markdown = _by_library("PptxConverter", data, **_STYLE)
+    return replace(_slides(written_out(markdown)), left_out=unseen)
+
+
+def _slides(markdown: str) -> Converted:
     without_pictures = _PICTURE.sub("", markdown)
     parts = _SLIDE.split(without_pictures)
     slides = [_tidy(part) for part in parts[1:]]
     paged = _paged(slides, "")
-    return replace(paged, title=first_heading(paged.text), left_out=unseen)
+    return replace(paged, title=first_heading(paged.text))
 
 
 def _epub(data: bytes) -> Converted:

@@ -148,9 +148,10 @@ class KGIndex:
         if state and resolved is not None:
             made = state.settings.embedder
             if made != EmbedderIdentity(resolved.name, resolved.dimension):
+                made_with = f"the embedder {made}" if made else "no embedder"
                 raise IndexMismatch(
-                    f"the graph of {database.where} holds {f'vectors of {made}' if made else 'no vectors'}, not those of "
-                    f"{resolved.name!r}: open it without an embedder, or build the graph again with {resolved.name!r}"
+                    f"the graph of {database.where} was built with {made_with}, not with {resolved.name!r}: open it "
+                    f"without an embedder, or build the graph again with {resolved.name!r}"
                 )
         saved, edits = open_graph(database, cache, resolved)
         return cls(saved.arrays, saved.manifest, resolved, database, edits, others)

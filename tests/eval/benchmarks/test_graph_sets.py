@@ -203,7 +203,8 @@ def test_graphqas_own_table_of_scene_questions_is_read(tmp_path: Path) -> None:
 def test_missing_scenes_are_named(tmp_path: Path) -> None:
     file = _write(tmp_path / "questions.json", GQA)
     with pytest.raises(
-        IngestError, match=says("none of", "sceneGraphs.json", "get sceneGraphs.zip")
+        IngestError,
+        match=says("has no file", "sceneGraphs.json", "get sceneGraphs.zip"),
     ):
         benchmark("scenegraphs").load(file)
     _write(tmp_path / "val_sceneGraphs.json", {"71": SCENES["71"]})

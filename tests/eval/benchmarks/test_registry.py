@@ -127,7 +127,7 @@ def test_a_folder_is_searched_for_the_split(tmp_path: Path) -> None:
     assert len(mine.load(tmp_path)) == 1
     assert len(mine.load(tmp_path, "train")) == 2
     with pytest.raises(
-        IngestError, match=says("none of", "test.jsonl", "one JSON object a line")
+        IngestError, match=says("has no file", "test.jsonl", "one JSON object a line")
     ):
         mine.load(tmp_path, "test")
     with pytest.raises(

@@ -175,7 +175,9 @@ def test_a_vllm_that_cannot_leave_word_vectors_out_is_refused(
         """As an older vllm.LLM."""
 
     monkeypatch.setattr(sys.modules["vllm"], "LLM", older)
-    with pytest.raises(SettingsError, match=says("overlap", "newer", "graphllm.merge")):
+    with pytest.raises(
+        SettingsError, match=says("word vectors", "newer", "graphllm.merge")
+    ):
         GraphLLMBatches(trained("lora"))
 
 

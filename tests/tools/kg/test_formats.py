@@ -221,7 +221,7 @@ def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
         ),
         (
             "name,type,attributes\na,document,nonsense\n",
-            r"nodes\.csv line 2: expected attributes",
+            r"nodes\.csv line 2: the attributes should be an object",
         ),
         (
             "name,type,attributes\na,document\n",

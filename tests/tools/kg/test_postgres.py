@@ -119,7 +119,7 @@ def test_triples_join_the_graph(place: Path | Address, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "rivers.tsv").write_text("Tay\tlength\t193 km\n")
     with pytest.raises(
-        IngestError, match=says("file rivers.tsv already", "ras-agent kg delete")
+        IngestError, match=says("already has a file rivers.tsv", "ras-agent kg delete")
     ):
         add_triples(place, tmp_path / "b" / "rivers.tsv")
     delete_documents(place, "rivers.tsv")

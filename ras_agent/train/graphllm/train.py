@@ -24,7 +24,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from ras_agent.contracts.errors import SettingsError
+from ras_agent.contracts.errors import PromptTooLong, SettingsError
 from ras_agent.contracts.records import EvidenceLayout
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.running.program import run_program
@@ -272,7 +272,7 @@ def samples_by_part(
     """Return the samples to train on and to validate with, under "train" and "validation".
 
     They are read from the file `config.data`, for the tasks of `config.tasks`. Steps at which planner or
-    answerer would call no model are left out.
+    answerer would call no model are left out, and so are those whose prompt does not fit into the model's window.
 
     Raises:
         SettingsError: if there are no samples to train on.
@@ -283,14 +283,36 @@ def samples_by_part(
             parts[sample.split].append(sample)
     if config.layout == "chain-of-text":
         _check_texts(config.data, parts)
-    if not parts["train"]:
-        raise SettingsError(
-            f"{config.data}: no training samples for the tasks {config.tasks}: choose other tasks, or build more samples"
-        )
-    if config.share < 1:
+    if config.share < 1 and parts["train"]:
         count = max(round(config.share * len(parts["train"])), 1)
         parts["train"] = random.Random(config.seed).sample(parts["train"], count)
+    parts = {name: _that_fit(samples, maker) for name, samples in parts.items()}
+    if not parts["train"]:
+        raise SettingsError(
+            f"{config.data}: no training samples for the tasks {config.tasks} that fit into {config.text_tokens} tokens: "
+            "choose other tasks, raise --text-tokens, or build more samples"
+        )
     return parts
+
+
+def _that_fit(samples: Sequence[SubqSample], maker: ExampleMaker) -> list[SubqSample]:
+    """Return the samples whose prompt fits into the model's window, and print how many do not."""
+    fitting = []
+    too_long = []
+    for sample in samples:
+        try:
+            maker.example(sample)
+        except PromptTooLong:
+            too_long.append(sample.id)
+        else:
+            fitting.append(sample)
+    if too_long:
+        print(
+            f"left out: {len(too_long)} of {len(samples)} samples, whose prompts leave no room for facts within "
+            f"--text-tokens, such as {too_long[0]}",
+            flush=True,
+        )
+    return fitting
 
 
 def _check_texts(file: Path, parts: Mapping[str, Sequence[SubqSample]]) -> None:

@@ -240,6 +240,26 @@ def test_a_share_of_the_samples_is_trained_on_and_all_of_them_validate(
     assert samples["validation"] == every["validation"]
 
 
+def test_samples_without_room_for_facts_are_left_out_and_counted(
+    config: GraphLLMTrainingConfig,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    samples = read_samples(data)
+    last = samples[-1]
+    long = replace(last, id="long", question="Where is it? " * 5000, split="train")
+    file = tmp_path / "samples.jsonl"
+    write_samples(file, [*samples, long])
+    train(replace(config, data=file, steps=1))
+    card = json.loads((config.out / "training.json").read_text())
+    assert card["samples"] == {
+        part: sum(sample.split == part for sample in samples)
+        for part in ("train", "validation")
+    }
+    assert "left out: 1 of 13 samples" in capsys.readouterr().out
+
+
 def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
     config: GraphLLMTrainingConfig, language_model: Path
 ) -> None:

@@ -52,6 +52,16 @@ def _local(folder: Path, **options: Any) -> Chat:
     return Chat(GraphLLMChat.in_folder(folder, **options))
 
 
+def test_the_client_holds_only_the_word_vectors_of_its_language_model(
+    trained: Callable[[str], Path],
+) -> None:
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    chat = ServedGraphLLM.at(trained("full"), "http://127.0.0.1:9/v1", "model")
+    [words] = chat.graph_llm.language_model.parameters()
+    assert words.shape == (400, 64)
+
+
 @pytest.mark.parametrize("tuning", ["frozen", "lora", "full"])
 def test_a_server_writes_what_the_model_writes_here(
     tuning: str, trained: Callable[[str], Path], tiny_llm: Path

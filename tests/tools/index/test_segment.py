@@ -183,6 +183,19 @@ def test_what_is_saved_under_another_name_is_not_taken(
     assert load(tmp_path, 4, 8) is None
 
 
+@pytest.mark.parametrize("moved", [1, -1])
+@pytest.mark.parametrize("name", ["terms", "fields"])
+def test_postings_of_slots_that_do_not_exist_are_no_segment(
+    tmp_path: Path, name: str, moved: int
+) -> None:
+    one = made(4, TEXTS)
+    postings = {"terms": one.terms, "fields": one.fields}
+    slots = postings[name].slots
+    postings[name] = postings[name]._replace(slots=slots + moved)
+    Segment(4, 9, one.columns, postings["terms"], postings["fields"]).save(tmp_path)
+    assert load(tmp_path, 4, 9) is None
+
+
 def damage(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,10 +58,12 @@ class TrainingSet:
 
         Each is taken from the contexts of the question, or else from the corpus; one that is in neither is left out.
         """
-        passages = dict(self._by_title if question.by_title else self._by_id)
+        own = {}
         for passage in question.contexts:
             name = passage.title if question.by_title else passage.id
-            passages[name] = passage
+            own[name] = passage
+        corpus = self._by_title if question.by_title else self._by_id
+        passages = ChainMap(own, corpus)
         return [passages[name] for name in question.supporting if name in passages]
 
     @cached_property
